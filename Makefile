@@ -1,0 +1,64 @@
+PYTHON ?= python3
+UV ?= uv
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test lint format format-check typecheck wheel-check lock clean
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+
+install: $(INSTALLED) ## Make .venv with the locked packages and this project, editable
+
+# A new lock gets a new environment, so that nothing the lock has dropped stays behind.
+# --clear takes both stamps away first: an interrupted run leaves none.
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || \
+	{ echo 'Python 3.11, 3.12 or 3.13 is needed, and "$(PYTHON)" is none of them: try  make PYTHON=python3.12 $(or $(MAKECMDGOALS),install)' >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet --require-hashes --only-binary :all: -r requirements.lock
+	@touch $@
+
+$(INSTALLED): $(LOCKED) pyproject.toml
+	@rm -f $@
+	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	$(PIP) check
+	@touch $@
+
+demo: install ## Run the main job: 256 lifetimes of a syllabus, with a report in runs/demo
+	$(BIN)/jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/demo --overwrite
+
+test: install ## Run every test, the slow ones too
+	$(BIN)/python -m pytest
+
+lint: install ## Check the code with ruff
+	$(BIN)/ruff check .
+
+format: install ## Rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+format-check: install ## Check the format and change nothing
+	$(BIN)/ruff format --check .
+
+typecheck: install ## Check the types of both packages with mypy
+	$(BIN)/mypy jaxsim evaluation
+
+wheel-check: install ## Build the wheel and try it in an empty environment outside this folder
+	$(BIN)/python .ci/check_wheel.py
+
+# --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
+lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)
+	$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest --all-extras \
+	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	  $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
+
+clean: ## Remove .venv, caches and build output; runs/ stays
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

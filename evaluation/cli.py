@@ -1,0 +1,163 @@
+"""The `jaxsim` command."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxsim import __version__
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+RUN_EXAMPLES = """examples:
+  jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/pd
+  jaxsim run my.json --agent random --lifetimes 64 --out runs/r --log-lifetime 0 --overwrite
+
+DIR then holds records.parquet (one row an episode), report.json (every metric with its interval)
+and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="jaxsim",
+        description="Batched CartPole3D in JAX, with protocols to evaluate agents on it.",
+    )
+    parser.add_argument("--version", action="version", version=f"jaxsim-novelty {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_run(commands)
+    tasks = commands.add_parser(
+        "tasks",
+        help="list tasks and the parameters a syllabus may set",
+        description="List tasks, and every parameter a syllabus may set with its bounds.",
+    )
+    tasks.set_defaults(handler=_tasks)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="play a lifelong-learning syllabus and report its metrics",
+        description="Play a lifelong-learning syllabus over many lifetimes and report its metrics.",
+        epilog=RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
+    run.add_argument("--agent", default="pd", metavar="NAME", help="random, nothing or pd (pd)")
+    run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
+    run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
+    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    run.add_argument("--overwrite", action="store_true", help="replace results that are in DIR")
+    run.add_argument(
+        "--log-lifetime",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="also write lifetime K as an l2logger 1.1 log under DIR/logs; may be repeated",
+    )
+    run.add_argument(
+        "--measure",
+        default="performance",
+        metavar="NAME",
+        help="what metrics are computed from: performance, reward or length (performance)",
+    )
+    run.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    run.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    run.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
+    run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
+    run.set_defaults(handler=_run)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code.
+
+    Args:
+      argv: arguments without the program's name; those of the process if None.
+    """
+    arguments = build_parser().parse_args(argv)
+    try:
+        return int(arguments.handler(arguments))
+    except (ValueError, OSError) as error:
+        print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("jaxsim: interrupted; nothing was written", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _console() -> Any:
+    """Return a rich console for standard output.
+
+    Raises:
+      ValueError: rich is not installed.
+    """
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "tables and progress need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
+        ) from error
+    return Console()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation import scanner
+    from evaluation.l2m import run as main_job
+
+    console = None if arguments.quiet else _console()
+    job = main_job.Job(
+        syllabus=arguments.syllabus,
+        out=arguments.out,
+        agent=arguments.agent,
+        lifetimes=arguments.lifetimes,
+        seed=arguments.seed,
+        measure=arguments.measure,
+        window=arguments.window,
+        overwrite=arguments.overwrite,
+        log_lifetimes=tuple(arguments.log_lifetime),
+        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+    )
+    main_job.use_cores(job.lifetimes, job.options.devices)
+    schedule = job.checked_schedule()
+    started = time.perf_counter()
+    if console is None:
+        main_job.run(job, schedule)
+        return 0
+    from evaluation.report.console import print_report, progress_bar
+
+    label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
+    with progress_bar(console, label, total) as progress:
+        report = main_job.run(job, schedule, progress)
+    print_report(console, report)
+    seconds = time.perf_counter() - started
+    steps = int(report.records.columns["length"].sum())
+    console.print(
+        f"{steps:,} environment steps in {seconds:.1f} s, compiling included; results in {job.out}"
+    )
+    return 0
+
+
+def _tasks(arguments: argparse.Namespace) -> int:
+    import jaxsim
+
+    for env_id in jaxsim.registered_envs():
+        spec = jaxsim.spec(env_id)
+        print(f'{env_id} (in a syllabus: "$episode": "{spec.task}")')
+        for row in spec.parameters.values():
+            print(f"  {row.path:22} {row.default!s:8} {row.allowed}; {row.description}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

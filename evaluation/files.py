@@ -1,0 +1,67 @@
+"""Files that are written whole or not at all, and directories that are not overwritten."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file through a temporary neighbour, so that no reader ever sees half of it.
+
+    Args:
+      path: where; its directory is made if it is missing.
+      content: bytes, or text that is encoded as UTF-8.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write strict JSON: no NaN, no Infinity.
+
+    Raises:
+      ValueError: a number that JSON cannot hold.
+    """
+    write_whole(path, json.dumps(values, indent=2, allow_nan=False) + "\n")
+
+
+def check_output_directory(path: Path, overwrite: bool) -> None:
+    """Refuse a directory whose contents could be mixed up with new ones.
+
+    Args:
+      path: the directory to write to; it may be missing.
+      overwrite: whether files in it may be replaced.
+
+    Raises:
+      ValueError: it is a file, or not empty and `overwrite` is not set.
+    """
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"output {path} is a file; name a directory")
+    if path.is_dir() and any(path.iterdir()) and not overwrite:
+        raise ValueError(
+            f"output directory {path} is not empty; choose another or pass --overwrite"
+        )
+    parent = path
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ValueError(f"output directory {path} cannot be written: {parent} does not allow it")

@@ -1,0 +1,154 @@
+"""The one table that every engine writes and every metric, log and report reads.
+
+One row an episode. In memory the columns of L lifetimes of E episodes are (L, E) arrays; on disk
+they are one Parquet file, lifetime by lifetime, with schedule and versions in its metadata.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluation.files import write_whole
+from evaluation.schedule import Schedule
+
+METADATA_KEY = b"jaxsim"
+MEASURES = ("performance", "reward", "length")
+"""Columns that metrics may be computed from."""
+
+COLUMNS: dict[str, type] = {
+    "reward": np.float32,  # sum of the episode's rewards
+    "performance": np.float32,  # task score in [0, 1]
+    "length": np.int32,  # steps
+    "complete": np.bool_,  # False if the episode was cut off by a number that is not finite
+    "predicted_level": np.int32,  # last novelty prediction of the episode
+    "predicted_probability": np.float32,
+    "threshold": np.float32,
+    "seconds": np.float32,  # simulated time
+}
+"""What an engine reports for each episode."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Results of L lifetimes of one schedule of E episodes.
+
+    Attributes:
+      schedule: what was played.
+      columns: (L, E) arrays by name, those of `COLUMNS`.
+      novelty_levels: (P,) true catalogue level of each variant of the schedule, 0 for none.
+      first_lifetime: number of the first lifetime in here.
+      metadata: agent, seed, versions; plain JSON values.
+    """
+
+    schedule: Schedule
+    columns: Mapping[str, np.ndarray]
+    novelty_levels: np.ndarray
+    first_lifetime: int = 0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_lifetimes(self) -> int:
+        """Number of lifetimes, L."""
+        return int(next(iter(self.columns.values())).shape[0])
+
+    def by_block(self, measure: str) -> tuple[np.ndarray, np.ndarray]:
+        """Arrange one column block by block.
+
+        Args:
+          measure: one of `MEASURES`.
+
+        Returns:
+          (values, counts): (L, B, T) float64, padded with 0 behind each block's end, and (B,)
+          int32 episodes of each block; T is the longest block's count.
+
+        Raises:
+          ValueError: not a measure.
+        """
+        if measure not in MEASURES:
+            raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
+        counts = np.array([block.count for block in self.schedule.blocks], np.int32)
+        values = np.zeros((self.num_lifetimes, len(counts), counts.max()))
+        start = 0
+        for index, count in enumerate(counts):
+            values[:, index, :count] = self.columns[measure][:, start : start + count]
+            start += count
+        return values, counts
+
+    def to_table(self) -> pa.Table:
+        """Return the records as an Arrow table with metadata; L E rows, lifetime-major."""
+        lifetimes, episodes = self.num_lifetimes, self.schedule.num_episodes
+        fixed = _schedule_columns(self.schedule, self.novelty_levels)
+        numbers = np.arange(self.first_lifetime, self.first_lifetime + lifetimes, dtype=np.int32)
+        arrays: dict[str, Any] = {"lifetime": pa.array(np.repeat(numbers, episodes))}
+        arrays |= {name: _tiled(column, lifetimes) for name, column in fixed.items()}
+        for name, dtype in COLUMNS.items():
+            arrays[name] = pa.array(np.ascontiguousarray(self.columns[name], dtype).ravel())
+        # Told nothing: a null column now, so that tables of all protocols have the same shape.
+        arrays["told_level"] = pa.nulls(lifetimes * episodes, pa.int32())
+        text = json.dumps({**self.metadata, "schedule": self.schedule.to_json()}, allow_nan=False)
+        return pa.table(arrays).replace_schema_metadata({METADATA_KEY: text.encode()})
+
+    def write(self, path: Path) -> None:
+        """Write a Parquet file, whole or not at all."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(self.to_table(), sink, compression="zstd")
+        write_whole(path, sink.getvalue().to_pybytes())
+
+
+def _schedule_columns(schedule: Schedule, novelty_levels: np.ndarray) -> dict[str, Any]:
+    """Columns that are the same in every lifetime, (E,) each."""
+    block = schedule.episode_blocks()
+    blocks = schedule.blocks
+
+    def per_block(values: list[Any]) -> Any:
+        return pa.array(values).dictionary_encode().take(pa.array(block))
+
+    variants = schedule.block_variants()
+    return {
+        "experiment": np.arange(len(block), dtype=np.int32),
+        "block": block,
+        "phase": np.array([b.phase for b in blocks], np.int32)[block],
+        "mode": per_block([b.mode for b in blocks]),
+        "learning": np.array([b.learning for b in blocks])[block],
+        "task": per_block([b.task for b in blocks]),
+        "variant": variants[block],
+        "sub_episodes": np.ones(len(block), np.int32),
+        "true_level": np.asarray(novelty_levels, np.int32)[variants][block],
+    }
+
+
+def _tiled(column: Any, times: int) -> Any:
+    """Repeat an (E,) column for each lifetime."""
+    if isinstance(column, np.ndarray):
+        return pa.array(np.tile(column, times))
+    return pa.chunked_array([column] * times)
+
+
+def read(path: Path) -> Records:
+    """Read records that `Records.write` wrote.
+
+    Raises:
+      ValueError: not such a file.
+      FileNotFoundError: no file there.
+    """
+    try:
+        table = pq.read_table(path)
+        metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise ValueError(f"{path} is not a records file of jaxsim") from error
+    schedule = Schedule.from_json(metadata.pop("schedule"))
+    shape = (-1, schedule.num_episodes)
+    columns = {
+        name: table[name].to_numpy().astype(dtype).reshape(shape) for name, dtype in COLUMNS.items()
+    }
+    blocks = schedule.episode_blocks()
+    levels = np.zeros(len(schedule.variants), np.int32)
+    true_levels = table["true_level"].to_numpy()[: schedule.num_episodes]
+    levels[schedule.block_variants()[blocks]] = true_levels
+    return Records(schedule, columns, levels, int(table["lifetime"][0].as_py()), metadata)

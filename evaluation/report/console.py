@@ -1,0 +1,118 @@
+"""Tables and progress for a terminal; needs the `cli` extra."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from evaluation.metrics import Reason, Summary
+from evaluation.report.summary import Report
+from evaluation.scanner import Progress as ReportProgress
+
+HEADINGS = {
+    "mean": "mean",
+    "saturation_value": "saturation value",
+    "time_to_saturation": "time to saturation",
+    "normalized_integral": "normalized integral",
+    "recovery_time": "recovery time",
+    "performance_maintenance_saturation_value": "maintenance: saturation",
+    "performance_maintenance_time_to_saturation": "maintenance: time",
+}
+
+
+class EpisodeRate(ProgressColumn):
+    """Episodes per second since the first ones came back."""
+
+    def render(self, task: Task) -> Text:
+        """Show the rate, or that the program is still being compiled."""
+        if task.finished_time:
+            return Text(f"{task.completed / task.finished_time:,.0f} episodes/s with compiling")
+        if not task.completed or not task.speed:
+            return Text("compiling")
+        return Text(f"{task.speed:,.0f} episodes/s")
+
+
+@contextmanager
+def progress_bar(console: Console, label: str, total: int) -> Iterator[ReportProgress]:
+    """Show a progress bar for `total` episodes; yields the function that moves it."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
+        EpisodeRate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(label, total=total)
+
+        def move(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield move
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Print one table of all blocks and one of the whole syllabus."""
+    records = report.records
+    lifetimes = records.num_lifetimes
+    title = (
+        f"{records.schedule.name}: {report.measure}, {lifetimes} lifetimes, mean and 95 % interval"
+    )
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for heading in ("block", "phase", "task and parameters", "episodes"):
+        table.add_column(heading, overflow="fold")
+    for name in report.blocks:
+        table.add_column(HEADINGS.get(name, name), justify="right")
+    for block in records.schedule.blocks:
+        parameters = ", ".join(f"{path} {value}" for path, value in block.parameters)
+        cells = [_cell(summary, block.index) for summary in report.blocks.values()]
+        table.add_row(
+            str(block.index),
+            f"{block.phase}.{block.mode}",
+            f"{block.task} {parameters}".strip(),
+            str(block.count),
+            *cells,
+        )
+    console.print(table)
+    console.print(_syllabus_table(report))
+
+
+def _syllabus_table(report: Report) -> Table:
+    table = Table(title="Whole syllabus (mean over its blocks)", box=box.SIMPLE_HEAD)
+    for heading in ("metric", "mean", "95 % interval", "lifetimes with a value"):
+        table.add_column(heading, justify="left" if heading == "metric" else "right")
+    for name, summary in report.syllabus.items():
+        table.add_row(
+            HEADINGS.get(name, name),
+            _digits(float(summary.mean[()])),
+            _interval(summary, ()),
+            f"{int(summary.count[()])} of {summary.lifetimes}",
+        )
+    return table
+
+
+def _cell(summary: Summary, index: int) -> str:
+    """Mean above its interval; a dash where the metric is not defined for the block."""
+    if not np.isfinite(summary.mean[index]):
+        undefined = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
+        return "" if Reason(int(summary.missing[index])) in undefined else "–"
+    count = int(summary.count[index])
+    share = "" if count == summary.lifetimes else f"\n({count} of {summary.lifetimes})"
+    return f"{_digits(summary.mean[index])}\n{_interval(summary, index)}{share}"
+
+
+def _interval(summary: Summary, index: int | tuple[()]) -> str:
+    low, high = summary.low[index], summary.high[index]
+    return f"{_digits(low)} to {_digits(high)}" if np.isfinite(low) else "–"
+
+
+def _digits(value: Any) -> str:
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"

@@ -1,0 +1,121 @@
+"""The numbers of a report: every metric per block and per syllabus, with its interval."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation.metrics import (
+    DEFAULT_WINDOW,
+    Metric,
+    Reason,
+    Summary,
+    block_metrics,
+    summarise,
+    summarise_syllabus,
+)
+from evaluation.records import Records
+
+
+@dataclass(frozen=True)
+class Report:
+    """Summaries over the lifetimes of one run.
+
+    Attributes:
+      records: what they were computed from.
+      measure: the records' column used as an episode's value.
+      window: smoothing window, episodes.
+      blocks: metric name -> summary with (B,) arrays; "mean" is the plain mean of a block.
+      syllabus: metric name -> summary with () arrays: the mean over the blocks of a lifetime.
+    """
+
+    records: Records
+    measure: str
+    window: int
+    blocks: dict[str, Summary]
+    syllabus: dict[str, Summary]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; a number that is missing is null with a reason beside it."""
+        schedule, metadata = self.records.schedule, self.records.metadata
+        return {
+            **metadata,
+            "syllabus": {"name": schedule.name, "source": schedule.source},
+            "measure": self.measure,
+            "window": self.window,
+            "interval": "95 % percentile bootstrap over lifetimes",
+            "episodes": schedule.num_episodes * self.records.num_lifetimes,
+            "incomplete_episodes": int((~self.records.columns["complete"]).sum()),
+            "metrics": {name: _entry(s, ()) for name, s in self.syllabus.items()},
+            "blocks": [
+                {
+                    "block": block.index,
+                    "phase": f"{block.phase}.{block.mode}",
+                    "task": block.task,
+                    "parameters": dict(block.parameters),
+                    "episodes": block.count,
+                    "learning": block.learning,
+                    "metrics": {name: _entry(s, block.index) for name, s in self.blocks.items()},
+                }
+                for block in schedule.blocks
+            ],
+        }
+
+
+def _entry(summary: Summary, index: Any) -> dict[str, Any]:
+    """One number of a report as JSON values."""
+    entry: dict[str, Any] = {
+        name: _number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
+    }
+    count = int(summary.count[index])
+    entry |= {"lifetimes": count}
+    reason, missing = (Reason(int(r[index])) for r in (summary.reasons, summary.missing))
+    if reason is not Reason.NONE:
+        # The lifetimes' own reason says more than "no lifetime has a value".
+        entry["reason"] = (
+            missing if count == 0 and missing is not Reason.NONE else reason
+        ).sentence
+    if 0 < count < summary.lifetimes:
+        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": missing.sentence}
+    return entry
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def summarise_records(
+    records: Records,
+    measure: str = "performance",
+    window: int = DEFAULT_WINDOW,
+    seed: int = 0,
+) -> Report:
+    """Compute every metric of a run, with 95 % intervals over its lifetimes.
+
+    Args:
+      records: of L lifetimes.
+      measure: column used as an episode's value, "performance", "reward" or "length".
+      window: odd smoothing window, episodes.
+      seed: of the bootstrap.
+
+    Raises:
+      ValueError: an unknown measure or a window that is even or not positive.
+    """
+    values, counts = records.by_block(measure)
+    metrics = {"mean": _block_means(values, counts)}
+    metrics |= block_metrics(values, records.schedule.blocks, window)
+    return Report(
+        records,
+        measure,
+        window,
+        {name: summarise(metric, seed) for name, metric in metrics.items()},
+        {name: summarise_syllabus(metric, seed) for name, metric in metrics.items()},
+    )
+
+
+def _block_means(values: np.ndarray, counts: np.ndarray) -> Metric:
+    """Plain mean of each block of each lifetime, (L, B)."""
+    means = values.sum(axis=-1) / counts
+    missing = np.where(np.isfinite(means), Reason.NONE, Reason.NON_FINITE_VALUE)
+    return Metric(jnp.asarray(means), jnp.asarray(missing, jnp.int32))

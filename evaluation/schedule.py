@@ -1,0 +1,102 @@
+"""One plan for every protocol: who plays which episode of which task, learning or not.
+
+A front door (a syllabus, an experiment, a trial set) parses its own notation into a `Schedule`;
+the engines, the metrics and the logs see nothing else.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Mode = Literal["train", "test"]
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A maximal run of episodes of one task with one set of parameters inside a phase.
+
+    Attributes:
+      index: position in the schedule, from 0.
+      phase: number of the phase it belongs to, from 1.
+      mode: "train" or "test", as the author annotated the phase.
+      task: name of the task, for example "CartPole3D".
+      parameters: (path, value) pairs that differ from the task's defaults, sorted by path.
+      count: number of episodes.
+      learning: whether the agent may learn from these episodes.
+    """
+
+    index: int
+    phase: int
+    mode: Mode
+    task: str
+    parameters: tuple[tuple[str, Value], ...]
+    count: int
+    learning: bool
+
+    @property
+    def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
+        """What is played: the task with its parameters."""
+        return self.task, self.parameters
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A whole lifetime of episodes.
+
+    Attributes:
+      name: short name, used for log directories.
+      blocks: the blocks in the order in which they are played.
+      source: where it came from, for people: a file name or a protocol.
+      author: who wrote it, "" if unknown.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+    source: str = ""
+    author: str = ""
+
+    @property
+    def variants(self) -> tuple[tuple[str, tuple[tuple[str, Value], ...]], ...]:
+        """Distinct (task, parameters) pairs in order of first appearance; P of them."""
+        return tuple(dict.fromkeys(block.variant for block in self.blocks))
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes of one lifetime, E."""
+        return sum(block.count for block in self.blocks)
+
+    def block_variants(self) -> np.ndarray:
+        """Index into `variants` of each block, (B,) int32."""
+        position = {variant: index for index, variant in enumerate(self.variants)}
+        return np.array([position[block.variant] for block in self.blocks], np.int32)
+
+    def episode_blocks(self) -> np.ndarray:
+        """Index of the block each episode belongs to, (E,) int32."""
+        counts = [block.count for block in self.blocks]
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; `from_json` is the inverse."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "author": self.author,
+            "blocks": [{**asdict(b), "parameters": dict(b.parameters)} for b in self.blocks],
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Schedule":
+        """Rebuild a schedule written by `to_json`."""
+        blocks = tuple(
+            Block(**{**b, "parameters": tuple(sorted(b["parameters"].items()))})
+            for b in values["blocks"]
+        )
+        return cls(values["name"], blocks, values["source"], values["author"])
+
+    def dumps(self) -> str:
+        """Return the schedule as indented strict JSON text."""
+        return json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"

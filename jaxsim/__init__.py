@@ -1,0 +1,28 @@
+"""CartPole3D and its novelties as pure JAX functions, batched by the ten thousand.
+
+>>> import jax, jaxsim
+>>> env, params = jaxsim.make("CartPole3D-v0", {"pole/length": 3.0})
+>>> observation, state = env.reset(jax.random.key(0), params)
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
+from jaxsim.worlds import cartpole3d
+
+try:
+    __version__ = version("jaxsim-novelty")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"
+
+register("CartPole3D-v0", cartpole3d.make, cartpole3d.PARAMETERS)
+
+__all__ = [
+    "EnvSpec",
+    "__version__",
+    "make",
+    "register",
+    "registered_envs",
+    "spec",
+    "task_names",
+]

@@ -1,0 +1,85 @@
+"""Parameters that a user may set by name: their paths, units and bounds.
+
+A task publishes a table of `Parameter` rows. A syllabus, a command line or Python code names a
+row by its `path` ("pole/length"); the value is checked here, before anything is traced.
+"""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number or word that a user may set.
+
+    Attributes:
+      path: name in a syllabus, groups separated by "/".
+      default: value when it is not set; its type is the type that is accepted.
+      unit: physical unit, "" for pure numbers and words.
+      low: smallest accepted number; None for words.
+      high: largest accepted number; None for words.
+      choices: accepted values, if they are a short list.
+      description: one line for the reference table.
+    """
+
+    path: str
+    default: float | int | str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[float | int | str, ...] = ()
+    description: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """Accepted values in words, for error messages and tables."""
+        if self.choices:
+            return "one of " + ", ".join(repr(choice) for choice in self.choices)
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{kind} from {self.low:g} to {self.high:g}{unit}"
+
+    def problem(self, value: object) -> str | None:
+        """Say what is wrong with `value`, or None if it is accepted."""
+        if self._accepts(value):
+            return None
+        return f"parameter {self.path!r} is {value!r}; it must be {self.allowed}"
+
+    def _accepts(self, value: object) -> bool:
+        if self.choices:
+            # True == 1 in Python, and a JSON true is never meant as a number.
+            return not isinstance(value, bool) and value in self.choices
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if isinstance(self.default, int) and not isinstance(value, int):
+            return False
+        # Not a float conversion: a JSON integer may be too large for one.
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        assert self.low is not None and self.high is not None
+        return self.low <= value <= self.high
+
+
+def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
+    """Raise `ValueError` naming the first unknown path or refused value.
+
+    Args:
+      table: accepted parameters by path.
+      values: values by path, as a user wrote them.
+    """
+    for path, value in values.items():
+        if path not in table:
+            raise ValueError(unknown("parameter", path, table))
+        problem = table[path].problem(value)
+        if problem:
+            raise ValueError(problem)
+
+
+def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
+    """Word the error for a name that does not exist, with the nearest one that does."""
+    names = list(allowed)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown {kind} {name!r}{hint} (allowed: {', '.join(names)})"

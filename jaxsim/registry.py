@@ -1,0 +1,98 @@
+"""Names of environments: `make`, `register` and what each one lets a user set."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxsim import parameters
+from jaxsim.parameters import Parameter
+
+VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """A registered environment.
+
+    Attributes:
+      env_id: versioned name, "CartPole3D-v0"; the version rises when behaviour changes.
+      factory: (values by parameter path, keyword options) -> (env, params).
+      parameters: what a user may set, by path.
+    """
+
+    env_id: str
+    factory: Callable[..., tuple[Any, Any]]
+    parameters: Mapping[str, Parameter]
+
+    @property
+    def task(self) -> str:
+        """Name without the version, as syllabi use it."""
+        return self.env_id.rpartition("-v")[0]
+
+
+_SPECS: dict[str, EnvSpec] = {}
+
+
+def register(
+    env_id: str, factory: Callable[..., tuple[Any, Any]], table: Mapping[str, Parameter]
+) -> None:
+    """Register an environment under a versioned name.
+
+    Args:
+      env_id: "<Task>-v<number>".
+      factory: called as `factory(values, **options)`, returns (env, params).
+      table: parameters a user may set, by path.
+
+    Raises:
+      ValueError: the name has no version or is taken.
+    """
+    if not VERSIONED.fullmatch(env_id):
+        raise ValueError(f"environment id {env_id!r} must look like 'Name-v0'")
+    if env_id in _SPECS:
+        raise ValueError(f"environment id {env_id!r} is taken; raise its version")
+    _SPECS[env_id] = EnvSpec(env_id, factory, table)
+
+
+def registered_envs() -> tuple[str, ...]:
+    """Return the ids of all registered environments."""
+    return tuple(_SPECS)
+
+
+def task_names() -> tuple[str, ...]:
+    """Return the names that a syllabus may use: tasks without a version, and versioned ids."""
+    return tuple(dict.fromkeys(s.task for s in _SPECS.values())) + registered_envs()
+
+
+def spec(name: str) -> EnvSpec:
+    """Look up an environment by id, or by task name (its newest version).
+
+    Raises:
+      ValueError: no environment has that name; the message lists those that exist.
+    """
+    if name in _SPECS:
+        return _SPECS[name]
+    versions = [s for s in _SPECS.values() if s.task == name]
+    if not versions:
+        raise ValueError(parameters.unknown("task", name, task_names()))
+    return max(versions, key=lambda s: int(s.env_id.rpartition("-v")[2]))
+
+
+def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) -> tuple[Any, Any]:
+    """Build an environment and its parameters.
+
+    Args:
+      name: environment id or task name, for example "CartPole3D-v0".
+      values: parameters by path, for example `{"pole/length": 3.0}`.
+      **options: options of the environment, for example `level=200, difficulty="hard"`.
+
+    Returns:
+      (env, params): an object with `reset` and `step`, and the traced parameters they take.
+
+    Raises:
+      ValueError: unknown name, parameter or option, or a value out of bounds.
+    """
+    found = spec(name)
+    values = dict(values or {})
+    parameters.check(found.parameters, values)
+    return found.factory(values, **options)

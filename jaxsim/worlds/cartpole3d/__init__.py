@@ -1,0 +1,25 @@
+"""CartPole3D, the three-dimensional cart and pole with flying blocks."""
+
+from jaxsim.worlds.cartpole3d.arrays import state_from_arrays, state_to_arrays
+from jaxsim.worlds.cartpole3d.env import CartPole3D, make
+from jaxsim.worlds.cartpole3d.generate import from_wsu_seed, wsu_start
+from jaxsim.worlds.cartpole3d.levels import PARAMETERS
+from jaxsim.worlds.cartpole3d.sensors import observe, to_vector
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Observation, Params, State
+
+__all__ = [
+    "ACTIONS",
+    "PARAMETERS",
+    "CartPole3D",
+    "Config",
+    "Observation",
+    "Params",
+    "State",
+    "from_wsu_seed",
+    "make",
+    "observe",
+    "state_from_arrays",
+    "state_to_arrays",
+    "to_vector",
+    "wsu_start",
+]

@@ -1,0 +1,145 @@
+"""CartPole3D: balance a pole on a cart in a room full of flying blocks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import backend, rng
+from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.levels import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole3d.tick import advance
+from jaxsim.worlds.cartpole3d.types import (
+    ACTIONS,
+    Config,
+    Observation,
+    Params,
+    State,
+    Vector,
+)
+
+Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+
+
+@dataclass(frozen=True)
+class CartPole3D:
+    """The environment; see `jaxsim.env` for the contract.
+
+    A step is one tick of 0.02 s. The episode terminates when roll or pitch of the pole, as
+    reported (one tick old), passes 10 degrees, and is truncated after 200 steps. The reward of
+    step k is k/200; the performance is the last reward.
+    """
+
+    config: Config = field(default_factory=Config)
+
+    @property
+    def name(self) -> str:
+        """Task name."""
+        return "CartPole3D"
+
+    @property
+    def num_actions(self) -> int:
+        """Nothing, right, left, forward, backward."""
+        return len(ACTIONS)
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return self.config.max_steps
+
+    def start(self, key: jax.Array, params: Params) -> State:
+        """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
+        shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
+        return generate.draw(jnp.broadcast_to(key, shape), params, self.config)
+
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
+        """Start an episode; see `jaxsim.env.Env.reset`."""
+        return self.restart(self.start(key, params), params)
+
+    def restart(self, start: State, params: Params) -> tuple[Observation, State]:
+        """Begin an episode at a given start, for example `wsu_start(seed)`."""
+        state = generate.begin(start, params)
+        return sensors.observe(state), state
+
+    def observe(self, state: State) -> Observation:
+        """Read the sensors of a state."""
+        return sensors.observe(state)
+
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
+        """Advance one tick; see `jaxsim.env.Env.step`."""
+        rng.words(key)  # level 200 draws nothing in a step; the key is checked all the same
+        running = ~state.done
+        one = backend.opaque_one(params.gravity)
+        new = advance(params, state, _force(action, params, state), running)
+        finite = backend.mask(_is_finite(new), one)
+        fallen = backend.mask(_fallen(new, params), one)
+        late = (new.step >= self.config.max_steps) | ~finite
+        # A state that is not finite is not kept: what agents see stays finite.
+        keep = running & finite
+        new = _end(new, fallen | late)
+        old = _end(state, ~finite)
+        new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
+        share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
+        fell_before = state.done & _fallen(state, params)
+        terminated = jnp.where(running, fallen & finite, fell_before)
+        truncated = jnp.where(running, late, state.done & ~fell_before)
+        info = {"performance": share, "nonfinite": running & ~finite}
+        reward = jnp.where(running, share, 0.0)
+        return sensors.observe(new), new, reward, terminated, truncated, info
+
+
+def _end(state: State, over: jax.Array) -> State:
+    return replace(state, done=state.done | over)
+
+
+def _force(action: jax.Array, params: Params, state: State) -> Vector:
+    """Force on the cart, N, world frame whatever the yaw; the drawn push in the hidden tick."""
+    zero = jnp.zeros_like(state.pose.x)
+    x = jnp.where(action == 1, params.force, jnp.where(action == 2, -params.force, zero))
+    y = jnp.where(action == 3, params.force, jnp.where(action == 4, -params.force, zero))
+    hidden = state.step < 0
+    push = state.push
+    return Vector(jnp.where(hidden, push.x, x), jnp.where(hidden, push.y, y), zero)
+
+
+def _fallen(state: State, params: Params) -> jax.Array:
+    """The end test, on the pole as it was before the last tick."""
+    old = state.reported
+    r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
+    return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
+
+
+def _is_finite(state: State) -> jax.Array:
+    """Whether every number of the state is finite: any that is not spoils the sum."""
+    leaves = jax.tree.leaves((state.pose, state.velocity, state.blocks))
+    numbers = [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
+    return jnp.isfinite(sum(number * 0.0 for number in numbers))
+
+
+def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]:
+    """Build the environment and its parameters, for `jaxsim.make`.
+
+    Args:
+      values: parameters by path, already checked against the table.
+      **options: `level` (200) and `difficulty` as shorthands of the parameters `novelty/level`
+        and `novelty/difficulty`; `max_blocks`, `max_steps` and `dtype` of `Config`.
+
+    Raises:
+      ValueError: an option that does not exist or does not fit.
+    """
+    shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
+    named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    known = Config.__dataclass_fields__
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
+            )
+    env = CartPole3D(Config(**options))
+    return env, params_from_values({**values, **named}, env.config)
+
+
+__all__ = ["PARAMETERS", "CartPole3D", "make"]

@@ -1,0 +1,73 @@
+"""What the agent is told: the state seen through the original's sensors."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.dynamics import pole_spin
+from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
+
+
+def observe(state: State) -> Observation:
+    """Read the sensors.
+
+    Cart position and pole orientation are those before the last tick; velocities are new but
+    turned by the old rotation. Blocks are reported as they are. The original reads link poses
+    that Bullet cached at the start of the tick; agents and the end test depend on it.
+    """
+    old, velocity = state.reported, state.velocity
+    r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
+    now = state.pose
+    fresh = geo.rotation(now.qx, now.qy, now.qz, now.qw)
+    # The absolute spin is formed with the new pose and only then seen in the old frame.
+    spin = pole_spin(velocity, fresh)
+    zero = jnp.zeros_like(old.x)
+    return Observation(
+        cart_position=Vector(old.x, old.y, zero),
+        cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
+        pole_quaternion=_world_quaternion(old),
+        pole_velocity=geo.rotate(geo.yawed(old.cos, old.sin, r), spin),
+        block_position=tuple(_known(b.alive, b.p) for b in state.blocks),
+        block_velocity=tuple(_known(b.alive, b.v) for b in state.blocks),
+        block_alive=tuple(b.alive for b in state.blocks),
+    )
+
+
+def _known(alive: jax.Array, a: Vector) -> Vector:
+    return Vector(*(jnp.where(alive, c, 0.0) for c in a))
+
+
+def _world_quaternion(pose: Pose) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """Rz(yaw) q."""
+    ch, sh = pose.half_cos, pose.half_sin
+    return (
+        ch * pose.qx - sh * pose.qy,
+        ch * pose.qy + sh * pose.qx,
+        ch * pose.qz + sh * pose.qw,
+        ch * pose.qw - sh * pose.qz,
+    )
+
+
+def to_vector(observation: Observation) -> jax.Array:
+    """Flatten to a vector for learners: cart 4, pole 7, then 7 numbers a block.
+
+    Args:
+      observation: leaves of any batch shape.
+
+    Returns:
+      (..., 11 + 7 N) cart x, y, vx, vy; pole quaternion and angular velocity; then per block
+      alive (0 or 1), position and velocity.
+    """
+    o = observation
+    parts: list[Any] = [
+        *o.cart_position[:2],
+        *o.cart_velocity[:2],
+        *o.pole_quaternion,
+        *o.pole_velocity,
+    ]
+    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
+        parts += [alive, *p, *v]
+    dtype = jnp.result_type(o.cart_position.x)
+    return jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)
