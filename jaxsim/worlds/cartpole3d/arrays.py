@@ -80,6 +80,8 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
         ),
         velocity,
         _blocks(values, config, number),
+        jnp.zeros(tick.shape, dtype),
+        Vector(*(jnp.zeros(tick.shape, dtype) for _ in range(3))),
         Vector(*(jnp.zeros(tick.shape, dtype) for _ in range(3))),
         tick,
         jnp.zeros(tick.shape, bool),

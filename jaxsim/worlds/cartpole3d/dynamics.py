@@ -8,6 +8,7 @@ Frames: "cart" is yawed with the cart; "pole" is fixed in the pole. Local veloci
 constant while a frame turns, as in Bullet's multibody integrator, and so they are the state.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -161,13 +162,20 @@ def _advance(velocity: Velocity, r: Rotation, a: Vector, alpha: Vector, drag: Sc
     )
 
 
-def accelerate_block(params: Params, block: Block) -> Vector:
-    """Velocity of one block after a tick without contacts, m/s, not yet clamped."""
+def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vector:
+    """Velocity of one block after a tick without contacts, m/s, not yet clamped.
+
+    Args:
+      params: physics.
+      block: at the start of the tick.
+      force: N besides weight and lift, world frame; None for none.
+    """
     k = DT * drag_rate(params.drag, norm(block.v))
     lift = DT * params.gravity * (params.block_buoyancy - 1)
-    return Vector(
+    v = Vector(
         block.v.x - k * block.v.x, block.v.y - k * block.v.y, block.v.z - k * block.v.z + lift
     )
+    return v if force is None else geo.add(v, geo.scale(force, DT / params.block_mass))
 
 
 def move(pose: Pose, velocity: Velocity) -> Pose:
@@ -217,6 +225,12 @@ def _roll(q: tuple[Scalar, ...], velocity: Velocity) -> tuple[Scalar, ...]:
 def move_block(block: Block, v: Vector) -> Block:
     """Advance one block by one tick with its new velocity."""
     return Block(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
+
+
+def clamp_all(velocity: Velocity, blocks: Sequence[Vector]) -> tuple[Velocity, list[Vector]]:
+    """Limit every generalized velocity component."""
+    held = Velocity(*(clamp(getattr(velocity, f)) for f in Velocity.__dataclass_fields__))
+    return held, [Vector(*(clamp(c) for c in v)) for v in blocks]
 
 
 def has_fallen(r: Rotation, lean_limit: Scalar) -> Scalar:

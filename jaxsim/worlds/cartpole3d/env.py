@@ -20,6 +20,9 @@ from jaxsim.worlds.cartpole3d.types import (
     State,
     Vector,
 )
+from jaxsim.worlds.cartpole3d.wsu import wsu_start
+
+SAME_START = 112  # the level whose episodes are all the same
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -53,15 +56,20 @@ class CartPole3D:
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
-        return generate.draw(jnp.broadcast_to(key, shape), params, self.config)
+        drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
+        if "one_start" not in self.config.terms:
+            return drawn
+        fixed = wsu_start(0, SAME_START, dtype=self.config.dtype)
+        same = params.novelty_level == SAME_START
+        return jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
 
     def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
-        return self.restart(self.start(key, params), params)
+        return self.restart(key, self.start(key, params), params)
 
-    def restart(self, start: State, params: Params) -> tuple[Observation, State]:
+    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
-        state = generate.begin(start, params)
+        state = generate.begin(start, params, self.config, _tick_key(key))
         return sensors.observe(state), state
 
     def observe(self, state: State) -> Observation:
@@ -70,10 +78,10 @@ class CartPole3D:
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
-        rng.words(key)  # level 200 draws nothing in a step; the key is checked all the same
+        tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
-        new = advance(params, state, _force(action, params, state), running)
+        new = advance(params, self.config, tick_key, state, _force(action, params, state), running)
         finite = backend.mask(_is_finite(new), one)
         fallen = backend.mask(_fallen(new, params), one)
         late = (new.step >= self.config.max_steps) | ~finite
@@ -91,6 +99,11 @@ class CartPole3D:
         return sensors.observe(new), new, reward, terminated, truncated, info
 
 
+def _tick_key(key: jax.Array) -> rng.Words:
+    """Counter key of what is random in one tick, apart from what the start drew from the key."""
+    return rng.fold(rng.words(key), 1)
+
+
 def _end(state: State, over: jax.Array) -> State:
     return replace(state, done=state.done | over)
 
@@ -98,8 +111,9 @@ def _end(state: State, over: jax.Array) -> State:
 def _force(action: jax.Array, params: Params, state: State) -> Vector:
     """Force on the cart, N, world frame whatever the yaw; the drawn push in the hidden tick."""
     zero = jnp.zeros_like(state.pose.x)
-    x = jnp.where(action == 1, params.force, jnp.where(action == 2, -params.force, zero))
-    y = jnp.where(action == 3, params.force, jnp.where(action == 4, -params.force, zero))
+    size = params.force * params.action_sign
+    x = jnp.where(action == 1, size, jnp.where(action == 2, -size, zero))
+    y = jnp.where(action == 3, size, jnp.where(action == 4, -size, zero))
     hidden = state.step < 0
     push = state.push
     return Vector(jnp.where(hidden, push.x, x), jnp.where(hidden, push.y, y), zero)
@@ -138,8 +152,8 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
             raise ValueError(
                 f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
             )
-    env = CartPole3D(Config(**options))
-    return env, params_from_values({**values, **named}, env.config)
+    params, config = params_from_values({**values, **named}, Config(**options))
+    return CartPole3D(config), params
 
 
 __all__ = ["PARAMETERS", "CartPole3D", "make"]

@@ -1,17 +1,15 @@
-"""Where an episode starts: drawn on the device, or exactly as the original draws it.
+"""Where an episode starts, drawn on the device.
 
 The original executes one physics tick with the action "nothing" inside its reset, in which the
 number it calls the cart's initial velocity acts as a force. The states made here are those before
 that hidden tick (`step` is -1); the first step from them leads to the first observation.
 """
 
-import hashlib
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim import rng
+from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     Block,
@@ -24,6 +22,7 @@ from jaxsim.worlds.cartpole3d.types import (
     Velocity,
 )
 
+AIM_HEIGHT = 0.5  # m, height at which blocks are aimed at the cart
 CLEARANCE = 1.0  # m, blocks start at least this far from the cart, horizontally
 BLOCK_SPREAD = 4.0  # m, blocks start at U(-spread, spread) in x and y
 BLOCK_MIDDLE = 5.0  # m, and that far around this height
@@ -31,12 +30,13 @@ REDRAWS = 64  # most positions tried for one block; 0.05^64 is never
 RESTING = 4.95  # m, height at which an empty block slot is kept, clear of floor and ceiling
 
 # Counter slots of one episode's start.
-_SLOT_CART, _SLOT_PUSH, _SLOT_POLE, _SLOT_COUNT, _SLOT_BLOCKS = 0, 2, 4, 10, 16
+_SLOT_CART, _SLOT_PUSH, _SLOT_POLE, _SLOT_COUNT, _SLOT_POINT = 0, 2, 4, 10, 11
+_SLOT_BOUNCE, _SLOT_WIND, _SLOT_BLOCKS = 15, 16, 20
 _SLOTS_PER_BLOCK = 8 + 3 * REDRAWS
 
 
 def draw(key: jax.Array, params: Params, config: Config) -> State:
-    """Draw the state before the hidden first tick, from the distribution of level 200.
+    """Draw the state before the hidden first tick.
 
     Args:
       key: () or (L,) typed key of the episode.
@@ -56,7 +56,9 @@ def draw(key: jax.Array, params: Params, config: Config) -> State:
     share = rng.uniform(k, _SLOT_COUNT, dtype=dtype)
     count = params.block_count_min + jnp.minimum(jnp.floor(share * span), span - 1)
     blocks = _draw_blocks(k, x, y, count, params, config)
-    return _initial(x, y, push, lean, blocks)
+    bounce = rng.uniform(k, _SLOT_BOUNCE, dtype=dtype) * params.bounce_spread
+    angle = rng.uniform(k, _SLOT_WIND, dtype=dtype) * (2 * jnp.pi)
+    return initial(x, y, push, lean, blocks, bounce, angle)
 
 
 def _draw_blocks(
@@ -68,16 +70,55 @@ def _draw_blocks(
     index = jnp.arange(number).reshape((number,) + (1,) * x.ndim)
     base = _SLOT_BLOCKS + index * _SLOTS_PER_BLOCK
     p = _clear_positions(k, base, x, y, dtype)
-    low, high = params.block_speed_min, params.block_speed_max
-    speeds = [rng.uniform(k, base + i, dtype=dtype) * (high - low) + low for i in range(3)]
-    signs = [jnp.where(rng.bits(k, base + 3 + i) >> 31 == 1, -1.0, 1.0) for i in range(3)]
+    v = _draw_velocities(k, base, p, Vector(x, y, jnp.zeros_like(x)), params, dtype)
     alive = index < count
-    v = [jnp.where(alive, s * sign, 0.0) for s, sign in zip(speeds, signs, strict=True)]
-    rested = [jnp.where(alive, c, rest) for c, rest in zip(p, (0.0, 0.0, RESTING), strict=True)]
+    speeds = [jnp.where(alive, c, 0.0) for c in v]
+    rest = (0.0, 0.0, RESTING)
+    places = [jnp.where(alive, c, own) for c, own in zip(p, rest, strict=True)]
     return tuple(
-        Block(Vector(*(c[i] for c in rested)), Vector(*(c[i] for c in v)), alive[i])
+        Block(Vector(*(c[i] for c in places)), Vector(*(c[i] for c in speeds)), alive[i])
         for i in range(number)
     )
+
+
+def _draw_velocities(
+    k: rng.Words, base: jax.Array, p: Vector, cart: Vector, params: Params, dtype: jnp.dtype
+) -> Vector:
+    """Initial velocities at positions p: nominal, scattered, aimed at the cart, or gathering."""
+
+    def unit(slot: jax.Array | int) -> jax.Array:
+        return rng.uniform(k, slot, dtype=dtype)
+
+    low, high = params.block_speed_min, params.block_speed_max
+    sizes = [unit(base + i) for i in range(3)]
+    signs = [jnp.where(rng.bits(k, base + 3 + i) >> 31 == 1, -1.0, 1.0) for i in range(3)]
+    nominal = [sign * (u * (high - low) + low) for u, sign in zip(sizes, signs, strict=True)]
+    scattered = [params.scatter_speed * (2 * u - 1) for u in sizes]
+    scatter = params.scatter_speed > 0
+    v = Vector(*(jnp.where(scatter, a, b) for a, b in zip(scattered, nominal, strict=True)))
+    target = Vector(cart.x, cart.y, cart.z + AIM_HEIGHT)
+    low, high = params.aim_speed_min, params.aim_speed_max
+    aimed = _at_speed(p, target, low + (high - low) * unit(base + 7))
+    v = _either(unit(base + 6) < params.aim_share, aimed, v)
+    point = _gathering_point(*(unit(_SLOT_POINT + i) for i in range(3)))
+    gathering = _at_speed(p, point, params.gather_speed_max * unit(_SLOT_POINT + 3))
+    return _either(jnp.asarray(params.gather_speed_max) > 0, gathering, v)
+
+
+def _gathering_point(*units: Scalar) -> Vector:
+    """Point that the blocks of levels 103 and 113 start towards, from numbers in [0, 1)."""
+    x, y, z = (BLOCK_SPREAD * (2 * u - 1) for u in units)
+    return Vector(x, y, z + BLOCK_MIDDLE)
+
+
+def _at_speed(p: Vector, target: Vector, speed: Scalar) -> Vector:
+    """Velocity of a given size from p towards a target."""
+    d = geo.sub(target, p)
+    return geo.scale(d, speed / jnp.sqrt(jnp.maximum(geo.dot(d, d), 1e-12)))
+
+
+def _either(condition: jax.Array, a: Vector, b: Vector) -> Vector:
+    return Vector(*(jnp.where(condition, x, y) for x, y in zip(a, b, strict=True)))
 
 
 def _clear_positions(
@@ -106,12 +147,14 @@ def _clear_positions(
     return jax.lax.while_loop(crowded, redraw, (jnp.int32(1), position(0)))[1]
 
 
-def _initial(
+def initial(
     x: jax.Array,
     y: jax.Array,
     push: list[jax.Array],
     lean: list[jax.Array],
     blocks: tuple[Block, ...],
+    bounce: jax.Array,
+    wind_angle: jax.Array,
 ) -> State:
     """Assemble a state before the hidden tick; the pole's quaternion is (r0, r1, r2, 1)."""
     r0, r1, r2, w0, w1, _ = lean
@@ -120,110 +163,12 @@ def _initial(
     pose = Pose(x, y, one, zero, r0 / size, r1 / size, r2 / size, 1 / size)
     velocity = Velocity(zero, zero, zero, w0, w1, zero)
     step = jnp.full(x.shape, -1, jnp.int32)
+    wind = Vector(-jnp.sin(wind_angle), jnp.cos(wind_angle), zero)
     push_at_start = Vector(push[0], push[1], zero)
-    return State(pose, pose, velocity, blocks, push_at_start, step, step >= 0)
+    return State(pose, pose, velocity, blocks, bounce, wind, push_at_start, step, step >= 0)
 
 
-def wsu_start(
-    seed: int, level: int = 200, difficulty: str = "easy", dtype: str = "float64"
-) -> State:
-    """Draw the start that the original generator draws for a seed, on the host.
-
-    Args:
-      seed: the generator's episode seed, >= 0.
-      level: 200.
-      difficulty: "easy", "medium" or "hard"; level 200 is the same at each.
-      dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
-
-    Returns:
-      The state before the hidden first tick, scalar leaves, four block slots.
-
-    Raises:
-      ValueError: a negative seed, a level or difficulty that is not covered, or float64
-        without x64.
-    """
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; the original accepts whole numbers from 0")
-    if level != 200:
-        raise ValueError(f"level is {level}; the original's random stream is known for: 200")
-    if difficulty not in ("easy", "medium", "hard"):
-        raise ValueError(f"difficulty is {difficulty!r}; it must be 'easy', 'medium' or 'hard'")
-    if dtype == "float64" and not jax.config.read("jax_enable_x64"):
-        raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
-    draws = _wsu_generator(seed)
-    xy = draws.uniform(-3.0, 3.0, 2)
-    push = draws.uniform(-1.0, 1.0, 2)
-    lean = draws.uniform(-0.01, 0.01, 6)
-    count = draws.randint(3) + 2
-    positions = [_wsu_position(draws, xy) for _ in range(count)]
-    velocities = [_wsu_velocity(draws) for _ in range(count)]
-
-    def number(value: float) -> jax.Array:
-        return jnp.asarray(value, dtype)
-
-    def block(index: int) -> Block:
-        if index < count:
-            p, v = positions[index], velocities[index]
-        else:
-            p, v = np.array([0.0, 0.0, RESTING]), np.zeros(3)
-        return Block(Vector(*map(number, p)), Vector(*map(number, v)), jnp.asarray(index < count))
-
-    blocks = tuple(block(i) for i in range(Config().max_blocks))
-    x, y = map(number, xy)
-    return _initial(x, y, [number(f) for f in push], [number(r) for r in lean], blocks)
-
-
-def _wsu_generator(seed: int) -> np.random.RandomState:
-    """Seed as Gym up to 0.21 does: the first 8 bytes of SHA-512 of the decimal seed."""
-    digest = hashlib.sha512(str(seed).encode()).digest()[:8]
-    low, high = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
-    state = np.random.RandomState()
-    state.seed([low, high])
-    return state
-
-
-def _wsu_position(draws: np.random.RandomState, cart: np.ndarray) -> np.ndarray:
-    while True:
-        p = draws.uniform(-BLOCK_SPREAD, BLOCK_SPREAD, 3)
-        p[2] += BLOCK_MIDDLE
-        if np.linalg.norm(p[:2] - cart) >= CLEARANCE:
-            return p
-
-
-def _wsu_velocity(draws: np.random.RandomState) -> np.ndarray:
-    v = draws.uniform(6.0, 10.0, 3)
-    for axis in range(3):
-        if draws.uniform() < 0.5:
-            v[axis] = -v[axis]
-    return v
-
-
-def begin(start: State, params: Params) -> State:
+def begin(start: State, params: Params, config: Config, key: rng.Words) -> State:
     """Run the hidden first tick; the state behind the first observation."""
-    return advance(params, start, start.push, jnp.ones_like(start.done))
-
-
-_begin = jax.jit(begin)
-
-
-def from_wsu_seed(
-    seed: int,
-    level: int = 200,
-    difficulty: str = "easy",
-    params: Params | None = None,
-    dtype: str = "float64",
-) -> State:
-    """State after the original generator's reset for a seed.
-
-    Args:
-      seed: the generator's episode seed, >= 0.
-      level: 200.
-      difficulty: "easy", "medium" or "hard".
-      params: physics of the hidden first tick; the level's own if None.
-      dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
-
-    Raises:
-      ValueError: as `wsu_start`.
-    """
-    start = wsu_start(seed, level, difficulty, dtype)
-    return _begin(start, jax.tree.map(lambda p: jnp.asarray(p, dtype), params or Params()))
+    active = jnp.ones_like(start.done)
+    return advance(params, config, key, start, start.push, active)

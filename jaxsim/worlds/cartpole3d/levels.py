@@ -1,16 +1,174 @@
 """Levels and the parameters that a user may set by name."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim import parameters
 from jaxsim.parameters import Parameter
-from jaxsim.worlds.cartpole3d.types import PARAMETER_NAMES, Config, Params
+from jaxsim.worlds.cartpole3d.types import Config, Params
 
-LEVELS = (200,)
 DIFFICULTIES = ("easy", "medium", "hard")
+
+Overrides = Mapping[str, float]
+ByDifficulty = tuple[Overrides, Overrides, Overrides]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One entry of the novelty catalogue.
+
+    Attributes:
+      number: as in the original generator; its hundreds tell the groups apart.
+      change: what differs from level 200, in words.
+      overrides: fields of `Params` by difficulty, in the order of `DIFFICULTIES`.
+      terms: optional parts of the physics it needs, see `Config.terms`.
+    """
+
+    number: int
+    change: str
+    overrides: ByDifficulty
+    terms: tuple[str, ...] = ()
+
+
+def _same(**fields: float) -> ByDifficulty:
+    """The same changes at every difficulty."""
+    return fields, fields, fields
+
+
+def _each(field: str, easy: float, medium: float, hard: float) -> ByDifficulty:
+    """One field that changes with the difficulty."""
+    return {field: easy}, {field: medium}, {field: hard}
+
+
+def _aimed(share: float) -> Overrides:
+    return {"aim_share": share, "aim_speed_max": 10.0}
+
+
+def _scattered(speed: float) -> Overrides:
+    return {
+        "aim_share": 0.5,
+        "aim_speed_min": speed,
+        "aim_speed_max": speed,
+        "scatter_speed": speed,
+    }
+
+
+def _bouncing(least: float) -> Overrides:
+    return {"restitution_wall": least, "restitution_block": least, "bounce_spread": 0.1}
+
+
+CATALOGUE: dict[int, Level] = {
+    level.number: level
+    for level in (
+        Level(101, "the cart weighs ten times as much", _same(cart_mass=10.0)),
+        Level(
+            102,
+            "blocks stand still and cannot be moved",
+            _same(block_mass=math.inf, block_speed_min=0.0, block_speed_max=0.0),
+        ),
+        Level(
+            103, "all blocks fly towards one point at up to 10 m/s", _same(gather_speed_max=10.0)
+        ),
+        Level(104, "blocks have twice the radius", _same(block_radius=1.0)),
+        Level(
+            105,
+            "blocks attract one another, with up to 6 N drawn anew each tick",
+            _same(pull_centroid_random=6.0),
+            ("attraction",),
+        ),
+        Level(106, "blocks fall", _same(block_buoyancy=0.0)),
+        Level(
+            107,
+            "blocks are pulled to the world's origin",
+            _each("pull_origin", 15.0, 25.0, 35.0),
+            ("attraction",),
+        ),
+        Level(
+            111,
+            "right and left are swapped, and so are forward and backward",
+            _same(action_sign=-1.0),
+        ),
+        Level(
+            112,
+            "every episode is the same, with one block",
+            _same(block_count_min=1.0, block_count_max=1.0),
+            ("one_start",),
+        ),
+        Level(
+            113,
+            "all blocks fly towards one point, faster with the difficulty",
+            _each("gather_speed_max", 7.5, 10.0, 12.5),
+        ),
+        Level(
+            114,
+            "half of the blocks fly at the cart, the others anywhere",
+            (_scattered(2.0), _scattered(3.0), _scattered(4.0)),
+        ),
+        Level(115, "pushes are 5 to 15 times as strong", _each("force", 50.0, 100.0, 150.0)),
+        Level(200, "nominal", _same()),
+        Level(
+            201,
+            "the pole is longer; its mass and centre of mass stay",
+            _each("pole_length", 3.0, 5.0, 8.0),
+        ),
+        Level(
+            203,
+            "some blocks start towards the cart",
+            (_aimed(0.25), _aimed(0.5), _aimed(0.75)),
+        ),
+        Level(
+            204,
+            "walls and blocks bounce back faster than they are hit",
+            (_bouncing(1.05), _bouncing(1.2), _bouncing(1.35)),
+            ("bounce",),
+        ),
+        Level(
+            205,
+            "blocks are pushed away from their centroid",
+            _each("pull_centroid", -1.0, -3.0, -5.0),
+            ("attraction",),
+        ),
+        Level(
+            206,
+            "wind blows across the room",
+            _each("wind_speed", 16.0, 18.0, 20.0),
+            ("wind",),
+        ),
+        Level(
+            207,
+            "blocks are pulled to where the cart was a tick ago",
+            _each("pull_cart", 10.0, 20.0, 30.0),
+            ("attraction",),
+        ),
+    )
+}
+LEVELS = tuple(CATALOGUE)
+
+
+def params_of(level: int, difficulty: str, dtype: Any) -> Params:
+    """Parameters of a level.
+
+    Args:
+      level: of the catalogue.
+      difficulty: "easy", "medium" or "hard".
+      dtype: floating type of the leaves; NumPy's float64 keeps them on the host.
+    """
+    overrides = CATALOGUE[level].overrides[DIFFICULTIES.index(difficulty)]
+    params = replace(Params(), **overrides, novelty_level=float(level))
+    number = np.float64 if dtype is np.float64 else partial(jnp.asarray, dtype=dtype)
+    return jax.tree.map(number, params)
+
+
+def config_of(level: int, config: Config) -> Config:
+    """Configuration that compiles what a level needs besides what it compiles already."""
+    return replace(config, terms=tuple(sorted({*config.terms, *CATALOGUE[level].terms})))
 
 
 def _number(field: str, path: str, unit: str, low: float, high: float, text: str) -> Any:
@@ -81,8 +239,8 @@ PARAMETERS: dict[str, Parameter] = {
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
 
-def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
-    """Turn values by path into traced parameters.
+def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Params, Config]:
+    """Turn values by path into traced parameters and the configuration they need.
 
     Args:
       values: by path; what is missing takes its level's value.
@@ -92,20 +250,21 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
       ValueError: an unknown path, a refused value, or values that contradict one another.
     """
     parameters.check(PARAMETERS, values)
-    merged = {path: row.default for path, row in PARAMETERS.items()} | dict(values)
+    level = values.get("novelty/level", 200)
+    difficulty = values.get("novelty/difficulty", "easy")
+    params = params_of(level, difficulty, config.dtype)
+    own = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
+    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in own.items()})
     for low, high in (
         ("blocks/count_min", "blocks/count_max"),
         ("blocks/speed_min", "blocks/speed_max"),
     ):
-        if merged[low] > merged[high]:
-            raise ValueError(
-                f"parameter {low!r} is {merged[low]}, above {high!r}, which is {merged[high]}"
-            )
-    if merged["blocks/count_max"] > config.max_blocks:
+        least, most = (float(getattr(params, FIELDS[path])) for path in (low, high))
+        if least > most:
+            raise ValueError(f"parameter {low!r} is {least:g}, above {high!r}, which is {most:g}")
+    if params.block_count_max > config.max_blocks:
         raise ValueError(
-            f"parameter 'blocks/count_max' is {merged['blocks/count_max']}; this environment "
+            f"parameter 'blocks/count_max' is {int(params.block_count_max)}; this environment "
             f"holds {config.max_blocks} blocks (option max_blocks)"
         )
-    numbers = {field: merged[path] for path, field in FIELDS.items()}
-    numbers["novelty_level"] = merged["novelty/level"]
-    return Params(**{name: jnp.asarray(numbers[name], config.dtype) for name in PARAMETER_NAMES})
+    return params, config_of(level, config)

@@ -5,16 +5,21 @@ full version. In a batch those lanes are few: they are packed into small groups,
 of contacts follows the number of contacts. Each lane's result is the same in any company.
 """
 
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
 
+from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import contacts, dynamics, solver, wind
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
     Block,
+    Config,
     Params,
     Pose,
     State,
@@ -25,58 +30,91 @@ from jaxsim.worlds.cartpole3d.types import (
 GROUP = 32  # lanes that take the full version together; a multiple of the SIMD width
 
 Moving = tuple[Pose, Velocity, tuple[Block, ...]]
+Forces = tuple[Vector, list[Vector] | None]
+"""Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
 
-def tick(params: Params, moving: Moving, force: Vector, active: jax.Array) -> Moving:
+def tick(params: Params, moving: Moving, forces: Forces, active: jax.Array) -> Moving:
     """Advance by 0.02 s.
 
     Args:
       params: physics.
       moving: pose, velocities and blocks; leaves of shape () or (L,), all alike.
-      force: N on the cart, world frame, z ignored.
+      forces: on cart and blocks.
       active: () or (L,) bool; lanes where it is False need not be right, they are not used.
 
     Returns:
       The same structure after the tick.
     """
-    after, touching = _cheap(params, moving, force)
+    after, touching = _cheap(params, moving, forces)
     touching = touching & active
     if jnp.ndim(touching) == 0:
-        return jax.lax.cond(touching, lambda: _full(params, moving, force, touching), lambda: after)
-    return _full_where(params, moving, force, touching, after)
+        return jax.lax.cond(
+            touching, lambda: _full(params, moving, forces, touching), lambda: after
+        )
+    return _full_where(params, moving, forces, touching, after)
 
 
-def advance(params: Params, state: State, force: Vector, active: jax.Array) -> State:
+def advance(
+    params: Params, config: Config, key: rng.Words, state: State, force: Vector, active: jax.Array
+) -> State:
     """Advance a state by one tick; what was the pose becomes what is reported.
 
     Args:
       params: physics.
+      config: which terms are compiled.
+      key: counter key of this tick.
       state: leaves of shape () or (L,).
       force: N on the cart, world frame.
       active: as for `tick`.
     """
     moving = (state.pose, state.velocity, state.blocks)
-    pose, velocity, blocks = tick(params, moving, force, active)
-    return State(pose, state.pose, velocity, blocks, state.push, state.step + 1, state.done)
+    on_blocks: list[list[Vector]] = []
+    if "wind" in config.terms:
+        force = geo.add(force, wind.on_cart(params, state))
+        on_blocks.append(wind.on_blocks(params, state))
+    if "attraction" in config.terms:
+        share = rng.uniform(key, 0, dtype=jnp.dtype(config.dtype))
+        on_blocks.append(attraction(params, state.reported, state.blocks, share))
+    summed = [reduce(geo.add, forces) for forces in zip(*on_blocks, strict=True)] or None
+    if "bounce" in config.terms:
+        params = replace(
+            params,
+            restitution_wall=params.restitution_wall + state.extra_bounce,
+            restitution_block=params.restitution_block + state.extra_bounce,
+        )
+    pose, velocity, blocks = tick(params, moving, (force, summed), active)
+    return replace(
+        state,
+        pose=pose,
+        reported=state.pose,
+        velocity=velocity,
+        blocks=blocks,
+        step=state.step + 1,
+    )
 
 
 def _free_motion(
-    params: Params, moving: Moving, force: Vector, one: jax.Array
+    params: Params, moving: Moving, forces: Forces, one: jax.Array
 ) -> tuple[dynamics.Bodies, geo.Rotation, Velocity, list[Vector]]:
     """Velocities after the free motion, with what both versions need besides."""
     pose, velocity, blocks = moving
     body = dynamics.bodies(params)
     r = materialise(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), one)
-    velocity = dynamics.accelerate(params, body, pose, r, velocity, force)
-    speeds = [dynamics.accelerate_block(params, block) for block in blocks]
+    velocity = dynamics.accelerate(params, body, pose, r, velocity, forces[0])
+    on_blocks: Sequence[Vector | None] = forces[1] or [None] * len(blocks)
+    speeds = [
+        dynamics.accelerate_block(params, block, force)
+        for block, force in zip(blocks, on_blocks, strict=True)
+    ]
     return body, r, materialise(velocity, one), materialise(speeds, one)
 
 
-def _cheap(params: Params, moving: Moving, force: Vector) -> tuple[Moving, jax.Array]:
+def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.Array]:
     """Tick with walls only, and whether that may be wrong."""
     pose, _, blocks = moving
     one = opaque_one(params.gravity)
-    _, r, velocity, speeds = _free_motion(params, moving, force, one)
+    _, r, velocity, speeds = _free_motion(params, moving, forces, one)
     speeds = [
         contacts.bounce_off_walls(params, block, v) for block, v in zip(blocks, speeds, strict=True)
     ]
@@ -85,12 +123,12 @@ def _cheap(params: Params, moving: Moving, force: Vector) -> tuple[Moving, jax.A
     return _finish(pose, blocks, velocity, speeds), touching
 
 
-def _full(params: Params, moving: Moving, force: Vector, needed: jax.Array) -> Moving:
+def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:
     """Tick with every contact."""
     pose, _, blocks = moving
     one = opaque_one(params.gravity)
-    body, r, velocity, speeds = _free_motion(params, moving, force, one)
-    speeds, velocity = contacts.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
+    body, r, velocity, speeds = _free_motion(params, moving, forces, one)
+    speeds, velocity = solver.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
     return _finish(pose, blocks, velocity, speeds)
 
 
@@ -98,7 +136,7 @@ def _finish(
     pose: Pose, blocks: tuple[Block, ...], velocity: Velocity, speeds: list[Vector]
 ) -> Moving:
     """Clamp the velocities and move everything with them; empty slots rest."""
-    velocity, speeds = contacts.clamp_all(velocity, speeds)
+    velocity, speeds = dynamics.clamp_all(velocity, speeds)
     speeds = [
         Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
         for block, v in zip(blocks, speeds, strict=True)
@@ -108,7 +146,7 @@ def _finish(
 
 
 def _full_where(
-    params: Params, moving: Moving, force: Vector, touching: jax.Array, after: Moving
+    params: Params, moving: Moving, forces: Forces, touching: jax.Array, after: Moving
 ) -> Moving:
     """Replace the lanes of `after` that may touch something by their full tick.
 
@@ -125,7 +163,7 @@ def _full_where(
     def replace_group(carry: tuple[jax.Array, Moving]) -> tuple[jax.Array, Moving]:
         pending, result = carry
         chosen = jnp.nonzero(pending, size=size, fill_value=lanes)[0]
-        group = jax.tree.map(partial(take, chosen=chosen), (params, moving, force))
+        group = jax.tree.map(partial(take, chosen=chosen), (params, moving, forces))
         full = _full(group[0], group[1], group[2], chosen < lanes)
 
         def put(old: jax.Array, new: jax.Array) -> jax.Array:

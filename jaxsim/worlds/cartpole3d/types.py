@@ -18,6 +18,10 @@ DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
+TERMS = ("attraction", "bounce", "one_start", "wind")
+"""Optional parts: forces between blocks and towards things; restitution drawn for each episode;
+level 112's single start; wind."""
+
 ACTIONS = ("nothing", "right", "left", "forward", "backward")
 """Names of the action codes 0 to 4; right is +x and forward is +y."""
 
@@ -29,12 +33,15 @@ class Config:
     Attributes:
       max_blocks: capacity of the block slots, N.
       max_steps: agent steps after which an episode is truncated.
+      terms: parts of the physics that some level of the batch needs and most do not, out of
+        `TERMS`, sorted; a term that is not named is not compiled.
       dtype: floating type of state and parameters, "float32" or "float64".
     """
 
     max_blocks: int = 4
     max_steps: int = 200
     dtype: str = "float32"
+    terms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
@@ -42,6 +49,9 @@ class Config:
             raise ValueError(f"max_blocks is {self.max_blocks}; it must be at least 1")
         if self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1")
+        unknown = set(self.terms) - set(TERMS)
+        if unknown or tuple(sorted(set(self.terms))) != self.terms:
+            raise ValueError(f"terms is {self.terms!r}; it must be sorted names out of {TERMS}")
         if self.dtype not in ("float32", "float64"):
             raise ValueError(f"dtype is {self.dtype!r}; it must be 'float32' or 'float64'")
 
@@ -76,6 +86,18 @@ class Params:
     room_half_width: Scalar = 4.95  # m, inner faces of the side walls at +- this
     room_floor: Scalar = -0.05  # m, height of the floor
     room_ceiling: Scalar = 9.95  # m, height of the ceiling
+    bounce_spread: Scalar = 0.0  # walls and blocks bounce by up to this more, drawn per episode
+    pull_centroid: Scalar = 0.0  # N, on each block towards the blocks' centroid; < 0 is away
+    pull_centroid_random: Scalar = 0.0  # N, the same times a number drawn from [0, 1) each tick
+    pull_cart: Scalar = 0.0  # N, on each block towards the cart as last reported, 0.5 m high
+    pull_origin: Scalar = 0.0  # N, on each block towards the world's origin
+    action_sign: Scalar = 1.0  # -1 swaps right with left and forward with backward
+    aim_share: Scalar = 0.0  # probability that a block starts towards the cart
+    aim_speed_min: Scalar = 0.0  # m/s, of such a block
+    aim_speed_max: Scalar = 0.0  # m/s
+    scatter_speed: Scalar = 0.0  # m/s, other blocks start with U(-1, 1) of this per axis, if > 0
+    gather_speed_max: Scalar = 0.0  # m/s, all blocks start towards one point, at U(0, 1) of this
+    wind_speed: Scalar = 0.0  # m/s, greatest speed of the wind
     start_spread: Scalar = 3.0  # m, cart starts at U(-spread, spread) in x and y
     start_push: Scalar = 1.0  # N, force U(-push, push) on the cart in the hidden first tick
     start_lean: Scalar = 0.01  # half width of the six initial pole numbers
@@ -148,6 +170,8 @@ class State:
     reported: Pose  # before the last tick: what the sensors and the end test see
     velocity: Velocity
     blocks: tuple[Block, ...]  # N = Config.max_blocks of them
+    extra_bounce: Scalar  # () added to the restitution of walls and blocks in this episode
+    wind: Vector  # () direction of the wind: sine and cosine of its angle, z is 0
     push: Vector  # () N, force on the cart in the hidden first tick, world
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
