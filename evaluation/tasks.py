@@ -35,11 +35,13 @@ class Tasks:
         made = [registry.make(task, dict(values)) for task, values in schedule.variants]
         env = made[0][0]
         for (task, _), (other, _) in zip(schedule.variants, made, strict=True):
-            if other != env:
+            try:
+                env = env if other == env else env.covering(other)
+            except (AttributeError, ValueError) as error:
                 raise ValueError(
                     f"task {task!r} needs another environment than "
                     f"{schedule.variants[0][0]!r}; play them as separate schedules"
-                )
+                ) from error
         params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(p for _, p in made))
         # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
         levels = np.asarray(params.novelty_level).astype(np.int32) % 50

@@ -9,17 +9,25 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.worlds import cartpole3d
+from jaxsim.worlds.cartpole3d import levels
 
 try:
     __version__ = version("jaxsim-novelty")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-register("CartPole3D-v0", cartpole3d.make, cartpole3d.PARAMETERS)
+register(
+    "CartPole3D-v0",
+    cartpole3d.make,
+    cartpole3d.PARAMETERS,
+    fill=cartpole3d.fill_values,
+    check=cartpole3d.check_values,
+)
 
 __all__ = [
     "EnvSpec",
     "__version__",
+    "levels",
     "make",
     "register",
     "registered_envs",

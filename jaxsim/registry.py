@@ -19,11 +19,15 @@ class EnvSpec:
       env_id: versioned name, "CartPole3D-v0"; the version rises when behaviour changes.
       factory: (values by parameter path, keyword options) -> (env, params).
       parameters: what a user may set, by path.
+      fill: completes values by path; where one value's default depends on another, it knows.
+      check: raises `ValueError` for values that contradict one another.
     """
 
     env_id: str
     factory: Callable[..., tuple[Any, Any]]
     parameters: Mapping[str, Parameter]
+    fill: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    check: Callable[[Mapping[str, Any]], None]
 
     @property
     def task(self) -> str:
@@ -31,11 +35,19 @@ class EnvSpec:
         return self.env_id.rpartition("-v")[0]
 
 
+def _anything_goes(values: Mapping[str, Any]) -> None:
+    pass
+
+
 _SPECS: dict[str, EnvSpec] = {}
 
 
 def register(
-    env_id: str, factory: Callable[..., tuple[Any, Any]], table: Mapping[str, Parameter]
+    env_id: str,
+    factory: Callable[..., tuple[Any, Any]],
+    table: Mapping[str, Parameter],
+    fill: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+    check: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> None:
     """Register an environment under a versioned name.
 
@@ -43,6 +55,8 @@ def register(
       env_id: "<Task>-v<number>".
       factory: called as `factory(values, **options)`, returns (env, params).
       table: parameters a user may set, by path.
+      fill: completes values by path; None to take every default from the table.
+      check: raises `ValueError` for values that contradict one another; None if none can.
 
     Raises:
       ValueError: the name has no version or is taken.
@@ -51,7 +65,14 @@ def register(
         raise ValueError(f"environment id {env_id!r} must look like 'Name-v0'")
     if env_id in _SPECS:
         raise ValueError(f"environment id {env_id!r} is taken; raise its version")
-    _SPECS[env_id] = EnvSpec(env_id, factory, table)
+    defaults = {path: row.default for path, row in table.items()}
+    _SPECS[env_id] = EnvSpec(
+        env_id,
+        factory,
+        table,
+        fill or (lambda values: defaults | dict(values)),
+        check or _anything_goes,
+    )
 
 
 def registered_envs() -> tuple[str, ...]:

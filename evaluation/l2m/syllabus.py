@@ -521,9 +521,11 @@ class _Builder:
         if spec.env_id not in self.task_defaults:
             self.task_defaults[spec.env_id] = self.values(spec, ("default_params",), self.defaults)
         values = self.task_defaults[spec.env_id] | self.values(spec, path, own)
-        table = spec.parameters
-        kept = ((name, value) for name, value in values.items() if value != table[name].default)
-        return spec.task if newest else spec.env_id, tuple(sorted(kept))
+        try:
+            spec.check(values)
+        except ValueError as error:
+            self.document.fail(path, f"{spec.task}: {error}")
+        return spec.task if newest else spec.env_id, _distinct(spec, values)
 
     def values(self, spec: EnvSpec, path: Path, given: Mapping[str, object]) -> dict[str, Value]:
         """Return checked parameters of a task."""
@@ -537,6 +539,16 @@ class _Builder:
                 self.document.fail((*path, name), result.reason)
             checked[name] = result
         return checked
+
+
+def _distinct(spec: EnvSpec, values: dict[str, Value]) -> tuple[tuple[str, Value], ...]:
+    """Leave out what would be the same without being said; sorted by path."""
+
+    def said(name: str, value: Value) -> bool:
+        others = {other: own for other, own in values.items() if other != name}
+        return bool(spec.fill(others)[name] != value)
+
+    return tuple(sorted(item for item in values.items() if said(*item)))
 
 
 _KINDS: dict[str, Callable[[_Builder, Path, Mapping[str, object]], None]] = {

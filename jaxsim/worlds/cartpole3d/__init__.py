@@ -2,8 +2,9 @@
 
 from jaxsim.worlds.cartpole3d.arrays import state_from_arrays, state_to_arrays
 from jaxsim.worlds.cartpole3d.env import CartPole3D, make
-from jaxsim.worlds.cartpole3d.levels import PARAMETERS
+from jaxsim.worlds.cartpole3d.levels import Level, levels
 from jaxsim.worlds.cartpole3d.sensors import observe, to_vector
+from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values, fill_values
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Observation, Params, State
 from jaxsim.worlds.cartpole3d.wsu import from_wsu_seed, wsu_start
 
@@ -12,10 +13,14 @@ __all__ = [
     "PARAMETERS",
     "CartPole3D",
     "Config",
+    "Level",
     "Observation",
     "Params",
     "State",
+    "check_values",
+    "fill_values",
     "from_wsu_seed",
+    "levels",
     "make",
     "observe",
     "state_from_arrays",

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxsim import backend, rng
 from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.levels import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole3d.levels import SAME_START
+from jaxsim.worlds.cartpole3d.settings import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
@@ -21,8 +22,6 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
 )
 from jaxsim.worlds.cartpole3d.wsu import wsu_start
-
-SAME_START = 112  # the level whose episodes are all the same
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -71,6 +70,19 @@ class CartPole3D:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
         state = generate.begin(start, params, self.config, _tick_key(key))
         return sensors.observe(state), state
+
+    def covering(self, other: "CartPole3D") -> "CartPole3D":
+        """Return the environment that plays what either plays.
+
+        Raises:
+          ValueError: they differ in more than capacity and terms.
+        """
+        a, b = self.config, other.config
+        terms = tuple(sorted({*a.terms, *b.terms}))
+        both = replace(a, terms=terms, max_blocks=max(a.max_blocks, b.max_blocks))
+        if replace(b, terms=terms, max_blocks=both.max_blocks) != both:
+            raise ValueError(f"no environment covers both {a} and {b}")
+        return CartPole3D(both)
 
     def observe(self, state: State) -> Observation:
         """Read the sensors of a state."""

@@ -21,7 +21,8 @@ from jaxsim.worlds.cartpole3d.generate import (
     CLEARANCE,
     RESTING,
 )
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, config_of, params_of
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, params_of
+from jaxsim.worlds.cartpole3d.settings import params_from_values
 from jaxsim.worlds.cartpole3d.types import Block, Config, Params, State, Vector
 
 Draws = np.random.RandomState
@@ -192,11 +193,13 @@ def from_wsu_seed(
       ValueError: as `wsu_start`.
     """
     start = wsu_start(seed, level, difficulty, dtype)
-    params = params or params_of(level, difficulty, dtype)
+    values = {"novelty/level": level, "novelty/difficulty": difficulty}
+    own, config = params_from_values(values, Config(dtype=dtype))
+    params = params or own
     if level == 105:
         # What the original draws in its hidden tick; nothing is left to draw from the key.
         share = wsu_shares(seed, 1)[0]
         pull = params.pull_centroid + params.pull_centroid_random * share
         params = replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
     key = rng.words(jax.random.key(seed))
-    return _begin(start, params, config_of(level, Config(dtype=dtype)), key)
+    return _begin(start, params, config, key)

@@ -1,0 +1,190 @@
+"""The parameters that a user may set by name, and what becomes of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import parameters
+from jaxsim.parameters import Parameter
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
+from jaxsim.worlds.cartpole3d.types import Config, Params
+
+
+def _number(field: str, path: str, unit: str, low: float, high: float, text: str) -> Any:
+    default = float(getattr(Params(), field))
+    return field, Parameter(path, default, unit, low, high, description=text)
+
+
+def _whole(field: str, path: str, low: int, high: int, text: str) -> Any:
+    default = int(getattr(Params(), field))
+    return field, Parameter(path, default, "", low, high, description=text)
+
+
+_ROWS = [
+    _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole and the blocks"),
+    _number("force", "force", "N", 0.0, 1000.0, "size of one push on the cart"),
+    _number("drag", "drag", "1/s", 0.0, 10.0, "linear and quadratic drag of every body"),
+    _number("cart_mass", "cart/mass", "kg", 0.01, 1000.0, "mass of the cart"),
+    _number("pole_mass", "pole/mass", "kg", 0.001, 100.0, "mass of the pole"),
+    _number(
+        "pole_length",
+        "pole/length",
+        "m",
+        0.1,
+        9.0,
+        "length of the pole's collider and inertia; as in level 201 its centre of mass stays",
+    ),
+    _number("pole_com", "pole/com", "m", 0.05, 9.0, "centre of mass of the pole above the pivot"),
+    _number("block_radius", "blocks/radius", "m", 0.05, 2.0, "radius of a block"),
+    _number("block_mass", "blocks/mass", "kg", 0.001, 1000.0, "mass of a block"),
+    _number(
+        "block_buoyancy",
+        "blocks/buoyancy",
+        "",
+        0.0,
+        2.0,
+        "share of a block's weight that is carried; 0 lets blocks fall",
+    ),
+    _whole("block_count_min", "blocks/count_min", 0, 4, "fewest blocks at the start"),
+    _whole("block_count_max", "blocks/count_max", 0, 4, "most blocks at the start"),
+    _number(
+        "block_speed_min", "blocks/speed_min", "m/s", 0.0, 50.0, "least initial speed per axis"
+    ),
+    _number(
+        "block_speed_max", "blocks/speed_max", "m/s", 0.0, 50.0, "greatest initial speed per axis"
+    ),
+    _number("restitution_wall", "walls/restitution", "", 0.0, 2.0, "bounce of the walls"),
+    _number("restitution_block", "blocks/restitution", "", 0.0, 2.0, "bounce of the blocks"),
+    _number("restitution_cart", "cart/restitution", "", 0.0, 2.0, "bounce of the cart"),
+    _number("restitution_pole", "pole/restitution", "", 0.0, 2.0, "bounce of the pole"),
+    _number("room_half_width", "room/half_width", "m", 4.5, 100.0, "inner faces of the side walls"),
+    _number("room_floor", "room/floor", "m", -100.0, 0.0, "height of the floor"),
+    _number("room_ceiling", "room/ceiling", "m", 9.5, 100.0, "height of the ceiling"),
+    _number("bounce_spread", "walls/bounce_spread", "", 0.0, 2.0, "extra bounce drawn per episode"),
+    _number("action_sign", "actions/sign", "", -10.0, 10.0, "factor of every push; -1 swaps them"),
+    _number("wind_speed", "wind/speed", "m/s", 0.0, 100.0, "greatest speed of the wind"),
+    _number(
+        "pull_centroid", "blocks/pull_centroid", "N", -200.0, 200.0, "towards their own centroid"
+    ),
+    _number(
+        "pull_centroid_random",
+        "blocks/pull_centroid_random",
+        "N",
+        -200.0,
+        200.0,
+        "the same, times a number in [0, 1) drawn each tick",
+    ),
+    _number("pull_cart", "blocks/pull_cart", "N", -200.0, 200.0, "towards where the cart was"),
+    _number("pull_origin", "blocks/pull_origin", "N", -200.0, 200.0, "towards the world's origin"),
+    _number("aim_share", "blocks/aim_share", "", 0.0, 1.0, "share that starts towards the cart"),
+    _number("aim_speed_min", "blocks/aim_speed_min", "m/s", 0.0, 50.0, "their least speed"),
+    _number("aim_speed_max", "blocks/aim_speed_max", "m/s", 0.0, 50.0, "their greatest speed"),
+    _number(
+        "scatter_speed",
+        "blocks/scatter_speed",
+        "m/s",
+        0.0,
+        50.0,
+        "if above 0, others start with up to this along each axis",
+    ),
+    _number(
+        "gather_speed_max",
+        "blocks/gather_speed_max",
+        "m/s",
+        0.0,
+        50.0,
+        "if above 0, all start towards one point at up to this",
+    ),
+    _number("start_spread", "start/spread", "m", 0.0, 4.0, "cart starts within +- this in x and y"),
+    _number("start_push", "start/push", "N", 0.0, 100.0, "largest push in the hidden first tick"),
+    _number("start_lean", "start/lean", "", 0.0, 0.1, "half width of the initial pole numbers"),
+    _number("lean_limit", "lean_limit", "rad", 0.01, 1.5, "roll or pitch that ends an episode"),
+]
+FIELDS: dict[str, str] = {row.path: field for field, row in _ROWS}
+PARAMETERS: dict[str, Parameter] = {
+    "novelty/level": Parameter(
+        "novelty/level", 200, choices=LEVELS, description="level of the novelty catalogue"
+    ),
+    "novelty/difficulty": Parameter(
+        "novelty/difficulty", "easy", choices=DIFFICULTIES, description="difficulty of the level"
+    ),
+    **{row.path: row for _, row in _ROWS},
+}
+"""Everything a syllabus or `jaxsim.make` may set, by path."""
+
+
+_PATHS = {field: path for path, field in FIELDS.items()}
+_RANGES = (
+    ("blocks/count_min", "blocks/count_max"),
+    ("blocks/speed_min", "blocks/speed_max"),
+    ("blocks/aim_speed_min", "blocks/aim_speed_max"),
+)
+
+
+def fill_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete values by path: what is missing is taken from the level that they name."""
+    table = {path: row.default for path, row in PARAMETERS.items()}
+    level = CATALOGUE[values.get("novelty/level", table["novelty/level"])]
+    difficulty = values.get("novelty/difficulty", table["novelty/difficulty"])
+    overrides = level.overrides[DIFFICULTIES.index(difficulty)]
+    return table | {_PATHS[field]: value for field, value in overrides.items()} | dict(values)
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Check that values do not contradict one another.
+
+    Raises:
+      ValueError: a least value above its greatest.
+    """
+    filled = fill_values(values)
+    for low, high in _RANGES:
+        if filled[low] > filled[high]:
+            raise ValueError(
+                f"parameter {low!r} is {filled[low]}, above {high!r}, which is {filled[high]}"
+            )
+
+
+def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Params, Config]:
+    """Turn values by path into traced parameters and the configuration they need.
+
+    Args:
+      values: by path; what is missing takes its level's value.
+      config: capacity and precision.
+
+    Raises:
+      ValueError: an unknown path, a refused value, or values that contradict one another.
+    """
+    parameters.check(PARAMETERS, values)
+    check_values(values)
+    filled = fill_values(values)
+    if filled["blocks/count_max"] > config.max_blocks:
+        raise ValueError(
+            f"parameter 'blocks/count_max' is {filled['blocks/count_max']}; this environment "
+            f"holds {config.max_blocks} blocks (option max_blocks)"
+        )
+    numbers = {field: filled[path] for path, field in FIELDS.items()}
+    numbers["novelty_level"] = filled["novelty/level"]
+    params = Params(**numbers)
+    terms = tuple(sorted({*config.terms, *terms_of(params)}))
+    traced = jax.tree.map(lambda number: jnp.asarray(number, config.dtype), params)
+    return traced, replace(config, terms=terms)
+
+
+def terms_of(params: Params) -> set[str]:
+    """Optional parts of the physics that parameters with known values need, see `Config.terms`."""
+    pulls = (
+        params.pull_centroid,
+        params.pull_centroid_random,
+        params.pull_cart,
+        params.pull_origin,
+    )
+    needed = {
+        "attraction": any(pulls),
+        "bounce": bool(params.bounce_spread),
+        "one_start": params.novelty_level == SAME_START,
+        "wind": bool(params.wind_speed),
+    }
+    return {term for term, wanted in needed.items() if wanted}
