@@ -4,6 +4,8 @@ Quirks of the original that are kept: blocks are always blown towards -x and -y,
 wind, and the cart's wind ends up along world x.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +52,7 @@ def on_cart(params: Params, state: State) -> Vector:
     # The wind angle is -delta: wx = sin(delta), wy = cos(delta); four times it by doubling.
     cos2 = wy * wy - wx * wx
     cos4 = 2 * cos2 * cos2 - 1
-    bulge = 0.5 * (np.sqrt(2.0) - 1)
+    bulge = 0.5 * (math.sqrt(2.0) - 1)
     area = CART_AREA * (-bulge * cos4 + 1 + bulge)
     coefficient = 0.5 * cos4 + 1.5
     pressure = 0.5 * AIR * area * coefficient * float(np.sum(PROFILE[:CART_CELLS] ** 2))
