@@ -15,11 +15,11 @@ from evaluation.logs import (
     LogRow,
     check_log,
     find_regimes,
-    l2logger,
     read_log,
     validate_log,
     write_log,
 )
+from evaluation.logs.l2logger import reader, writer
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "l2m" / "logs"
 needs_real_logs = pytest.mark.skipif(not REAL.is_dir(), reason=f"no recorded logs at {REAL}")
@@ -280,7 +280,7 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(l2logger, "_write_tables", full_disk)
+    monkeypatch.setattr(writer, "_write_tables", full_disk)
     with pytest.raises(OSError, match="no space"):
         write(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -388,9 +388,9 @@ def test_bytes_that_are_not_utf8_and_unfinished_quotes_are_errors(tmp_path):
 
 def test_files_beyond_the_caps_are_not_read(tmp_path, monkeypatch):
     path = write(tmp_path)
-    monkeypatch.setattr(l2logger, "MAX_LOG_BYTES", 700)
+    monkeypatch.setattr(reader, "MAX_LOG_BYTES", 700)
     assert any("700 bytes that are read" in problem for problem in validate_log(path))
-    monkeypatch.setattr(l2logger, "MAX_FILE_BYTES", 200)
+    monkeypatch.setattr(reader, "MAX_FILE_BYTES", 200)
     assert any("at most 200 are read" in problem for problem in validate_log(path))
 
 

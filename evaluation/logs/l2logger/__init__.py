@@ -1,0 +1,26 @@
+"""Logs of l2logger, format versions 1.0 and 1.1."""
+
+from evaluation.logs.l2logger.format import (
+    FORMAT_VERSION,
+    Log,
+    LogError,
+    LogRow,
+    Problem,
+    Regime,
+)
+from evaluation.logs.l2logger.reader import check_log, find_regimes, read_log, validate_log
+from evaluation.logs.l2logger.writer import write_log
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Log",
+    "LogError",
+    "LogRow",
+    "Problem",
+    "Regime",
+    "check_log",
+    "find_regimes",
+    "read_log",
+    "validate_log",
+    "write_log",
+]

@@ -1,0 +1,180 @@
+"""Reader and writer of l2logger logs, format version 1.1.
+
+A log is one lifetime on disk::
+
+    <base>/<scenario name>-<seconds since 1970, '.' written as '-'>/
+        logger_info.json            {"metrics_columns": [...], "log_format_version": "1.1"}
+        scenario_info.json          free, usually complexity, difficulty and scenario_type
+        <worker>/<block number>-<train|test>/data-log.tsv
+
+A TSV row is one episode (an "experience"): the nine columns of `STANDARD_COLUMNS`, then the metrics
+in the order of ``metrics_columns``, then any further fields in alphabetical order. Text is UTF-8,
+lines end in a line feed, a field is quoted only where it has to be, ``task_params`` is JSON text
+and ``timestamp`` is local time. The byte layout is that of logs written by l2logger 1.8.2.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+FORMAT_VERSION: Final = "1.1"
+READABLE_VERSIONS: Final = ("1.0", "1.1")
+DATA_FILE: Final = "data-log.tsv"
+STANDARD_COLUMNS: Final = (
+    "block_num",
+    "exp_num",
+    "worker_id",
+    "block_type",
+    "block_subtype",
+    "task_name",
+    "task_params",
+    "exp_status",
+    "timestamp",
+)
+BLOCK_TYPES: Final = ("train", "test")
+BLOCK_SUBTYPES: Final = ("wake", "sleep")
+EXP_STATUSES: Final = ("complete", "incomplete")
+SCENARIO_FIELDS: Final = {
+    "complexity": ("1-low", "2-intermediate", "3-high"),
+    "difficulty": ("1-easy", "2-medium", "3-hard"),
+    "scenario_type": ("condensed", "dispersed", "permuted", "alternating", "ste", "custom"),
+}
+"""Fields that evaluators look for in scenario_info.json, and their values."""
+MAX_FILE_BYTES: Final = 256 * 2**20
+"""Largest single file that is read."""
+MAX_LOG_BYTES: Final = 2 * 2**30
+"""Largest sum of the files of one log that is read."""
+TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
+DEFAULT_SUBTYPE: Final = "wake"
+WORKER: Final = re.compile(r"[0-9a-zA-Z_\-.]+")
+TASK_NAME: Final = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+Scalar: TypeAlias = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One episode of a log.
+
+    Attributes:
+      block_num: number of the block, from 0, never falling.
+      exp_num: number of the episode in the lifetime, from 0, never falling.
+      block_type: ``"train"`` or ``"test"``.
+      block_subtype: ``"wake"`` or ``"sleep"``.
+      task_name: by convention ``<task label>_<variant label>``, letters and digits.
+      task_params: the task's parameters; any JSON object.
+      exp_status: ``"complete"`` or ``"incomplete"``.
+      timestamp: end of the episode; its wall-clock fields are written as they are (the format means
+        local time). None, for writing only: the start of the log.
+      metrics: a number for each of the log's ``metrics_columns``. NaN means not measured.
+      extras: further columns; every row of a log has the same ones.
+      worker_id: None, for writing only: the worker of the log.
+    """
+
+    block_num: int
+    exp_num: int
+    block_type: str
+    block_subtype: str
+    task_name: str
+    task_params: Mapping[str, Any]
+    exp_status: str
+    timestamp: datetime | None
+    metrics: Mapping[str, float]
+    extras: Mapping[str, Scalar] = field(default_factory=dict)
+    worker_id: str | None = None
+
+
+class Regime(NamedTuple):
+    """A maximal run of episodes with equal block number, type, subtype and task name.
+
+    Attributes:
+      regime_num: from 0.
+      block_num: number of the block.
+      block_type: ``"train"`` or ``"test"``.
+      block_subtype: ``"wake"`` or ``"sleep"``.
+      task_name: in lower case.
+      start: position of its first row.
+      length: number of rows.
+    """
+
+    regime_num: int
+    block_num: int
+    block_type: str
+    block_subtype: str
+    task_name: str
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a log on disk.
+
+    Attributes:
+      path: the file or directory.
+      line: 1-based line in it, or None where it is not about a line.
+      severity: ``"error"``: the log is not valid; ``"warning"``: readers cope.
+      message: what is wrong and what is expected.
+    """
+
+    path: Path
+    line: int | None
+    severity: str
+    message: str
+
+    def __str__(self) -> str:
+        """The problem as ``file:line: severity: message``."""
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.severity}: {self.message}"
+
+
+class LogError(ValueError):
+    """A log on disk is not valid; ``problems`` holds every one found, warnings included."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        """Keep the problems and put the errors among them into the message."""
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
+
+
+@dataclass(frozen=True)
+class Log:
+    """A whole log.
+
+    Attributes:
+      path: its directory.
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
+      metrics_columns: names of the metrics.
+      scenario_info: content of scenario_info.json.
+      rows: all episodes, stably sorted by (exp_num, block_num). Text is as in the file.
+      regimes: the runs in ``rows``.
+      warnings: the problems that do not make it invalid.
+    """
+
+    path: Path
+    format_version: str
+    metrics_columns: tuple[str, ...]
+    scenario_info: Mapping[str, Any]
+    rows: tuple[LogRow, ...]
+    regimes: tuple[Regime, ...]
+    warnings: tuple[Problem, ...]
+
+
+def metrics_columns_problem(names: object) -> str:
+    """What is wrong with a list of metric names; empty if nothing."""
+    if not isinstance(names, list | tuple) or not names:
+        return "must be a non-empty list of names"
+    if not all(isinstance(name, str) and name and not CONTROL.search(name) for name in names):
+        return f"must be non-empty printable strings, not {names!r}"
+    if len(set(names)) < len(names):
+        return f"must be distinct, not {names!r}"
+    taken = sorted(set(names) & set(STANDARD_COLUMNS))
+    return f"must not use the standard names {', '.join(taken)}" if taken else ""
+
+
+def usable_worker(worker: str) -> bool:
+    """Whether a worker name is allowed and names a directory of its own."""
+    return bool(WORKER.fullmatch(worker)) and worker not in (".", "..")

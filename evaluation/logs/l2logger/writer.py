@@ -1,0 +1,286 @@
+"""Writer of l2logger logs: one lifetime, whole or not at all."""
+
+import csv
+import json
+import math
+import numbers
+import operator
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from evaluation.logs.l2logger.format import (
+    BLOCK_SUBTYPES,
+    BLOCK_TYPES,
+    CONTROL,
+    DATA_FILE,
+    EXP_STATUSES,
+    FORMAT_VERSION,
+    SCENARIO_FIELDS,
+    STANDARD_COLUMNS,
+    LogRow,
+    Scalar,
+    metrics_columns_problem,
+    usable_worker,
+)
+
+_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+
+
+def write_log(
+    base_dir: str | os.PathLike[str],
+    scenario_name: str,
+    rows: Sequence[LogRow],
+    metrics_columns: Sequence[str],
+    scenario_info: Mapping[str, Any],
+    worker_id: str = "worker-default",
+    start: datetime | None = None,
+) -> Path:
+    """Write the log of one lifetime, whole or not at all.
+
+    Everything is checked before the first byte; the files are then written to a hidden directory
+    next to the final one and moved into place with one rename.
+
+    Args:
+      base_dir: directory to put the log directory in; made if absent.
+      scenario_name: first part of the directory's name; of a path only the last part up to its
+        first dot is used, as l2logger does.
+      rows: the episodes in order.
+      metrics_columns: the metrics that every row has.
+      scenario_info: content of scenario_info.json.
+      worker_id: worker of the rows that name none.
+      start: when the lifetime started, for the directory's name and for rows without a timestamp;
+        now if None.
+
+    Returns:
+      The new log directory.
+
+    Raises:
+      ValueError: something that format 1.1 does not allow; the message names row and column.
+      FileExistsError: the log directory is already there.
+      OSError: the files cannot be written.
+
+    Source: l2logger log format 1.1.
+    """
+    began = datetime.now() if start is None else start
+    name = _directory_name(scenario_name, began)
+    columns = _checked_metrics_columns(metrics_columns)
+    info_texts = {
+        "logger_info.json": _info_text(
+            {"metrics_columns": list(columns), "log_format_version": FORMAT_VERSION}
+        ),
+        "scenario_info.json": _checked_scenario_info(scenario_info),
+    }
+    header, records = _checked_records(rows, columns, worker_id, began)
+    final = Path(base_dir) / name
+    if final.exists():
+        raise FileExistsError(f"{final} already exists: give another start time or base directory")
+    partial = final.with_name(f".{name}-{secrets.token_hex(4)}.partial")
+    partial.mkdir(parents=True)
+    try:
+        for file_name, text in info_texts.items():
+            (partial / file_name).write_text(text, encoding="utf-8", newline="")
+        _write_tables(partial, header, records)
+        partial.rename(final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return final
+
+
+def _directory_name(scenario_name: str, start: datetime) -> str:
+    label = Path(scenario_name).name.split(".")[0]
+    if not label or CONTROL.search(label):
+        raise ValueError(
+            f"scenario_name must have a printable part before its first dot, not {scenario_name!r}"
+        )
+    return f"{label}-{start.timestamp()}".replace(".", "-")
+
+
+def _checked_metrics_columns(names: Sequence[str]) -> tuple[str, ...]:
+    problem = metrics_columns_problem(names if not isinstance(names, str) else None)
+    if problem:
+        raise ValueError(f"metrics_columns {problem}")
+    return tuple(names)
+
+
+def _checked_scenario_info(info: Mapping[str, Any]) -> str:
+    for name, allowed in SCENARIO_FIELDS.items():
+        if name in info and str(info[name]).lower() not in allowed:
+            raise ValueError(
+                f"scenario_info {name!r} must be one of {', '.join(allowed)}, not {info[name]!r}"
+            )
+    try:
+        return _info_text(info)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scenario_info must be strict JSON: {error}") from error
+
+
+def _info_text(info: Mapping[str, Any]) -> str:
+    return json.dumps(dict(info), indent=2, allow_nan=False)
+
+
+class _Record(NamedTuple):
+    """A checked row: where it goes and its fields as they are written."""
+
+    worker_id: str
+    block_num: int
+    block_type: str
+    fields: tuple[Scalar, ...]
+
+
+def _checked_records(
+    rows: Sequence[LogRow], columns: tuple[str, ...], worker_id: str, start: datetime
+) -> tuple[list[str], list[_Record]]:
+    """The header and all rows ready to be written."""
+    if not rows:
+        raise ValueError("rows is empty: a log needs at least one episode")
+    extras = _checked_extra_names(rows[0].extras, columns)
+    records = []
+    blocks = episodes = 0
+    for number, row in enumerate(rows):
+        blocks = _checked_number(number, "block_num", row.block_num, blocks)
+        episodes = _checked_number(number, "exp_num", row.exp_num, episodes)
+        records.append(_checked_record(number, row, columns, extras, worker_id, start))
+    return [*STANDARD_COLUMNS, *columns, *extras], records
+
+
+def _checked_extra_names(extras: Mapping[str, Scalar], columns: tuple[str, ...]) -> list[str]:
+    for name in extras:
+        if not isinstance(name, str) or not name or CONTROL.search(name):
+            raise ValueError(f"row 0, column {name!r}: an extra column needs a printable name")
+        if name in STANDARD_COLUMNS or name in columns:
+            raise ValueError(f"row 0, column {name!r}: an extra column needs a name of its own")
+    return sorted(extras)
+
+
+def _checked_record(
+    number: int,
+    row: LogRow,
+    columns: tuple[str, ...],
+    extras: list[str],
+    worker_id: str,
+    start: datetime,
+) -> _Record:
+    worker = worker_id if row.worker_id is None else row.worker_id
+    for column, value, allowed in (
+        ("block_type", row.block_type, BLOCK_TYPES),
+        ("block_subtype", row.block_subtype, BLOCK_SUBTYPES),
+        ("exp_status", row.exp_status, EXP_STATUSES),
+    ):
+        if value not in allowed:
+            raise _row_error(number, column, f"must be one of {', '.join(allowed)}, not {value!r}")
+    if not isinstance(worker, str) or not usable_worker(worker):
+        raise _row_error(
+            number, "worker_id", f"must be letters, digits, '_', '-' and '.', not {worker!r}"
+        )
+    name = row.task_name
+    if not isinstance(name, str) or not name or CONTROL.search(name):
+        raise _row_error(number, "task_name", f"must be printable text, not {name!r}")
+    when = start if row.timestamp is None else row.timestamp
+    if not isinstance(when, datetime):
+        raise _row_error(number, "timestamp", f"must be a datetime, not {type(when).__name__}")
+    fields = (
+        operator.index(row.block_num),
+        operator.index(row.exp_num),
+        worker,
+        row.block_type,
+        row.block_subtype,
+        name,
+        _params_text(number, row.task_params),
+        row.exp_status,
+        _timestamp_text(when),
+        *_metric_fields(number, row.metrics, columns),
+        *_extra_fields(number, row.extras, extras),
+    )
+    return _Record(worker, operator.index(row.block_num), row.block_type, fields)
+
+
+def _row_error(number: int, column: str, message: str) -> ValueError:
+    return ValueError(f"row {number}, column {column!r}: {message}")
+
+
+def _checked_number(number: int, column: str, value: object, least: int) -> int:
+    """A block or episode number: a whole number not below the one before it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise _row_error(number, column, f"must be an integer, not {value!r}")
+    whole = operator.index(value)
+    if whole < 0:
+        raise _row_error(number, column, f"must be 0 or more, not {whole}")
+    if whole < least:
+        raise _row_error(number, column, f"must not fall from {least} to {whole}")
+    return whole
+
+
+def _params_text(number: int, params: Mapping[str, Any]) -> str:
+    if not isinstance(params, Mapping):
+        kind = type(params).__name__
+        raise _row_error(number, "task_params", f"must be a mapping, not {kind}")
+    try:
+        return _PARAMS_ENCODER.encode(dict(params))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _row_error(number, "task_params", f"must be strict JSON: {error}") from error
+
+
+def _timestamp_text(when: datetime) -> str:
+    return f"{when.year:04d}{when:%m%dT%H%M%S.%f}"  # %Y does not pad years below 1000
+
+
+def _metric_fields(
+    number: int, metrics: Mapping[str, float], columns: tuple[str, ...]
+) -> list[Scalar]:
+    for name in columns:
+        if name not in metrics:
+            raise _row_error(number, name, "is a metric of this log and missing in this row")
+    for name in metrics:
+        if name not in columns:
+            raise _row_error(number, str(name), "is not among metrics_columns; use extras for it")
+    return [_metric_field(number, name, metrics[name]) for name in columns]
+
+
+def _metric_field(number: int, name: str, value: object) -> Scalar:
+    plain = _plain(value)
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        raise _row_error(number, name, f"must be a number, not {value!r}")
+    if math.isinf(plain):
+        raise _row_error(number, name, "must be finite, or NaN where it was not measured")
+    return plain
+
+
+def _extra_fields(number: int, extras: Mapping[str, Scalar], names: list[str]) -> list[Scalar]:
+    if set(extras) != set(names):
+        raise _row_error(
+            number,
+            ", ".join(sorted(map(str, set(extras) ^ set(names)))),
+            f"every row must have the extra columns of row 0 ({', '.join(names) or 'none'})",
+        )
+    fields = [_plain(extras[name]) for name in names]
+    for name, value in zip(names, fields, strict=True):
+        if value is not None and not isinstance(value, str | int | float):
+            raise _row_error(number, name, f"must be text or a number, not {value!r}")
+    return fields
+
+
+def _plain(value: object) -> Any:
+    """A NumPy or JAX scalar as the Python number it holds; anything else as it is."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else value
+
+
+def _write_tables(root: Path, header: list[str], records: Iterable[_Record]) -> None:
+    """One file a worker and block, each with a header."""
+    tables: dict[tuple[str, str], list[tuple[Scalar, ...]]] = {}
+    for record in records:
+        place = (record.worker_id, f"{record.block_num}-{record.block_type}")
+        tables.setdefault(place, []).append(record.fields)
+    for (worker, block), lines in tables.items():
+        folder = root / worker / block
+        folder.mkdir(parents=True)
+        with (folder / DATA_FILE).open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(lines)
