@@ -1,0 +1,96 @@
+"""What the original generator tells an agent about the novelty of an episode.
+
+Source: the phase 3 WSU novelty generator for CartPole; its cartpole document shows one object where
+the generator sends a list of objects.
+"""
+
+from typing import Any
+
+FIELDS = ("level", "entity", "attribute", "change")
+"""Fields of a hint, in the order in which hint levels 0 to 3 fill them."""
+
+HINT_LEVELS = (-1, 0, 1, 2, 3)
+"""-1 tells nothing, 0 the level, 1 also the entity, 2 also the attribute, 3 also the change."""
+
+LEVELS_PER_GROUP = 50  # 101 and 201 are both told as level 1
+
+Told = tuple[str | None, str | None, str | None]
+
+NOTHING: Told = (None, None, None)
+TO_PLACE: Told = ("block", "direction", "toward location")
+MORE: Told = ("block", "quantity", "increasing")
+
+TOLD: dict[int, Told] = {
+    50: NOTHING,
+    51: NOTHING,
+    52: NOTHING,
+    53: NOTHING,
+    101: ("cart", "mass", "increase"),
+    102: ("block", "speed", "decrease"),
+    103: TO_PLACE,
+    104: ("block", "size", "increase"),
+    105: ("block", "direction", "toward block"),
+    106: ("block", "gravity", "increase"),
+    107: TO_PLACE,
+    108: MORE,
+    111: NOTHING,
+    112: NOTHING,
+    113: NOTHING,
+    114: NOTHING,
+    115: NOTHING,
+    200: NOTHING,
+    201: ("pole", "size", "increase"),
+    202: TO_PLACE,
+    203: TO_PLACE,
+    204: ("block", "bounce", "increase"),
+    205: ("pole", "direction", "toward block"),
+    206: ("pole", "force", "toward walls"),
+    207: ("block", "direction", "toward pole"),
+    208: MORE,
+}
+"""Entity, attribute and change by level of the novelty catalogue."""
+
+BLOWN = ("block", "cart", "pole")
+"""What the wind of level 206 moves: the one level with a list of more than one object."""
+
+
+def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> list[dict[str, Any]]:
+    """Return the hint that the first feature vector of an episode carries.
+
+    Args:
+      level: of the novelty catalogue, a key of `TOLD`.
+      hint_level: how much is told, one of `HINT_LEVELS`.
+      distinct_entities: matters at level 206 only. The original means to name block, cart and
+        pole there, but lists one object three times, so all three read pole; True lists the
+        three entities.
+
+    Returns:
+      Fresh dicts with the keys `FIELDS`, three at level 206 and one elsewhere. What is not told
+      is None; the level is told as its number modulo 50.
+
+    Raises:
+      ValueError: an unknown level or hint level.
+    """
+    _check("level", level, tuple(TOLD))
+    _check("hint_level", hint_level, HINT_LEVELS)
+    entity, attribute, change = TOLD[level]
+    entities: tuple[str | None, ...] = (entity,)
+    if level == 206:
+        entities = BLOWN if distinct_entities else (entity,) * len(BLOWN)
+    number = int(level) % LEVELS_PER_GROUP
+    return [_object((number, name, attribute, change), hint_level) for name in entities]
+
+
+def _object(told: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
+    """Keep the first `hint_level + 1` fields."""
+    return {
+        field: value if place <= hint_level else None
+        for place, (field, value) in enumerate(zip(FIELDS, told, strict=True))
+    }
+
+
+def _check(name: str, value: object, allowed: tuple[int, ...]) -> None:
+    # True == 1 in Python, and nobody means a hint level by it.
+    if isinstance(value, bool) or value not in allowed:
+        listed = ", ".join(str(number) for number in allowed)
+        raise ValueError(f"{name} is {value!r}; it must be one of {listed}")

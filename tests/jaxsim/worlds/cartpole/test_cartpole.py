@@ -1,0 +1,281 @@
+"""The classic CartPole against recorded trajectories of the original and a NumPy twin.
+
+The recordings hold nine whole episodes of gym 0.19's CartPole-v0 (float64), whose physics and end
+test are those of Gymnasium's CartPole-v1; only its limit, 200 steps, is another.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.worlds import cartpole
+
+ROOT = Path(__file__).parents[4]
+NAME = "protocols/cartpole_trajectories.json"
+TOLERANCE = {"float32": 1e-6, "float64": 1e-14}  # a few roundings of numbers up to 3
+KEY = jax.random.key(0)
+STEP = jax.jit(cartpole.CartPole().step)
+START = jax.jit(cartpole.CartPole().start)
+
+
+def find(name: str) -> Path:
+    """Recorded data: where JAXSIM_SHARED_DATA says, beside the checkout, or the excerpt here."""
+    own = os.environ.get("JAXSIM_SHARED_DATA")
+    folders = [Path(own)] if own else []
+    folders += [ROOT.parent / "shared" / "data", ROOT / "tests" / "data"]
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    pytest.skip(f"no {name} in {', '.join(map(str, folders))}; set JAXSIM_SHARED_DATA")
+
+
+@contextmanager
+def precision(dtype: str) -> Iterator[None]:
+    """64-bit types for float64; newer versions of jax have the switch at the top level."""
+    switch = getattr(jax, "enable_x64", None)
+    if switch is None:
+        from jax.experimental import enable_x64 as switch
+    with switch(dtype == "float64"):
+        yield
+
+
+def twin(params: dict[str, float], s: np.ndarray, action: int) -> np.ndarray:
+    """One Euler step in float64, from the mass matrix; s is x, x', angle, angle'."""
+    p = {"g": 9.8, "f": 10.0, "mc": 1.0, "mp": 0.1, "l": 0.5, "tau": 0.02} | params
+    x, v, angle, rate = s
+    lever = p["mp"] * p["l"]
+    coupling = lever * math.cos(angle)
+    # A uniform rod of half length l has 4/3 m l^2 about its end.
+    mass = np.array([[p["mc"] + p["mp"], coupling], [coupling, 4 / 3 * lever * p["l"]]])
+    push = p["f"] if action == 1 else -p["f"]
+    force = [push + lever * rate**2 * math.sin(angle), lever * p["g"] * math.sin(angle)]
+    a = np.linalg.solve(mass, force)
+    return s + p["tau"] * np.array([v, a[0], rate, a[1]])
+
+
+def at(rows: Any, dtype: str) -> cartpole.State:
+    """States with some motions, (..., 4)."""
+    columns = np.moveaxis(np.asarray(rows, float), -1, 0)
+    motion = cartpole.Motion(*(jnp.asarray(c, dtype) for c in columns))
+    start = cartpole.initial(motion)
+    return cartpole.State(start.motion, jnp.zeros_like(start.step), start.done)
+
+
+def hold(rows: Any) -> np.ndarray:
+    return np.asarray(cartpole.to_vector(rows), float)
+
+
+@pytest.fixture(scope="module")
+def trajectories() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(find(NAME).read_text())
+    return found
+
+
+def rows_of(trajectory: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(states before and after all steps, actions)."""
+    steps = trajectory["steps"]
+    after = np.array([s[1] for s in steps])
+    before = np.concatenate([[trajectory["s0"]], after[:-1]])
+    return before, after, np.array([s[0] for s in steps], np.int32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_step_equals_the_recordings(trajectories: list[dict[str, Any]], dtype: str) -> None:
+    parts = [rows_of(t) for t in trajectories]
+    before, after, action = (np.concatenate(column) for column in zip(*parts, strict=True))
+    over = np.concatenate([[s[3] for s in t["steps"]] for t in trajectories])
+    limit = np.concatenate(
+        [[t["truncated"] and i + 1 == len(t["steps"]) for i in range(len(t["steps"]))]
+         for t in trajectories]
+    )  # fmt: skip
+    with precision(dtype):
+        env, params = cartpole.make({}, dtype=dtype)
+        result = jax.jit(env.step)(KEY, at(before, dtype), action, params)
+    np.testing.assert_allclose(hold(result[0]), after, rtol=0, atol=TOLERANCE[dtype])
+    np.testing.assert_array_equal(result[2], 1.0)
+    np.testing.assert_array_equal(result[3], over & ~limit)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_whole_episodes_have_the_recorded_length(
+    trajectories: list[dict[str, Any]], dtype: str
+) -> None:
+    """From the first state on; longer episodes than 64 steps were cut by the old limit of 200."""
+    short = [t for t in trajectories if not t["truncated"]]
+    assert len(short) == 6
+    longest = max(t["length"] for t in short)
+    actions = np.zeros((longest + 5, len(short)), np.int32)
+    for lane, t in enumerate(short):
+        actions[: t["length"], lane] = rows_of(t)[2]
+    with precision(dtype):
+        env, params = cartpole.make({}, dtype=dtype)
+
+        def step(state: Any, action: jax.Array) -> Any:
+            _, state, reward, terminated, truncated, _ = env.step(KEY, state, action, params)
+            return state, (state.motion, reward, terminated, truncated)
+
+        state, (motion, reward, terminated, truncated) = jax.jit(
+            lambda s, a: jax.lax.scan(step, s, a)
+        )(at([t["s0"] for t in short], dtype), actions)
+    lengths = [t["length"] for t in short]
+    np.testing.assert_array_equal(state.step, lengths)
+    np.testing.assert_array_equal(np.asarray(reward).sum(axis=0), [t["return"] for t in short])
+    assert not np.any(truncated) and np.all(terminated[-1])
+    for lane, t in enumerate(short):
+        # Roundings grow with the falling pole, at most tenfold in these lengths.
+        path = hold(motion)[: t["length"], lane]
+        np.testing.assert_allclose(path, rows_of(t)[1], rtol=0, atol=100 * TOLERANCE[dtype])
+
+
+def test_one_step_equals_the_twin_for_other_physics() -> None:
+    random = np.random.default_rng(1)
+    step = jax.jit(cartpole.CartPole(cartpole.Config(dtype="float64")).step)
+    names = {"gravity": "g", "force": "f", "cart/mass": "mc", "pole/mass": "mp", "tau": "tau"}
+    names["pole/length"] = "l"
+    for _ in range(5):
+        values = {path: float(random.uniform(0.06, 0.1)) for path in names}
+        values |= {"gravity": float(random.uniform(1, 20)), "cart/mass": 2.0}
+        rows = random.uniform(-1, 1, (20, 4)) * [2, 3, 0.5, 3]
+        actions = random.integers(0, 2, 20)
+        short = {names[path]: value for path, value in values.items()}
+        expected = [twin(short, s, a) for s, a in zip(rows, actions, strict=True)]
+        with precision("float64"):
+            _, params = cartpole.make(values, dtype="float64")
+            observation, *_ = step(KEY, at(rows, "float64"), actions, params)
+        # Short poles turn at 1e4 rad/s^2, so the tolerance is relative as well.
+        np.testing.assert_allclose(hold(observation), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_limits_end_an_episode_only_beyond() -> None:
+    env, params = cartpole.make({})
+    edge, lean = np.float32(2.4), np.float32(math.radians(12))
+    rows = np.zeros((8, 4), np.float32)
+    rows[:4, 0] = edge, -edge, np.nextafter(edge, 3), -np.nextafter(edge, 3)
+    rows[4:, 2] = lean, -lean, np.nextafter(lean, 1), -np.nextafter(lean, 1)
+    # Positions and angles move with the old velocities, which are zero.
+    *_, terminated, truncated, _ = STEP(KEY, at(rows, "float32"), jnp.zeros(8, int), params)
+    np.testing.assert_array_equal(terminated, [False, False, True, True] * 2)
+    assert not truncated.any()
+
+
+def test_truncation_after_500_steps_and_performance() -> None:
+    env, params = cartpole.make({})
+    assert env.max_steps == 500
+    state = at([[0, 0, 0, 0], [0, 0, 0.2, 2.0]], "float32")
+    state = cartpole.State(state.motion, jnp.full(2, 499, jnp.int32), state.done)
+    for reward in (1.0, 0.0):
+        _, state, rewards, terminated, truncated, info = STEP(KEY, state, jnp.ones(2, int), params)
+        np.testing.assert_array_equal(rewards, reward)
+        np.testing.assert_array_equal(terminated, [False, True])
+        np.testing.assert_array_equal(truncated, [True, True])
+        np.testing.assert_array_equal(info["performance"], 1.0)
+
+
+def test_start_is_uniform_and_the_hidden_step_only_counts() -> None:
+    env, params = cartpole.make({})
+    lanes = 4000
+    start = START(jax.random.split(KEY, lanes), params)
+    np.testing.assert_array_equal(start.step, -1)
+    for action in (0, 1):
+        observation, state, reward, *_ = STEP(KEY, start, jnp.full(lanes, action), params)
+        np.testing.assert_array_equal(hold(observation), hold(start.motion))
+        np.testing.assert_array_equal(state.step, 0)
+        np.testing.assert_array_equal(reward, 0.0)
+    rows = hold(start.motion)
+    assert np.abs(rows).max() <= 0.05
+    assert np.abs(np.corrcoef(rows.T) - np.eye(4)).max() < 0.06
+    # Each tenth of the interval holds a tenth of the draws, within 5 standard errors.
+    for column in rows.T:
+        counts = np.histogram(column, 10, (-0.05, 0.05))[0]
+        assert np.abs(counts - lanes / 10).max() < 5 * math.sqrt(lanes * 0.09)
+
+
+def test_ten_physics_compile_once_and_a_row_is_a_single_lane() -> None:
+    count = 0
+
+    def step(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return env.step(*args)
+
+    env, _ = cartpole.make({})
+    each = [cartpole.make({"pole/length": 0.1 + 0.1 * i})[1] for i in range(10)]
+    compiled = jax.jit(step)
+    observation, state = env.reset(KEY, each[0])
+    for params in each:
+        compiled(KEY, state, jnp.int32(1), params)
+    assert count == 1
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
+    keys = jax.random.split(KEY, 10)
+    _, states = env.reset(keys, batch)
+    together = STEP(keys, states, jnp.ones(10, int), batch)
+    for i, params in enumerate(each):
+        state = jax.tree.map(lambda leaf, i=i: leaf[i], states)
+        alone = STEP(keys[i], state, jnp.int32(1), params)
+        # Programs for one lane and for many may contract products and sums differently.
+        jax.tree.map(
+            lambda a, b, i=i: np.testing.assert_allclose(a, b[i], rtol=0, atol=1e-6),
+            alone,
+            together,
+        )
+
+
+def test_a_finished_episode_stays_as_it_is() -> None:
+    env, params = cartpole.make({})
+    ended = [[2.5, 1.0, 0.0, 0.0], [0.0, 0.0, 0.3, 1.0]]
+    before = STEP(KEY, at(ended, "float32"), jnp.zeros(2, int), params)
+    after = STEP(KEY, before[1], jnp.ones(2, int), params)
+    jax.tree.map(np.testing.assert_array_equal, before[:2], after[:2])
+    jax.tree.map(np.testing.assert_array_equal, before[3:], after[3:])
+    assert before[3].all() and before[1].done.all()
+    np.testing.assert_array_equal(after[2], 0.0)
+
+
+def test_numbers_that_are_not_finite_end_the_episode_with_a_flag() -> None:
+    env, params = cartpole.make({})
+    rows = np.zeros((5, 4))
+    rows[[0, 1, 2, 3], [0, 1, 2, 3]] = np.nan, np.inf, np.nan, 1e30
+    _, state, _, terminated, truncated, info = STEP(
+        KEY, at(rows, "float32"), jnp.zeros(5, int), params
+    )
+    np.testing.assert_array_equal(info["nonfinite"], [True] * 4 + [False])
+    np.testing.assert_array_equal(truncated, [True] * 4 + [False])
+    assert not terminated.any()
+    _, again, _, terminated, truncated, info = STEP(KEY, state, jnp.zeros(5, int), params)
+    np.testing.assert_array_equal(truncated, [True] * 4 + [False])
+    assert not terminated.any() and not info["nonfinite"].any()
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        ({"pole/lenght": 1.0}, {}, "did you mean 'pole/length'"),
+        ({"force": -1.0}, {}, "it must be a number from 0 to 1000 N"),
+        ({}, {"level": 50}, "unknown option 'level'"),
+        ({}, {"max_steps": 0}, "max_steps is 0"),
+        ({}, {"dtype": "float16"}, "must be 'float32' or 'float64'"),
+        ({}, {"dtype": "float64"}, "jax_enable_x64"),
+    ],
+)
+def test_mistakes_are_refused_in_words(values: Any, options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        cartpole.make(values, **options)
+
+
+def test_raw_keys_are_refused() -> None:
+    env, params = cartpole.make({})
+    raw = jnp.zeros(2, jnp.uint32)
+    with pytest.raises(TypeError, match="typed key"):
+        env.reset(raw, params)
+    _, state = env.reset(KEY, params)
+    with pytest.raises(TypeError, match="typed key"):
+        env.step(raw, state, jnp.int32(0), params)
