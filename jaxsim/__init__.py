@@ -8,7 +8,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
-from jaxsim.worlds import cartpole3d
+from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
 from jaxsim.worlds.cartpole3d import levels
 
 try:
@@ -16,6 +16,8 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
+register("CartPole-v1", cartpole.make, cartpole.PARAMETERS)
+register("CartPole2D-v0", cartpole2d.make, cartpole2d.PARAMETERS)
 register(
     "CartPole3D-v0",
     cartpole3d.make,

@@ -105,7 +105,8 @@ class CartPole3D:
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         fell_before = state.done & _fallen(state, params)
         terminated = jnp.where(running, fallen & finite, fell_before)
-        truncated = jnp.where(running, late, state.done & ~fell_before)
+        late_before = (state.step >= self.config.max_steps) | ~fell_before
+        truncated = jnp.where(running, late, state.done & late_before)
         info = {"performance": share, "nonfinite": running & ~finite}
         reward = jnp.where(running, share, 0.0)
         return sensors.observe(new), new, reward, terminated, truncated, info

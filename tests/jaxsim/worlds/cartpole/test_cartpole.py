@@ -210,13 +210,13 @@ def test_ten_physics_compile_once_and_a_row_is_a_single_lane() -> None:
     env, _ = cartpole.make({})
     each = [cartpole.make({"pole/length": 0.1 + 0.1 * i})[1] for i in range(10)]
     compiled = jax.jit(step)
-    observation, state = env.reset(KEY, each[0])
+    state = START(KEY, each[0])
     for params in each:
         compiled(KEY, state, jnp.int32(1), params)
     assert count == 1
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
     keys = jax.random.split(KEY, 10)
-    _, states = env.reset(keys, batch)
+    states = START(keys, batch)
     together = STEP(keys, states, jnp.ones(10, int), batch)
     for i, params in enumerate(each):
         state = jax.tree.map(lambda leaf, i=i: leaf[i], states)

@@ -1,0 +1,57 @@
+"""The parameters that a user may set by name. This world has no catalogue of levels."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import parameters
+from jaxsim.parameters import Parameter
+from jaxsim.worlds.cartpole.types import Config, Params
+
+
+def _number(
+    field: str, path: str, unit: str, low: float, high: float, text: str
+) -> tuple[str, Parameter]:
+    default = float(getattr(Params(), field))
+    return field, Parameter(path, default, unit, low, high, description=text)
+
+
+_ROWS = [
+    _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),
+    _number("force", "force", "N", 0.0, 1000.0, "size of one push on the cart"),
+    _number("cart_mass", "cart/mass", "kg", 0.01, 1000.0, "mass of the cart"),
+    _number("pole_mass", "pole/mass", "kg", 0.001, 100.0, "mass of the pole"),
+    _number(
+        "pole_length",
+        "pole/length",
+        "m",
+        0.05,
+        10.0,
+        "from the pivot to the centre of mass: half of the pole, what Gymnasium calls its length",
+    ),
+    _number("tau", "tau", "s", 0.0001, 0.1, "length of one step"),
+    _number("position_limit", "position_limit", "m", 0.1, 100.0, "distance that ends an episode"),
+    _number("lean_limit", "lean_limit", "rad", 0.01, 1.5, "angle that ends an episode"),
+    _number("start_spread", "start/spread", "", 0.0, 0.2, "half width of the four first numbers"),
+]
+FIELDS: dict[str, str] = {row.path: field for field, row in _ROWS}
+PARAMETERS: dict[str, Parameter] = {row.path: row for _, row in _ROWS}
+"""Everything a syllabus or `jaxsim.make` may set, by path."""
+
+
+def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
+    """Turn values by path into traced parameters.
+
+    Args:
+      values: by path; what is missing takes its default.
+      config: precision.
+
+    Raises:
+      ValueError: an unknown path or a refused value.
+    """
+    parameters.check(PARAMETERS, values)
+    own = {FIELDS[path]: value for path, value in values.items()}
+    return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **own))

@@ -1,0 +1,158 @@
+"""CartPole2D: levels 50 to 53, a cart on a rail with a pole on a hinge and no room around them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import backend, rng
+from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
+from jaxsim.worlds.cartpole2d.levels import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole2d.types import (
+    ACTIONS,
+    REWARD_STEPS,
+    Config,
+    Params,
+    State,
+)
+from jaxsim.worlds.cartpole3d.types import Observation
+
+Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+
+
+@dataclass(frozen=True)
+class CartPole2D:
+    """The environment; see `jaxsim.env` for the contract.
+
+    A step is one tick of 0.02 s. The episode terminates when the cart is more than 2.4 m off the
+    middle or the pole leans more than 24.2 degrees, both as reported.
+
+    The original ends an episode in no other way. Here it is truncated after `config.max_steps`.
+    As in the original, the reward of step k is k/200 however long the episode is, so it passes 1
+    after 200 steps; the performance is the last reward but at most 1, which is comparable with
+    CartPole3D's.
+
+    Inside a compiled program any action but 1 and 2 is "nothing".
+    """
+
+    config: Config = field(default_factory=Config)
+
+    @property
+    def name(self) -> str:
+        """Task name."""
+        return "CartPole2D"
+
+    @property
+    def num_actions(self) -> int:
+        """Nothing, right, left."""
+        return len(ACTIONS)
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return self.config.max_steps
+
+    def start(self, key: jax.Array, params: Params) -> State:
+        """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
+        shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
+        return generate.draw(jnp.broadcast_to(key, shape), params, self.config)
+
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
+        """Start an episode; see `jaxsim.env.Env.reset`."""
+        return self.restart(key, self.start(key, params), params)
+
+    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
+        """Begin an episode at a given start, for example one of `generate.initial`."""
+        observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
+        return observation, state
+
+    def observe(self, state: State) -> Observation:
+        """Read the sensors of a state."""
+        return sensors.observe(state)
+
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
+        """Advance one tick; see `jaxsim.env.Env.step`."""
+        rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
+        running = ~state.done
+        new = _advance(state, action, params)
+        finite = _is_finite(new)
+        fallen = _has_fallen(new, params)
+        late = (new.step >= self.config.max_steps) | ~finite
+        # A state that is not finite is not kept: what agents see stays finite.
+        keep = running & finite
+        done = state.done | fallen | late
+        new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
+        new = replace(new, done=done)
+        fell_before = state.done & _has_fallen(state, params)
+        late_before = state.done & ((state.step >= self.config.max_steps) | ~fell_before)
+        terminated = jnp.where(running, fallen & finite, fell_before)
+        truncated = jnp.where(running, late, late_before)
+        share = (state.step + running).astype(self.config.dtype) / REWARD_STEPS
+        info = {"performance": jnp.minimum(share, 1.0), "nonfinite": running & ~finite}
+        reward = jnp.where(running, share, 0.0)
+        return sensors.observe(new), new, reward, terminated, truncated, info
+
+
+def action_code(action: object) -> int:
+    """Code of an action as the original understands it.
+
+    Args:
+      action: "left", "right" or "nothing"; anything else, numbers too, acts as "nothing".
+    """
+    return ACTIONS.index(action) if isinstance(action, str) and action in ACTIONS else 0
+
+
+def _push(action: jax.Array, params: Params, state: State) -> jax.Array:
+    """Force of the action on the cart, N; none in the hidden tick."""
+    zero = jnp.zeros_like(state.motion.x)
+    x = jnp.where(action == 1, params.force, jnp.where(action == 2, -params.force, zero))
+    return jnp.where(state.step < 0, zero, x)
+
+
+def _advance(state: State, action: jax.Array, params: Params) -> State:
+    """One tick without its consequences."""
+    push = _push(action, params, state)
+    motion = dynamics.move(params, state.motion, push, state.zone_drag)
+    motion = backend.materialise(motion, backend.opaque_one(params.gravity))
+    reported = sensors.report(params, motion)
+    return replace(state, motion=motion, reported=reported, step=state.step + 1)
+
+
+def _has_fallen(state: State, params: Params) -> jax.Array:
+    """The end test; the state after the hidden tick is not tested."""
+    return (state.step > 0) & dynamics.out_of_bounds(params, state.reported)
+
+
+def _is_finite(state: State) -> jax.Array:
+    """Whether every number of the state is finite: any that is not spoils the sum."""
+    return jnp.isfinite(sum(number * 0.0 for number in jax.tree.leaves(state.motion)))
+
+
+def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]:
+    """Build the environment and its parameters, for `jaxsim.make`.
+
+    Args:
+      values: parameters by path.
+      **options: `level` (50) and `difficulty` as shorthands of the parameters `novelty/level`
+        and `novelty/difficulty`; `max_steps`, `dtype` and `engine` of `Config`.
+
+    Raises:
+      ValueError: an option that does not exist or does not fit, or float64 without x64.
+    """
+    shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
+    named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    known = Config.__dataclass_fields__
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
+            )
+    config = Config(**options)
+    if config.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+        raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
+    return CartPole2D(config), params_from_values({**values, **named}, config)
+
+
+__all__ = ["PARAMETERS", "CartPole2D", "make"]

@@ -1,0 +1,150 @@
+"""Levels 50 to 53 and the parameters that a user may set by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import parameters
+from jaxsim.parameters import Parameter
+from jaxsim.worlds.cartpole2d.types import Config, Params
+
+DIFFICULTIES = ("easy", "medium", "hard")
+
+Overrides = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One entry of the novelty catalogue.
+
+    Attributes:
+      number: as in the original generator.
+      change: what differs from level 50, in words.
+      overrides: fields of `Params` by difficulty, in the order of `DIFFICULTIES`.
+    """
+
+    number: int
+    change: str
+    overrides: tuple[Overrides, Overrides, Overrides]
+
+
+CATALOGUE: dict[int, Level] = {
+    level.number: level
+    for level in (
+        Level(50, "nominal", ({}, {}, {})),
+        Level(
+            51,
+            "the pole is longer, and its centre of mass higher",
+            ({"pole_length": 2.0}, {"pole_length": 4.0}, {"pole_length": 7.0}),
+        ),
+        Level(
+            52,
+            "drag on cart and pole (easy), drag that differs from metre to metre (medium), or a "
+            "push away from the middle (hard)",
+            (
+                {"drag_min": 0.125, "drag_max": 0.125},
+                {"drag_min": 0.0125, "drag_max": 0.1},
+                {"side_push": 1.0},
+            ),
+        ),
+        Level(
+            53,
+            "sensors report one of a few values, and the episode ends by what they report",
+            ({"bins": 30.0}, {"bins": 20.0}, {"bins": 10.0}),
+        ),
+    )
+}
+LEVELS = tuple(CATALOGUE)
+
+
+def params_of(level: int, difficulty: str, dtype: Any) -> Params:
+    """Parameters of a level.
+
+    Args:
+      level: of the catalogue.
+      difficulty: "easy", "medium" or "hard".
+      dtype: floating type of the leaves.
+    """
+    overrides = CATALOGUE[level].overrides[DIFFICULTIES.index(difficulty)]
+    params = replace(Params(), **overrides, novelty_level=float(level))
+    return jax.tree.map(lambda p: jnp.asarray(p, dtype), params)
+
+
+def _number(
+    field: str, path: str, unit: str, low: float, high: float, text: str
+) -> tuple[str, Parameter]:
+    default = float(getattr(Params(), field))
+    return field, Parameter(path, default, unit, low, high, description=text)
+
+
+_ROWS = [
+    _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),
+    _number("force", "force", "N", 0.0, 1000.0, "size of one push on the cart"),
+    _number("side_push", "side_push", "N", -10.0, 10.0, "push away from the middle, level 52"),
+    _number("drag_min", "drag/min", "1/s", 0.0, 10.0, "least drag of a metre of the track"),
+    _number("drag_max", "drag/max", "1/s", 0.0, 10.0, "greatest drag of a metre of the track"),
+    _number("cart_mass", "cart/mass", "kg", 0.01, 1000.0, "mass of the cart"),
+    _number("pole_mass", "pole/mass", "kg", 0.001, 100.0, "mass of the pole"),
+    _number(
+        "pole_length",
+        "pole/length",
+        "m",
+        0.1,
+        10.0,
+        "whole length of the pole; its centre of mass is in the middle",
+    ),
+    (
+        "bins",
+        Parameter(
+            "sensors/bins", 0, "", 0, 1000, description="values a sensor can report; 0 for all"
+        ),
+    ),
+    _number("position_limit", "position_limit", "m", 0.1, 2.9, "distance that ends an episode"),
+    _number(
+        "lean_limit",
+        "lean_limit",
+        "",
+        0.01,
+        1.0,
+        "sine of half the angle that ends an episode",
+    ),
+    _number("start_spread", "start/spread", "m", 0.0, 2.0, "cart starts within +- this"),
+    _number("start_velocity", "start/velocity", "m/s", -10.0, 10.0, "of the cart"),
+    _number("start_rate", "start/rate", "rad/s", -10.0, 10.0, "angular velocity of the pole"),
+]
+FIELDS: dict[str, str] = {row.path: field for field, row in _ROWS}
+PARAMETERS: dict[str, Parameter] = {
+    "novelty/level": Parameter(
+        "novelty/level", 50, choices=LEVELS, description="level of the novelty catalogue"
+    ),
+    "novelty/difficulty": Parameter(
+        "novelty/difficulty", "easy", choices=DIFFICULTIES, description="difficulty of the level"
+    ),
+    **{row.path: row for _, row in _ROWS},
+}
+"""Everything a syllabus or `jaxsim.make` may set, by path."""
+
+
+def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
+    """Turn values by path into traced parameters.
+
+    Args:
+      values: by path; what is missing takes its level's value.
+      config: precision.
+
+    Raises:
+      ValueError: an unknown path, a refused value, or values that contradict one another.
+    """
+    parameters.check(PARAMETERS, values)
+    level = values.get("novelty/level", 50)
+    difficulty = values.get("novelty/difficulty", "easy")
+    params = params_of(level, difficulty, config.dtype)
+    own = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
+    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in own.items()})
+    least, most = float(params.drag_min), float(params.drag_max)
+    if least > most:
+        raise ValueError(f"parameter 'drag/min' is {least:g}, above 'drag/max', which is {most:g}")
+    return params
