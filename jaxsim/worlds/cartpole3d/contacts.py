@@ -149,7 +149,7 @@ def _near_pole(params: Params, rel: Vector, r: Rotation, reach: Scalar) -> jax.A
     t = jnp.clip(geo.dot(rel, axis), POLE_BOTTOM, top)
     d = geo.sub(rel, geo.scale(axis, t))
     limit = reach + POLE_RADIUS
-    return geo.dot(d, d) <= limit * limit
+    return jnp.asarray(geo.dot(d, d) <= limit * limit)
 
 
 def _structure_near_wall(params: Params, pose: Pose, r: Rotation) -> jax.Array:
