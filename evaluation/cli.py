@@ -111,7 +111,7 @@ def _console() -> Any:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    # Imported here, so that `jaxsim --help` does not wait for what only a run needs.
     from evaluation import scanner
     from evaluation.l2m import run as main_job
 
@@ -125,7 +125,7 @@ def _run(arguments: argparse.Namespace) -> int:
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,
-        log_lifetimes=tuple(arguments.log_lifetime),
+        log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
     )
     main_job.use_cores(job.lifetimes, job.options.devices)

@@ -52,16 +52,19 @@ def check_output_directory(path: Path, overwrite: bool) -> None:
       overwrite: whether files in it may be replaced.
 
     Raises:
-      ValueError: it is a file, or not empty and `overwrite` is not set.
+      ValueError: it is or lies below a file, cannot be written, or is not empty and `overwrite` is
+        not set.
     """
-    if path.exists() and not path.is_dir():
+    if os.path.lexists(path) and not path.is_dir():
         raise ValueError(f"output {path} is a file; name a directory")
     if path.is_dir() and any(path.iterdir()) and not overwrite:
         raise ValueError(
             f"output directory {path} is not empty; choose another or pass --overwrite"
         )
     parent = path
-    while not parent.exists():
+    while not os.path.lexists(parent):
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
+    if not parent.is_dir():
+        raise ValueError(f"output directory {path} cannot be made: {parent} is a file")
+    if not os.access(parent, os.W_OK | os.X_OK):
         raise ValueError(f"output directory {path} cannot be written: {parent} does not allow it")

@@ -1,5 +1,6 @@
 """The main job: a syllabus played by an agent over many lifetimes, with files to show for it."""
 
+import contextlib
 import math
 import os
 from dataclasses import dataclass, field
@@ -105,6 +106,7 @@ def run(job: Job, schedule: Schedule, progress: scanner.Progress | None = None) 
 
 def _write(job: Job, records: Records, report: Report) -> None:
     """Write all files; the report comes last, so that its presence means the rest is there."""
+    (job.out / "report.json").unlink(missing_ok=True)
     write_whole(job.out / "schedule.json", records.schedule.dumps())
     records.write(job.out / "records.parquet")
     for lifetime in job.log_lifetimes:
@@ -126,4 +128,6 @@ def use_cores(lifetimes: int, devices: int | None) -> None:
         raise ValueError(f"devices is {devices}; it must be from 1 to 256")
     chunks = max(1, math.ceil(lifetimes / scanner.CHUNK))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    jax.config.update("jax_num_cpu_devices", devices or min(cores or 1, chunks))
+    # A process that has used JAX before keeps its devices; the scanner checks their number.
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", devices or min(cores or 1, chunks))

@@ -1,5 +1,6 @@
 """Tables and progress for a terminal; needs the `cli` extra."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from evaluation.metrics import Reason, Summary
@@ -25,6 +27,9 @@ HEADINGS = {
     "performance_maintenance_time_to_saturation": "maintenance: time",
 }
 
+TASK_WIDTH = 28
+"""Widest column of tasks with their parameters, characters."""
+
 
 class EpisodeRate(ProgressColumn):
     """Episodes per second since the first ones came back."""
@@ -32,10 +37,10 @@ class EpisodeRate(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Show the rate, or that the program is still being compiled."""
         if task.finished_time:
-            return Text(f"{task.completed / task.finished_time:,.0f} episodes/s with compiling")
+            return Text(f"{task.completed / task.finished_time:,.0f}/s in all")
         if not task.completed or not task.speed:
             return Text("compiling")
-        return Text(f"{task.speed:,.0f} episodes/s")
+        return Text(f"{task.speed:,.0f}/s")
 
 
 @contextmanager
@@ -45,7 +50,7 @@ def progress_bar(console: Console, label: str, total: int) -> Iterator[ReportPro
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
-        EpisodeRate(),
+        EpisodeRate(table_column=Column(no_wrap=True)),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
@@ -58,29 +63,44 @@ def progress_bar(console: Console, label: str, total: int) -> Iterator[ReportPro
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print one table of all blocks and one of the whole syllabus."""
+    """Print all blocks, in as many tables as the console's width asks for, and the syllabus."""
+    unlimited = console.options.update(max_width=sys.maxsize)
+    names, described = list(report.blocks), False
+    while names:
+        for count in range(len(names), 0, -1):
+            table = _block_table(report, names[:count], described)
+            if Measurement.get(console, unlimited, table).maximum <= console.width:
+                break
+        console.print(table)
+        names, described = names[count:], True
+    console.print(_syllabus_table(report))
+
+
+def _block_table(report: Report, names: list[str], described: bool) -> Table:
+    """One row a block, one column a metric.
+
+    Args:
+      report: what to show.
+      names: the metrics.
+      described: whether an earlier table has said what the blocks are.
+    """
     records = report.records
-    lifetimes = records.num_lifetimes
-    title = (
-        f"{records.schedule.name}: {report.measure}, {lifetimes} lifetimes, mean and 95 % interval"
-    )
+    about = f"{records.schedule.name}: {report.measure}, {records.num_lifetimes} lifetimes"
+    title = None if described else f"{about}, mean and 95 % interval"
     table = Table(title=title, box=box.SIMPLE_HEAD)
-    for heading in ("block", "phase", "task and parameters", "episodes"):
-        table.add_column(heading, overflow="fold")
-    for name in report.blocks:
-        table.add_column(HEADINGS.get(name, name), justify="right")
+    table.add_column("block")
+    table.add_column("phase", no_wrap=True)
+    if not described:
+        table.add_column("task and parameters", overflow="fold", max_width=TASK_WIDTH)
+        table.add_column("episodes")
+    for name in names:
+        table.add_column(HEADINGS.get(name, name).replace(" ", "\n", 1), justify="right")
     for block in records.schedule.blocks:
         parameters = ", ".join(f"{path} {value}" for path, value in block.parameters)
-        cells = [_cell(summary, block.index) for summary in report.blocks.values()]
-        table.add_row(
-            str(block.index),
-            f"{block.phase}.{block.mode}",
-            f"{block.task} {parameters}".strip(),
-            str(block.count),
-            *cells,
-        )
-    console.print(table)
-    console.print(_syllabus_table(report))
+        what = [] if described else [f"{block.task} {parameters}".strip(), str(block.count)]
+        cells = [_cell(report.blocks[name], block.index) for name in names]
+        table.add_row(str(block.index), f"{block.phase}.{block.mode}", *what, *cells)
+    return table
 
 
 def _syllabus_table(report: Report) -> Table:

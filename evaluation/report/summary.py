@@ -117,5 +117,6 @@ def summarise_records(
 def _block_means(values: np.ndarray, counts: np.ndarray) -> Metric:
     """Plain mean of each block of each lifetime, (L, B)."""
     means = values.sum(axis=-1) / counts
-    missing = np.where(np.isfinite(means), Reason.NONE, Reason.NON_FINITE_VALUE)
-    return Metric(jnp.asarray(means), jnp.asarray(missing, jnp.int32))
+    finite = np.isfinite(means)
+    missing = np.where(finite, Reason.NONE, Reason.NON_FINITE_VALUE)
+    return Metric(jnp.asarray(np.where(finite, means, np.nan)), jnp.asarray(missing, jnp.int32))

@@ -1,0 +1,304 @@
+"""A kit of properties that every environment must have.
+
+    from jaxsim.testing import check_env
+    check_env(*jaxsim.make("CartPole3D-v0"))
+
+It checks what `jaxsim.env` promises, on a batch whose lanes have ten different physics.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+VARIANTS = 10  # different params in one batch
+SPREAD = 0.02  # every float parameter is scaled by 1 - this to 1 + this
+ALIGNED = 64  # batches of multiples of this many lanes agree bit for bit
+
+
+class _Played(NamedTuple):
+    """One step of the batch, kept to be taken again in other ways."""
+
+    keys: jax.Array
+    state: Any
+    action: jax.Array
+    result: Any  # all that `step` returned
+
+
+def check_env(
+    env: Any, params: Any, *, key: jax.Array | None = None, lanes: int = 64, steps: int = 30
+) -> None:
+    """Raise `AssertionError`, with a sentence that says what is wrong, unless `env` is sound.
+
+    Args:
+      env: an environment, see `jaxsim.env.Env`.
+      params: its parameters, scalar leaves.
+      key: () typed key that decides starts and actions; `jax.random.key(0)` if None.
+      lanes: size of the batch; bits are compared with a larger batch if it is a multiple of 64.
+      steps: steps to play; more, up to `env.max_steps`, until an episode has ended.
+
+    Results of differently compiled programs are compared to the square root of the type's
+    rounding, relative or absolute: programs may round differently, and contacts amplify that.
+    """
+    key = jax.random.key(0) if key is None else key
+    _check_keys_are_typed(env, key, params)
+    mixed = _mix(params, lanes)
+    keys = jax.random.split(key, lanes)
+    reset, step = _Counted(env.reset), _Counted(env.step)
+    first = reset(keys, mixed)
+    played = _play(env, step, key, first[1], mixed, steps)
+    _check_types(first, played)
+    _check_traces(reset, step, keys, mixed, played)
+    _check_finite(first, played)
+    _check_keys_decide(reset, keys, mixed, first)
+    _check_start(env, step, keys, mixed, first)
+    _check_repeats(step, mixed, played)
+    _check_ends(played)
+    _check_other_ways(env, mixed, played)
+    if lanes % ALIGNED == 0:
+        _check_company(env, mixed, played)
+
+
+# --- playing ----------------------------------------------------------------------------------
+
+
+class _Counted:
+    """A compiled function that counts how often it is traced."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.traces = 0
+
+        def counted(*args: Any) -> Any:
+            self.traces += 1
+            return function(*args)
+
+        self._compiled = jax.jit(counted)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._compiled(*args)
+
+
+def _mix(params: Any, lanes: int) -> Any:
+    """Parameters by lane: every float scaled by one of `VARIANTS` factors."""
+    factor = np.linspace(1 - SPREAD, 1 + SPREAD, VARIANTS)[np.arange(lanes) % VARIANTS]
+
+    def by_lane(leaf: Any) -> jax.Array:
+        leaf = jnp.asarray(leaf)
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return jnp.broadcast_to(leaf, (lanes,))
+        return leaf * jnp.asarray(factor, leaf.dtype)
+
+    return jax.tree.map(by_lane, params)
+
+
+def _play(
+    env: Any, step: _Counted, key: jax.Array, state: Any, params: Any, steps: int
+) -> list[_Played]:
+    """Play random actions until `steps` are over and an episode has ended."""
+    played: list[_Played] = []
+    while len(played) < max(steps, 2) or (
+        len(played) < env.max_steps and not _is_over(played[-1].result).any()
+    ):
+        chance = jax.random.fold_in(key, len(played) + 1)
+        lanes = len(jax.tree.leaves(params)[0])
+        keys = jax.random.split(chance, lanes)
+        action = jax.random.randint(chance, (lanes,), 0, env.num_actions)
+        result = step(keys, state, action, params)
+        played.append(_Played(keys, state, action, result))
+        state = result[1]
+    return played
+
+
+def _is_over(result: Any) -> np.ndarray:
+    _, _, _, terminated, truncated, _ = result
+    return np.asarray(terminated | truncated)
+
+
+# --- comparing --------------------------------------------------------------------------------
+
+
+def _require(condition: Any, sentence: str) -> None:
+    if not bool(condition):
+        raise AssertionError(sentence)
+
+
+def _named(tree: Any) -> list[tuple[str, Any]]:
+    """Leaves with readable paths."""
+    return [
+        (jax.tree_util.keystr(path), leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    ]
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two trees hold the same bits."""
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(
+        np.array_equal(np.asarray(x), np.asarray(y), equal_nan=_is_float(x)) for x, y in pairs
+    )
+
+
+def _is_float(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
+
+
+def _check_close(ours: Any, expected: Any, what: str) -> None:
+    """Compare two trees to the square root of the rounding; whole numbers exactly."""
+    _check_same_tree(ours, expected, what)
+    for (path, a), (_, b) in zip(_named(ours), _named(expected), strict=True):
+        if not _is_float(a):
+            _require(np.array_equal(a, b), f"{what}: {path} differs")
+            continue
+        tolerance = float(jnp.finfo(jnp.result_type(a)).eps) ** 0.5
+        error = np.abs(np.asarray(a) - np.asarray(b)) / np.maximum(1.0, np.abs(np.asarray(b)))
+        worst = float(np.max(error, initial=0.0))
+        _require(worst <= tolerance, f"{what}: {path} differs by {worst:.2g}")
+
+
+def _check_same_tree(a: Any, b: Any, what: str) -> None:
+    """Compare structure, shapes and types."""
+    shapes: list[Any] = [jax.tree.structure(tree) for tree in (a, b)]
+    _require(shapes[0] == shapes[1], f"{what}: the trees differ, {shapes[0]} and {shapes[1]}")
+    for (path, x), (_, y) in zip(_named(a), _named(b), strict=True):
+        kinds = [(jnp.shape(leaf), str(jnp.result_type(leaf))) for leaf in (x, y)]
+        _require(kinds[0] == kinds[1], f"{what}: {path} is {kinds[0]} and {kinds[1]}")
+
+
+def _lane(tree: Any, index: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[index], jax.device_get(tree))
+
+
+# --- the properties ---------------------------------------------------------------------------
+
+
+def _check_keys_are_typed(env: Any, key: jax.Array, params: Any) -> None:
+    raw = jnp.zeros(2, jnp.uint32)
+    state = jax.eval_shape(env.reset, key, params)[1]
+    action = jax.ShapeDtypeStruct((), jnp.int32)
+    for name, function, rest in (
+        ("reset", env.reset, (params,)),
+        ("step", env.step, (state, action, params)),
+    ):
+        try:
+            jax.eval_shape(function, raw, *rest)
+        except TypeError:
+            continue
+        raise AssertionError(f"{name} accepts a raw uint32 key; it must raise TypeError")
+
+
+def _check_traces(
+    reset: _Counted, step: _Counted, keys: jax.Array, params: Any, played: list[_Played]
+) -> None:
+    """Take other parameters and states through the compiled functions, and count."""
+    other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1), params)
+    reset(keys, other)
+    last = played[-1]
+    step(last.keys, last.result[1], last.action, other)
+    for name, function in (("reset", reset), ("step", step)):
+        _require(
+            function.traces == 1,
+            f"{name} was traced {function.traces} times for batches that differ in numbers only",
+        )
+
+
+def _check_types(first: Any, played: list[_Played]) -> None:
+    lanes = np.shape(played[0].action)
+    for one in (played[0], played[-1]):
+        observation, state, reward, terminated, truncated, info = one.result
+        _check_same_tree(observation, first[0], "observations of step and reset")
+        _check_same_tree(state, first[1], "states of step and reset")
+        _require(_is_float(reward), f"the reward is {reward.dtype}, not a floating type")
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            _require(flag.dtype == bool, f"{name} is {flag.dtype}, not bool")
+        for path, leaf in _named((reward, terminated, truncated, info)):
+            _require(leaf.shape == lanes, f"{path} of step has shape {leaf.shape}, not {lanes}")
+
+
+def _check_finite(first: Any, played: list[_Played]) -> None:
+    for number, result in enumerate([first, *(one.result for one in played)]):
+        for path, leaf in _named(result):
+            if _is_float(leaf):
+                _require(np.isfinite(leaf).all(), f"{path} is not finite after {number} steps")
+
+
+def _check_keys_decide(reset: _Counted, keys: jax.Array, params: Any, first: Any) -> None:
+    again = reset(keys, params)
+    _require(_equal(first, again), "the same keys give another start")
+    other = reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
+    _require(not _equal(first[0], other[0]), "reset ignores its key: other keys, same start")
+    row = [_lane(first[0], i) for i in (0, VARIANTS % len(keys))]
+    _require(not _equal(*row), "reset ignores its key: two lanes with one physics start alike")
+
+
+def _check_start(env: Any, step: _Counted, keys: jax.Array, params: Any, first: Any) -> None:
+    """`reset` is `start` and one step whose action is of no account."""
+    start = jax.jit(env.start)(keys, params)
+    _check_same_tree(start, first[1], "states of start and reset")
+    for action in (0, env.num_actions - 1):
+        actions = jnp.full(len(keys), action, jnp.int32)
+        observation, state, *_ = step(keys, start, actions, params)
+        what = f"reset, and start with a first step of action {action}"
+        _check_close((observation, state), first, what)
+    _check_close(jax.jit(env.observe)(first[1]), first[0], "observe of the state of reset")
+
+
+def _check_repeats(step: _Counted, params: Any, played: list[_Played]) -> None:
+    for number, one in enumerate(played[:3]):
+        again = step(one.keys, one.state, one.action, params)
+        _require(_equal(one.result, again), f"step {number} taken twice gives two results")
+
+
+def _check_ends(played: list[_Played]) -> None:
+    """Finished episodes stay as they are."""
+    _require(_is_over(played[-1].result).any(), "no episode ended within max_steps")
+    for before, after in pairwise(played):
+        over = _is_over(before.result)
+        if not over.any():
+            continue
+        # As NumPy: a mask of varying size would be compiled anew each time.
+        _, state, _, terminated, truncated, _ = jax.device_get(before.result)
+        _, new, reward, still_terminated, still_truncated, _ = jax.device_get(after.result)
+        for was, now in ((terminated, still_terminated), (truncated, still_truncated)):
+            same = np.array_equal(was[over], now[over])
+            _require(same, "the flags of a finished episode change")
+        _require(not np.any(reward[over]), "a finished episode still gets rewards")
+        for (path, x), (_, y) in zip(_named(state), _named(new), strict=True):
+            same = np.array_equal(x[over], y[over])
+            _require(same, f"the state of a finished episode changes: {path}")
+
+
+def _check_other_ways(env: Any, params: Any, played: list[_Played]) -> None:
+    """The same step by vmap, for one lane, and without compilation."""
+    one = played[len(played) // 2]
+    vmapped = jax.jit(jax.vmap(env.step))(one.keys, one.state, one.action, params)
+    _check_close(vmapped, one.result, "vmap, and the batch given directly")
+    single = jax.jit(env.step)
+    for index in sorted({0, 1, len(one.action) - 1}):
+        alone = (one.keys[index], *_lane((one.state, one.action, params), index))
+        result = single(*alone)
+        _check_close(result, _lane(one.result, index), f"lane {index} alone, and in the batch")
+        if index == 0:
+            with jax.disable_jit():
+                plain = env.step(*alone)
+            _check_close(plain, result, "without jit, and with it")
+
+
+def _check_company(env: Any, params: Any, played: list[_Played]) -> None:
+    """A batch twice as large, whose other half is something else, gives the same bits."""
+    step = jax.jit(env.step)
+
+    def double(a: Any, b: Any) -> Any:
+        return jax.tree.map(lambda x, y: np.concatenate([x, y]), *jax.device_get((a, b)))
+
+    lanes = len(played[0].action)
+    backwards = jax.tree.map(lambda leaf: leaf[::-1], params)
+    for one, other in zip(played, reversed(played), strict=True):
+        mine = (one.state, one.action, params)
+        theirs = (other.state, other.action, backwards)
+        keys = jnp.concatenate([one.keys, other.keys])
+        result = step(keys, *double(mine, theirs))
+        mine = jax.tree.map(lambda leaf: leaf[:lanes], jax.device_get(result))
+        _require(_equal(mine, one.result), "a lane's result depends on the size of the batch")

@@ -1,0 +1,291 @@
+import io
+import json
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluation.metrics import (
+    DEFAULT_WINDOW,
+    block_metrics,
+    bootstrap_interval,
+    summarise,
+    summarise_syllabus,
+)
+from evaluation.records import COLUMNS, Records
+from evaluation.report import summarise_records
+from evaluation.schedule import Block, Schedule
+
+COUNTS = (15, 12, 4, 20, 12)
+"""The third block is too short for the default window."""
+
+SCHEDULE = Schedule(
+    "made up",
+    (
+        Block(0, 1, "train", "Toy", (), COUNTS[0], True),
+        Block(1, 1, "test", "Toy", (), COUNTS[1], False),
+        Block(2, 1, "test", "Toy", (("target", 1), ("word", "a long word")), COUNTS[2], False),
+        Block(3, 2, "train", "Toy", (("target", 1), ("word", "a long word")), COUNTS[3], True),
+        Block(4, 2, "test", "Toy", (), COUNTS[4], False),
+    ),
+    source="made_up.json",
+)
+
+
+def made_up(lifetimes, seed=0):
+    """Records of rising performance, with another start in each lifetime."""
+    random = np.random.default_rng(seed)
+    shape = (lifetimes, SCHEDULE.num_episodes)
+    columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
+    rise = np.concatenate([np.linspace(0.2, 0.9, count) for count in COUNTS])
+    columns["performance"][:] = rise * random.uniform(0.5, 1, (lifetimes, 1))
+    columns["performance"] += random.uniform(0, 0.1, shape).astype(np.float32)
+    columns["reward"][:] = columns["performance"] * 100
+    columns["length"][:] = columns["performance"] * 200
+    columns["complete"][:] = True
+    metadata = {"agent": "made up", "seed": 4, "versions": {"jax": "0"}}
+    return Records(SCHEDULE, columns, np.zeros(2, np.int32), metadata=metadata)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return made_up(20)
+
+
+@pytest.fixture(scope="module")
+def report(records):
+    return summarise_records(records, seed=4)
+
+
+def strict(report):
+    """The report as a strict JSON reader sees it."""
+
+    def refuse(token):
+        raise AssertionError(f"{token} is not JSON")
+
+    return json.loads(json.dumps(report.to_json(), allow_nan=False), parse_constant=refuse)
+
+
+def entries(values):
+    """Every metric of a report: (where, entry)."""
+    yield from (("syllabus", name, entry) for name, entry in values["metrics"].items())
+    for block in values["blocks"]:
+        yield from ((block["block"], name, entry) for name, entry in block["metrics"].items())
+
+
+NAMES = [
+    "mean",
+    "saturation_value",
+    "time_to_saturation",
+    "normalized_integral",
+    "recovery_time",
+    "performance_maintenance_saturation_value",
+    "performance_maintenance_time_to_saturation",
+]
+
+
+# What is in it ------------------------------------------------------------------------------------
+
+
+def test_what_was_run(report):
+    values = strict(report)
+    assert values["agent"] == "made up"
+    assert values["seed"] == 4
+    assert values["versions"] == {"jax": "0"}
+    assert values["syllabus"] == {"name": "made up", "source": "made_up.json"}
+    assert (values["measure"], values["window"]) == ("performance", DEFAULT_WINDOW)
+    assert values["episodes"] == 20 * sum(COUNTS)
+    assert values["incomplete_episodes"] == 0
+    assert list(values["metrics"]) == NAMES
+    assert [list(block["metrics"]) for block in values["blocks"]] == 5 * [NAMES]
+    third = {key: value for key, value in values["blocks"][2].items() if key != "metrics"}
+    assert third == {
+        "block": 2,
+        "phase": "1.test",
+        "task": "Toy",
+        "parameters": {"target": 1, "word": "a long word"},
+        "episodes": 4,
+        "learning": False,
+    }
+
+
+@pytest.mark.parametrize(("measure", "window"), [("performance", 11), ("reward", 3), ("length", 1)])
+def test_numbers_are_those_of_the_metrics(records, measure, window):
+    report = strict(summarise_records(records, measure, window, seed=4))
+    values, _ = records.by_block(measure)
+    for name, metric in block_metrics(values, SCHEDULE.blocks, window).items():
+        whole, blocks = summarise_syllabus(metric, 4), summarise(metric, 4)
+        pairs = [(report["metrics"][name], whole, ())]
+        pairs += [(b["metrics"][name], blocks, b["block"]) for b in report["blocks"]]
+        for entry, summary, at in pairs:
+            for field in ("mean", "low", "high", "std"):
+                expected = getattr(summary, field)[at]
+                found = math.nan if entry[field] is None else entry[field]
+                np.testing.assert_array_equal(found, expected, err_msg=f"{name} {at} {field}")
+            assert entry["lifetimes"] == summary.count[at]
+
+
+def test_plain_means_by_hand(records, report):
+    values = strict(report)
+    start = 0
+    for block, count in zip(values["blocks"], COUNTS, strict=True):
+        lifetimes = records.columns["performance"][:, start : start + count].mean(axis=1)
+        entry = block["metrics"]["mean"]
+        assert entry["mean"] == pytest.approx(lifetimes.mean(), rel=1e-5)
+        assert entry["std"] == pytest.approx(lifetimes.std(ddof=1), rel=1e-4)
+        interval = bootstrap_interval(lifetimes, 4)
+        assert entry["low"] == pytest.approx(float(interval.low), rel=1e-5)
+        assert entry["high"] == pytest.approx(float(interval.high), rel=1e-5)
+        assert entry["low"] < entry["mean"] < entry["high"]
+        start += count
+
+
+def test_same_seed_same_report_another_seed_another_interval(records, report):
+    assert strict(report) == strict(summarise_records(records, seed=4))
+    other = strict(summarise_records(records, seed=5))["metrics"]["mean"]
+    mine = strict(report)["metrics"]["mean"]
+    assert other["mean"] == mine["mean"]
+    assert (other["low"], other["high"]) != (mine["low"], mine["high"])
+
+
+# What is missing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lifetimes", [1, 2, 20])
+def test_every_null_has_a_reason(lifetimes):
+    nulls = 0
+    for where, name, entry in entries(strict(summarise_records(made_up(lifetimes)))):
+        for field in ("mean", "low", "high", "std"):
+            if entry[field] is None:
+                nulls += 1
+                assert len(entry.get("reason", "")) > 10, (where, name, field)
+        assert (entry["mean"] is None) == (entry["lifetimes"] == 0)
+        # And no reason is given for a number that is there.
+        assert ("reason" in entry) == (entry["low"] is None), (where, name)
+    assert nulls
+
+
+def test_reasons_say_what_is_wrong_with_the_block(report):
+    blocks = strict(report)["blocks"]
+    recovery = [block["metrics"]["recovery_time"].get("reason", "") for block in blocks]
+    assert "training blocks only" in recovery[1]
+    assert "no later training block" in recovery[3]
+    assert (
+        "fewer episodes than the smoothing window"
+        in (blocks[2]["metrics"]["saturation_value"]["reason"])
+    )
+    maintenance = "performance_maintenance_saturation_value"
+    assert "test blocks only" in blocks[0]["metrics"][maintenance]["reason"]
+    assert blocks[2]["metrics"]["mean"]["mean"] is not None
+
+
+def test_some_lifetimes_without_a_value_are_counted_with_their_reason(records):
+    """Half of the lifetimes never recover: their second training stays far below the first."""
+    performance = records.columns["performance"].copy()
+    start = sum(COUNTS[:3])
+    performance[::2, start : start + COUNTS[3]] = 0.01
+    changed = replace(records, columns={**records.columns, "performance": performance})
+    entry = strict(summarise_records(changed))["blocks"][0]["metrics"]["recovery_time"]
+    assert entry["lifetimes"] == 10
+    assert entry["missing"]["lifetimes"] == 10
+    assert "never came within 2 %" in entry["missing"]["reason"]
+    assert entry["mean"] is not None
+
+
+def test_one_lifetime_has_numbers_but_no_interval():
+    entry = strict(summarise_records(made_up(1)))["blocks"][0]["metrics"]["mean"]
+    assert entry["mean"] is not None
+    assert [entry[field] for field in ("low", "high", "std")] == [None, None, None]
+    assert "fewer than two lifetimes" in entry["reason"]
+    assert entry["lifetimes"] == 1
+
+
+def test_incomplete_episodes_are_counted(records):
+    complete = records.columns["complete"].copy()
+    complete[3, :5] = False
+    changed = replace(records, columns={**records.columns, "complete": complete})
+    assert strict(summarise_records(changed))["incomplete_episodes"] == 5
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_null_with_a_reason(records, number):
+    reward = records.columns["reward"].copy()
+    reward[:, 2] = number
+    changed = replace(records, columns={**records.columns, "reward": reward})
+    values = strict(summarise_records(changed, "reward"))
+    for name in ("mean", "saturation_value"):
+        entry = values["blocks"][0]["metrics"][name]
+        assert entry["mean"] is None
+        assert "not a finite number" in entry["reason"]
+        assert values["blocks"][1]["metrics"][name]["mean"] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"measure": "seconds"}, "'seconds'.*performance, reward, length"),
+        ({"window": 10}, "window must be odd, not 10"),
+        ({"window": 0}, "window"),
+        ({"window": -3}, "window"),
+        ({"seed": -1}, "seed"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(records, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        summarise_records(records, **arguments)
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def printed(report, width):
+    rich_console = pytest.importorskip("rich.console")
+    from evaluation.report.console import print_report
+
+    console = rich_console.Console(record=True, width=width, file=io.StringIO())
+    print_report(console, report)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("lifetimes", [1, 20])
+def test_tables_fit(width, lifetimes):
+    text = printed(summarise_records(made_up(lifetimes)), width)
+    assert max(map(len, text.splitlines())) <= width
+    words = " ".join(text.split())
+    assert f"made up: performance, {lifetimes} lifetimes" in words
+    assert "Whole syllabus" in words
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_tables_hold_every_number_uncut(report, width):
+    text = printed(report, width)
+    block = report.blocks["mean"]
+    assert f"{block.mean[0]:.3f}" in text
+    assert f"{block.low[0]:.3f} to {block.high[0]:.3f}" in text
+    whole = report.syllabus["recovery_time"]
+    assert f"{whole.mean[()]:.1f}" in text
+    assert "20 of 20" in text
+    assert "…" not in text
+    for summary in report.blocks.values():
+        for mean, low, high in zip(summary.mean, summary.low, summary.high, strict=True):
+            digits = 3 if abs(mean) < 10 else 1
+            assert np.isnan(mean) or f"{mean:.{digits}f}" in text
+            assert np.isnan(low) or re.search(rf"{low:.{digits}f}0* to {high:.{digits}f}", text)
+    assert not re.search(r"\b(nan|inf|None)\b", text)
+
+
+def test_progress_bar_moves():
+    rich_console = pytest.importorskip("rich.console")
+    from evaluation.report.console import progress_bar
+
+    console = rich_console.Console(record=True, width=120, file=io.StringIO())
+    with progress_bar(console, "a label", 1000) as progress:
+        for done in (250, 500, 1000):
+            progress(done, 1000)
+    text = console.export_text()
+    assert "a label" in text
+    assert "1,000/1,000 episodes" in text

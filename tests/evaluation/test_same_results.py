@@ -1,0 +1,166 @@
+"""The same seed gives the same records, bit for bit, however a run is spread over the machine.
+
+The number of devices is fixed for a process, so one process plays the runs for one device, another
+those for two, and this one only compares their files.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation import records
+from evaluation.records import COLUMNS
+from tests.evaluation import toy
+from tests.evaluation.toy import repeat
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+CHILD = """
+import json, sys
+from pathlib import Path
+import jax
+jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
+from evaluation import l2m, scanner
+from jaxsim import agents
+schedule = l2m.load(sys.argv[2])
+for name, agent, lifetimes, seed, options in json.loads(sys.argv[3]):
+    options = scanner.Options(**options)
+    played = scanner.play(
+        schedule, agents.get(agent), lifetimes=lifetimes, seed=seed, options=options
+    )
+    played.write(Path(sys.argv[2]).parent / f"{name}.parquet")
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the syllabus, played where there are `host` devices."""
+
+    agent: str
+    lifetimes: int
+    chunk: int
+    devices: int = 1
+    segment: int = 16
+    seed: int = 1
+    host: int = 1
+
+    @property
+    def name(self):
+        return "-".join(str(value) for value in vars(self).values())
+
+    def to_json(self):
+        options = {"chunk": self.chunk, "devices": self.devices, "segment": self.segment}
+        return [self.name, self.agent, self.lifetimes, self.seed, options]
+
+
+PD = Run("pd", 200, 64)
+RANDOM = Run("random", 200, 64)
+SAME_AS_PD = [
+    Run("pd", 64, 64),
+    Run("pd", 200, 256, segment=4),
+    Run("pd", 200, 128, host=2),
+    Run("pd", 200, 64, devices=2, segment=4, host=2),
+]
+SAME_AS_RANDOM = [
+    Run("random", 64, 64),
+    Run("random", 200, 128, devices=2, host=2),
+]
+OTHER_SEED = [Run("pd", 64, 64, seed=2), Run("random", 64, 64, seed=2)]
+ALL = [PD, RANDOM, *SAME_AS_PD, *SAME_AS_RANDOM, *OTHER_SEED]
+
+
+def syllabus():
+    """Level 200, a short pole, and four heavy blocks in a hurry: many and hard contacts."""
+    cartpole = {"task": "CartPole3D"}
+    heavy = {"blocks/mass": 20.0, "blocks/count_min": 4, "blocks/speed_min": 9.0}
+    crowded = repeat(13, **cartpole)
+    crowded["$repeat"] |= heavy
+    return toy.syllabus(
+        ("1.train", [repeat(26, **cartpole)]),
+        ("1.test", [repeat(13, pole_length=0.5, **cartpole), crowded]),
+    )
+
+
+def start(path, host):
+    """Start a process with `host` devices that plays the runs meant for it."""
+    runs = [run.to_json() for run in ALL if run.host == host]
+    arguments = [sys.executable, "-c", CHILD, str(host), str(path), json.dumps(runs)]
+    return subprocess.Popen(
+        arguments,
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """Records of every run."""
+    folder = tmp_path_factory.mktemp("runs")
+    path = folder / "syllabus.json"
+    path.write_text(syllabus())
+    children = [start(path, host) for host in (1, 2)]
+    try:
+        for child in children:
+            _, errors = child.communicate(timeout=600)
+            assert child.returncode == 0, errors
+    finally:
+        for child in children:
+            child.kill()
+    return {run: records.read(folder / f"{run.name}.parquet") for run in ALL}
+
+
+def assert_same_bits(one, other):
+    """The lifetimes that two runs share are equal in every column, bit for bit."""
+    shared = min(one.num_lifetimes, other.num_lifetimes)
+    assert shared >= 64
+    for name in COLUMNS:
+        a, b = (np.ascontiguousarray(r.columns[name][:shared]) for r in (one, other))
+        different = np.argwhere((a != b) & ~((a != a) & (b != b)))
+        assert a.tobytes() == b.tobytes(), (
+            f"{name}: {len(different)} of {a.size} episodes differ, first (lifetime, episode) "
+            f"{different[:3].tolist()}"
+        )
+
+
+@pytest.mark.parametrize("run", SAME_AS_PD, ids=lambda run: run.name)
+def test_pd_is_the_same_bit_for_bit(played, run):
+    assert_same_bits(played[run], played[PD])
+
+
+@pytest.mark.parametrize("run", SAME_AS_RANDOM, ids=lambda run: run.name)
+def test_random_is_the_same_bit_for_bit(played, run):
+    assert_same_bits(played[run], played[RANDOM])
+
+
+def test_the_comparison_means_something(played):
+    """Enough episodes, most of them different, many ended by what blocks do."""
+    pd, random = (played[run].columns for run in (PD, RANDOM))
+    compared = [*SAME_AS_PD, *SAME_AS_RANDOM]
+    assert sum(played[run].columns["length"].size for run in compared) >= 20_000
+    # Undisturbed, `pd` never falls: an episode that ends early was hit.
+    falls = (pd["length"] < 200).mean(axis=0)
+    for block in (slice(0, 26), slice(26, 39), slice(39, 52)):
+        assert 0.05 < falls[block].mean() < 0.6
+    assert len(np.unique(random["length"])) > 60
+    assert pd["complete"].all() and random["complete"].all()
+
+
+@pytest.mark.parametrize("run", OTHER_SEED, ids=lambda run: run.name)
+def test_another_seed_differs(played, run):
+    other = played[run].columns["length"]
+    mine = played[PD if run.agent == "pd" else RANDOM].columns["length"][:64]
+    assert (other != mine).mean() > 0.1
+    # Lifetimes differ from one another as well: nobody has another's luck.
+    both = np.concatenate([mine, other])
+    assert len(np.unique(both, axis=0)) == 128

@@ -1,0 +1,552 @@
+"""The scanner against a loop in Python, against results by hand, and with CartPole3D."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evaluation import scanner
+from evaluation.metrics import Reason
+from evaluation.records import COLUMNS
+from evaluation.report import summarise_records
+from evaluation.tasks import Tasks
+from jaxsim import agents, registry, rng
+from jaxsim.agents import Agent, Episodes
+from jaxsim.agents.base import NoveltyPrediction
+from jaxsim.worlds.cartpole3d.types import DT
+from tests.evaluation import toy
+from tests.evaluation.toy import repeat, say
+
+ONE_DEVICE = scanner.Options(devices=1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy_task():
+    with toy.registered():
+        yield
+
+
+def play(schedule, agent, lifetimes=2, seed=0, options=ONE_DEVICE, **arguments):
+    return scanner.play(
+        schedule, agent, lifetimes=lifetimes, seed=seed, options=options, **arguments
+    )
+
+
+def mixed_schedule():
+    """Training and testing, several variants, starts and places that are drawn, early ends."""
+    easy, drawn = repeat(2), repeat(3, wheel=5)
+    short = repeat(3, wheel=5, tolerance=2, target=1)
+    return toy.schedule(
+        ("1.train", [easy, drawn]),
+        ("1.test", [short, easy]),
+        ("2.train", [short, drawn]),
+        ("2.test", [drawn]),
+    )
+
+
+# The same thing as a loop -------------------------------------------------------------------------
+
+# What a lane's randomness is for, from the seed down: part of what makes an old result come back.
+AGENT, EPISODE = 0, 1
+RESET, BEGIN, ACT, STEP = 0, 1, 2, 3
+
+
+def key_of(words, *counters):
+    return rng.to_key(rng.fold(words, *counters))
+
+
+def loop_episode(agent, env, params, words, memory):
+    """Play one episode of one lifetime, tick by tick."""
+    memory = agent.begin(memory, key_of(words, BEGIN))
+    state = env.start(key_of(words, RESET), params)
+    hidden = env.step(key_of(words, STEP, 0), state, jnp.int32(0), params)
+    observation, state, _, terminated, truncated, info = hidden
+    total, length, said = jnp.zeros(()), 0, NoveltyPrediction.none()
+    complete = not info["nonfinite"]
+    while not (terminated or truncated):
+        length += 1
+        action, said, memory = agent.act(memory, observation, key_of(words, ACT, length))
+        observation, state, reward, terminated, truncated, info = env.step(
+            key_of(words, STEP, length), state, action, params
+        )
+        total, complete = total + reward, not info["nonfinite"]
+    row = {
+        "reward": total,
+        "performance": info["performance"],
+        "length": length,
+        "complete": complete,
+        "predicted_level": said.level,
+        "predicted_probability": said.probability,
+        "threshold": said.threshold,
+        "seconds": np.float32(length) * np.float32(DT),
+    }
+    return memory, row, terminated
+
+
+def loop_lifetime(schedule, agent, seed, lifetime):
+    """Rows of one lifetime."""
+    tasks = Tasks.of(schedule)
+    words = rng.words(jax.random.key(seed))
+    memory = agent.init(key_of(words, lifetime, AGENT))
+    rows = []
+    for episode, index in enumerate(schedule.episode_blocks()):
+        block, variant = schedule.blocks[index], schedule.block_variants()[index]
+        params = jax.tree.map(lambda leaf, at=variant: leaf[at], tasks.params)
+        episode_words = rng.fold(words, lifetime, EPISODE, episode)
+        memory, row, terminated = loop_episode(agent, tasks.env, params, episode_words, memory)
+        if block.learning:
+            result = (row["reward"], row["performance"], row["length"], terminated)
+            memory = agent.learn(memory, Episodes(*(jnp.asarray(value)[None] for value in result)))
+        rows.append(row)
+    return rows
+
+
+def loop(schedule, agent, seed, lifetimes):
+    """Columns of a run, one lifetime, episode and tick after the other."""
+    rows = [loop_lifetime(schedule, agent, seed, lifetime) for lifetime in range(lifetimes)]
+    return {
+        name: np.array([[row[name] for row in lifetime] for lifetime in rows], dtype)
+        for name, dtype in COLUMNS.items()
+    }
+
+
+def assert_same_columns(columns, expected):
+    assert set(columns) == set(expected) == set(COLUMNS)
+    for name, dtype in COLUMNS.items():
+        assert columns[name].dtype == dtype, name
+        np.testing.assert_array_equal(columns[name], expected[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def busy_records():
+    return play(mixed_schedule(), toy.busy, lifetimes=3, seed=5)
+
+
+def test_scan_equals_a_loop(busy_records):
+    columns = busy_records.columns
+    # The game must not be too simple to tell anything.
+    assert len(np.unique(columns["length"])) > 2
+    assert len(np.unique(columns["reward"])) > 5
+    assert len(np.unique(columns["predicted_probability"])) == columns["reward"].size
+    assert_same_columns(columns, loop(mixed_schedule(), toy.busy, seed=5, lifetimes=3))
+
+
+def test_the_largest_seed_and_permissions_other_than_the_phases():
+    learning = [False, True, True, False, True, False, True]
+    schedule = toy.with_learning(mixed_schedule(), learning)
+    records = play(schedule, toy.busy, lifetimes=1, seed=2**32 - 1)
+    assert_same_columns(records.columns, loop(schedule, toy.busy, 2**32 - 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("lifetimes", "options"),
+    [
+        (1, scanner.Options(devices=1)),
+        (100, scanner.Options(chunk=64, devices=1)),
+        (100, scanner.Options(chunk=128, devices=1, segment=3)),
+        (3, scanner.Options(chunk=64, devices=1, segment=1)),
+        (3, scanner.Options(segment=100)),
+    ],
+)
+def test_spreading_a_run_changes_nothing(busy_records, lifetimes, options):
+    records = play(mixed_schedule(), toy.busy, lifetimes, seed=5, options=options)
+    shared = min(3, lifetimes)
+    for name in COLUMNS:
+        assert records.columns[name].shape == (lifetimes, mixed_schedule().num_episodes)
+        np.testing.assert_array_equal(
+            records.columns[name][:shared], busy_records.columns[name][:shared], err_msg=name
+        )
+
+
+def test_seed_and_lifetime_both_count(busy_records):
+    other = play(mixed_schedule(), toy.busy, lifetimes=3, seed=6)
+    drawn = [r.columns["predicted_probability"] for r in (busy_records, other)]
+    assert len(np.unique(drawn)) == 2 * drawn[0].size
+
+
+# The agent contract -------------------------------------------------------------------------------
+
+
+def learns(schedule):
+    """(E,) whether the agent learns from each episode."""
+    return np.array([b.learning for b in schedule.blocks])[schedule.episode_blocks()]
+
+
+def test_init_once_begin_each_episode_learn_while_learning():
+    """The memory counts the calls; a prediction shows it."""
+
+    def init(key):
+        return {"drawn": rng.uniform(rng.words(key), 0), "begun": 0, "learned": 0}
+
+    def begin(memory, key):
+        return {**memory, "begun": memory["begun"] + 1}
+
+    def learn(memory, episodes):
+        return {**memory, "learned": memory["learned"] + 1}
+
+    def act(memory, observation, key):
+        shown = say(memory["begun"], memory["drawn"], memory["learned"])
+        return 0, shown, memory
+
+    def arrays(key):
+        return jax.tree.map(jnp.asarray, init(key))
+
+    schedule = mixed_schedule()
+    columns = play(schedule, Agent("counter", act, arrays, begin, learn), lifetimes=70).columns
+    episodes = np.arange(schedule.num_episodes)
+    learned = np.concatenate([[0], np.cumsum(learns(schedule))[:-1]])
+    assert 0 < learned[-1] < episodes[-1]
+    np.testing.assert_array_equal(columns["predicted_level"], np.tile(episodes + 1, (70, 1)))
+    np.testing.assert_array_equal(columns["threshold"], np.tile(learned, (70, 1)))
+    drawn = columns["predicted_probability"]
+    assert (drawn == drawn[:, :1]).all()
+    assert len(np.unique(drawn)) == 70
+
+
+def checksum(memory):
+    """24 bits that depend on every bit of every leaf, as a float32 that holds them exactly."""
+    total = jnp.uint32(0)
+    for leaf in jax.tree.leaves(memory):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
+        if leaf.dtype == jnp.float32:
+            leaf = jax.lax.bitcast_convert_type(leaf, jnp.uint32)
+        for word in leaf.astype(jnp.uint32).ravel():
+            total = rng.mix(total ^ word) + jnp.uint32(1)
+    return (total >> 8).astype(jnp.float32) * 2.0**-24
+
+
+def test_a_test_block_leaves_the_memory_bit_for_bit():
+    def init(key):
+        return {
+            "key": key,
+            "keys": jax.random.split(key, 2),
+            "weights": jax.random.normal(key, (2, 3)),
+            "nothing": (),
+            "count": jnp.int32(0),
+            "flag": jnp.bool_(False),
+            "flags": jnp.zeros(3, bool),
+        }
+
+    def learn(memory, episodes):
+        return {
+            "key": jax.random.fold_in(memory["key"], 1),
+            "keys": memory["keys"][::-1],
+            "weights": memory["weights"] * 1.01,
+            "nothing": (),
+            "count": memory["count"] + 1,
+            "flag": ~memory["flag"],
+            "flags": memory["flags"].at[memory["count"] % 3].set(True),
+        }
+
+    def act(memory, observation, key):
+        return observation["place"] * 0, say(0, checksum(memory)), memory
+
+    schedule = mixed_schedule()
+    columns = play(schedule, Agent("keeper", act, init, learn=learn), lifetimes=5).columns
+    shown, learning = columns["predicted_probability"], learns(schedule)
+    # What is shown during an episode is what the one before it left behind.
+    changed = shown[:, 1:] != shown[:, :-1]
+    np.testing.assert_array_equal(changed, np.tile(learning[:-1], (5, 1)))
+
+
+def test_learn_is_given_the_episode_as_the_only_one_of_its_batch():
+    def learn(memory, episodes):
+        assert [leaf.shape for leaf in jax.tree.leaves(episodes)] == [(1,)] * 4
+        return jax.tree.map(lambda leaf: leaf[0], episodes)
+
+    def init(key):
+        return Episodes(jnp.zeros(()), jnp.zeros(()), jnp.int32(0), jnp.bool_(False))
+
+    def act(memory, observation, key):
+        shown = 10 * memory.length + memory.terminated
+        return 2, say(shown, memory.reward, memory.performance), memory
+
+    schedule = toy.schedule(("1.train", [repeat(2), repeat(2, tolerance=0), repeat(2)]))
+    columns = play(schedule, Agent("mirror", act, init, learn=learn), lifetimes=1).columns
+    # Action 2 is one away from the target: 8 x 3/32, and a tolerance of 0 ends it at once.
+    assert columns["reward"].tolist() == [[0.75, 0.75, 0.09375, 0.09375, 0.75, 0.75]]
+    assert columns["predicted_level"].tolist() == [[0, 80, 80, 11, 11, 80]]
+    assert columns["predicted_probability"].tolist() == [[0, 0.75, 0.75, 0.09375, 0.09375, 0.75]]
+    np.testing.assert_array_equal(columns["threshold"], columns["predicted_probability"])
+
+
+def test_the_last_prediction_of_an_episode_counts():
+    def act(memory, observation, key):
+        return 2, say(observation["step"], observation["step"] / 16, memory), memory + 1
+
+    def begin(memory, key):
+        return jnp.float32(0)
+
+    agent = Agent("narrator", act, lambda key: jnp.float32(99), begin)
+    schedule = toy.schedule(("1.train", [repeat(1), repeat(1, tolerance=0), repeat(1)]))
+    columns = play(schedule, agent, lifetimes=2).columns
+    assert columns["length"].tolist() == [[8, 1, 8]] * 2
+    # The last step that an agent acts on is the one before the end.
+    assert columns["predicted_level"].tolist() == [[7, 0, 7]] * 2
+    assert columns["predicted_probability"].tolist() == [[7 / 16, 0, 7 / 16]] * 2
+    assert columns["threshold"].tolist() == [[7, 0, 7]] * 2
+
+
+def test_the_hidden_first_step_is_nobodys():
+    """The agent would change its memory, and say so, if it acted before the first observation."""
+
+    def act(memory, observation, key):
+        early = observation["step"] < 0
+        return 3, say(memory), jnp.where(early, 1000, memory)
+
+    agent = Agent("early bird", act, lambda key: jnp.int32(0))
+    columns = play(toy.schedule(("1.train", [repeat(3)])), agent).columns
+    assert (columns["predicted_level"] == 0).all()
+    assert (columns["length"] == toy.STEPS).all()
+    assert (columns["reward"] == 1.0).all()
+
+
+def test_lanes_that_are_over_wait_unchanged():
+    """`play_episode` gives each lane the memory it had when its own episode ended."""
+    tasks = Tasks.of(toy.schedule(("1.train", [repeat(1, tolerance=0), repeat(1)])))
+    params = jax.tree.map(lambda leaf: leaf[jnp.array([0, 1, 1])], tasks.params)
+
+    def act(memory, observation, key):
+        return 2, say(), {"acted": memory["acted"] + 1, "key": memory["key"]}
+
+    memory = {"acted": jnp.zeros(3, jnp.int32), "key": jax.random.split(jax.random.key(1), 3)}
+    words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(3))
+    active = jnp.array([True, True, False])
+    after, outcome = jax.jit(partial(scanner.play_episode, Agent("counter", act), tasks.env))(
+        params, words, active, memory
+    )
+    assert after["acted"].tolist() == [1, 8, 0]
+    assert outcome.length.tolist() == [1, 8, 0]
+    assert outcome.terminated[:2].tolist() == [True, False]
+    assert (jax.random.key_data(after["key"]) == jax.random.key_data(memory["key"])).all()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [3, np.int32(3), True, jnp.uint8(3), jnp.int32(3)],
+    ids=["int", "int32", "bool", "uint8", "array"],
+)
+def test_actions_of_any_integer_type(action):
+    schedule = toy.schedule(("1.train", [repeat(2)]))
+    columns = play(schedule, toy.constant(action)).columns
+    distance = abs(int(action) - 3)
+    assert (columns["reward"] == 8 * (4 - distance) / 32).all()
+
+
+# An agent that learns, by hand --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bandit_report():
+    first, second = repeat(12), repeat(12, target=1)
+    schedule = toy.schedule(
+        ("1.train", [first]),
+        ("1.test", [repeat(5)]),
+        ("2.train", [second]),
+        ("2.test", [repeat(5), repeat(5, target=1), repeat(5, target=4)]),
+    )
+    return summarise_records(play(schedule, toy.bandit, lifetimes=4), window=3)
+
+
+def test_a_learner_gets_better_and_starts_over_after_a_change(bandit_report):
+    # Actions 0 to 4 in turn, then the best; target 3, then 1, where the old best one disappoints.
+    expected = [
+        [1 / 4, 2 / 4, 3 / 4, 1, 3 / 4] + 7 * [1],
+        5 * [1],
+        [2 / 4, 3 / 4, 1, 3 / 4, 2 / 4, 1 / 4] + 6 * [1],
+        5 * [2 / 4],
+        5 * [1],
+        5 * [1 / 4],
+    ]
+    values, counts = bandit_report.records.by_block("performance")
+    for lifetime in values:
+        got = [row[:count].tolist() for row, count in zip(lifetime, counts, strict=True)]
+        assert got == expected
+
+
+NOT = float("nan")
+
+BY_HAND = {
+    # Windows of three. Block 0: 1/2, 3/4, 5/6, 11/12, 11/12, 1 from its 6th window, episodes 6-8.
+    "saturation_value": [1, 1, 1, 1 / 2, 1, 1 / 4],
+    "time_to_saturation": [8, 3, 9, 3, 3, 3],
+    # Sum of the ten window means over twelve episodes; of the three over five.
+    "normalized_integral": [
+        (1 / 2 + 3 / 4 + 5 / 6 + 11 / 12 + 11 / 12 + 5) / 12,
+        3 / 5,
+        (3 / 4 + 5 / 6 + 3 / 4 + 1 / 2 + 7 / 12 + 3 / 4 + 4) / 12,
+        3 / 10,
+        3 / 5,
+        3 / 20,
+    ],
+    # Block 2 is back at 0.98 from its 7th window, episodes 7-9; nothing is trained after it.
+    "recovery_time": [9, NOT, NOT, NOT, NOT, NOT],
+    # Test blocks against the latest training of the same target: none for the last.
+    "performance_maintenance_saturation_value": [NOT, 0, NOT, 1 / 2, 0, NOT],
+    "performance_maintenance_time_to_saturation": [NOT, 5, NOT, 5, 6, NOT],
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_metrics_of_the_learner_by_hand(bandit_report, name):
+    summary, expected = bandit_report.blocks[name], np.array(BY_HAND[name])
+    for bound in (summary.mean, summary.low, summary.high):
+        np.testing.assert_allclose(bound, expected, rtol=1e-6)
+    there = np.isfinite(expected)
+    assert (summary.std[there] == 0).all()
+    np.testing.assert_array_equal(summary.count, np.where(there, 4, 0))
+    whole = bandit_report.syllabus[name]
+    np.testing.assert_allclose(whole.mean, np.nanmean(expected), rtol=1e-6)
+
+
+def test_reasons_of_the_learners_missing_metrics(bandit_report):
+    recovery = bandit_report.blocks["recovery_time"].missing.tolist()
+    test, later = Reason.NOT_A_TEST_BLOCK, Reason.NO_LATER_TRAINING
+    train = Reason.NOT_A_TRAINING_BLOCK
+    assert recovery == [Reason.NONE, train, later, train, train, train]
+    kept = bandit_report.blocks["performance_maintenance_saturation_value"].missing.tolist()
+    assert kept == [test, Reason.NONE, test, Reason.NONE, Reason.NONE, Reason.NOT_TRAINED_BEFORE]
+
+
+# Numbers that are not finite, levels, metadata ----------------------------------------------------
+
+
+def test_an_episode_with_a_number_that_is_not_finite_is_cut_off_and_marked():
+    spoilt = [repeat(1), repeat(1, spoil=3), repeat(1, spoil=0), repeat(1)]
+    records = play(toy.schedule(("1.train", spoilt)), toy.constant(3), lifetimes=3)
+    columns = records.columns
+    assert columns["complete"].tolist() == [[True, False, False, True]] * 3
+    assert columns["length"].tolist() == [[8, 3, 0, 8]] * 3
+    assert columns["reward"].tolist() == [[1, 3 / 8, 0, 1]] * 3
+    assert summarise_records(records, window=1).to_json()["incomplete_episodes"] == 6
+
+
+def test_true_levels_and_metadata():
+    novel = repeat(2, novelty_level=203)
+    schedule = toy.schedule(("1.train", [repeat(1), novel]), ("1.test", [repeat(1)]))
+    records = play(schedule, toy.constant(0), lifetimes=2, seed=9)
+    assert records.novelty_levels.tolist() == [0, 3]
+    assert records.first_lifetime == 0
+    assert records.schedule == schedule
+    assert {name: records.metadata[name] for name in ("agent", "seed", "lifetimes")} == {
+        "agent": "always 0",
+        "seed": 9,
+        "lifetimes": 2,
+    }
+    assert records.metadata["versions"]["jax"] == jax.__version__
+
+
+# Progress -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("segment", [1, 5, 16, 17])
+def test_progress_rises_to_the_total(segment):
+    schedule, seen = mixed_schedule(), []
+
+    def progress(done, total):
+        seen.append((done, total))
+
+    options = replace(ONE_DEVICE, segment=segment)
+    play(schedule, toy.constant(1), 3, options=options, progress=progress)
+    done, totals = zip(*seen, strict=True)
+    assert set(totals) == {3 * schedule.num_episodes}
+    assert list(done) == sorted(set(done))
+    assert done[0] == 3 * min(segment, schedule.num_episodes)
+    assert done[-1] == totals[0]
+
+
+# Bad arguments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"lifetimes": 0}, "lifetimes is 0; it must be from 1 to 1000000"),
+        ({"lifetimes": -1}, "lifetimes is -1; it must be from 1"),
+        ({"lifetimes": 10**9}, "lifetimes is 1000000000; it must be from 1"),
+        ({"seed": -1}, "seed is -1; it must be from 0 to 4294967295"),
+        ({"seed": 2**32}, "seed is 4294967296; it must be from 0"),
+        ({"options": scanner.Options(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
+        ({"options": scanner.Options(chunk=0)}, "chunk is 0; it must be a multiple of 64"),
+        ({"options": scanner.Options(chunk=-64)}, "chunk is -64; it must be a multiple of 64"),
+        ({"options": scanner.Options(chunk=2**30)}, "chunk is 1073741824; it must be a multiple"),
+        ({"options": scanner.Options(segment=0)}, "segment is 0; it must be at least 1"),
+        ({"options": scanner.Options(devices=0)}, "devices is 0; it must be from 1 to"),
+        ({"options": scanner.Options(devices=999)}, "devices is 999; it must be from 1 to"),
+    ],
+    ids=str,
+)
+def test_bad_arguments(arguments, words):
+    schedule = toy.schedule(("1.train", [repeat(1)]))
+    with pytest.raises(ValueError, match=words):
+        play(schedule, toy.constant(0), **arguments)
+
+
+def test_tasks_that_need_different_environments():
+    mixed = toy.schedule(("1.train", [repeat(1), repeat(1, rules="other")]))
+    with pytest.raises(ValueError, match=r"'Toy' needs another environment than 'Toy'.*separate"):
+        play(mixed, toy.constant(0))
+    worlds = toy.schedule(("1.train", [repeat(1), repeat(1, task="CartPole3D")]))
+    with pytest.raises(ValueError, match=r"'CartPole3D' needs another environment than 'Toy'"):
+        play(worlds, toy.constant(0))
+
+
+def test_the_toy_is_gone_outside_its_tests():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            registry, "_SPECS", {k: v for k, v in registry._SPECS.items() if k != "Toy-v0"}
+        )
+        with toy.registered():
+            assert "Toy" in registry.task_names()
+        assert "Toy" not in registry.task_names()
+
+
+# CartPole3D ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cartpole_records():
+    def variant(**values):
+        return repeat(8, task="CartPole3D", **values)
+
+    schedule = toy.schedule(
+        ("1.train", [variant(), variant(pole_length=9.0)]),
+        ("1.test", [variant(), variant(start_lean=0.1)]),
+    )
+    return play(schedule, agents.get("nothing"), lifetimes=64, seed=3)
+
+
+@pytest.mark.slow
+def test_variants_change_the_physics(cartpole_records):
+    """Left alone, a nine-metre pole (more inertia) falls later and a leaning one earlier."""
+    lengths, counts = cartpole_records.by_block("length")
+    assert counts.tolist() == [8, 8, 8, 8]
+    nominal, long, again, leaning = lengths.mean(axis=(0, 2))
+    spread = lengths.std(axis=(0, 2)) / np.sqrt(64 * 8)
+    assert long > 1.2 * nominal
+    assert leaning < 0.9 * nominal
+    assert abs(nominal - again) < 5 * np.hypot(spread[0], spread[2])
+
+
+@pytest.mark.slow
+def test_columns_of_cartpole(cartpole_records):
+    columns = cartpole_records.columns
+    assert set(columns) == set(COLUMNS)
+    for name, dtype in COLUMNS.items():
+        assert columns[name].shape == (64, 32), name
+        assert columns[name].dtype == dtype, name
+    length = columns["length"]
+    assert columns["complete"].all()
+    assert length.min() >= 1 and length.max() <= 200
+    np.testing.assert_allclose(columns["performance"], length / 200, rtol=2e-7)
+    # Step k is rewarded with k/200.
+    np.testing.assert_allclose(columns["reward"], length * (length + 1) / 400, rtol=1e-5)
+    np.testing.assert_allclose(columns["seconds"], length * 0.02, rtol=1e-6)
+    assert (columns["predicted_level"] == 0).all()
+    assert (columns["predicted_probability"] == 0).all()
+    assert (columns["threshold"] == 1).all()
+    assert len(np.unique(length)) > 50

@@ -1,0 +1,136 @@
+"""The reference agents against NumPy twins."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial.transform import Rotation
+
+from jaxsim import agents, rng
+from jaxsim.agents import Episodes, NoveltyPrediction, reference
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Observation, Vector
+
+KEY = jax.random.key(0)
+NOTHING, RIGHT, LEFT, FORWARD, BACKWARD = range(5)
+
+
+def observation(q, omega):
+    """An observation of which only the pole matters; (L, 4) and (L, 3)."""
+    q, omega = np.asarray(q, np.float32), np.asarray(omega, np.float32)
+    zero = Vector(*(jnp.zeros(q.shape[:-1]),) * 3)
+    pole = tuple(jnp.asarray(q[..., i]) for i in range(4))
+    rate = Vector(*(jnp.asarray(omega[..., i]) for i in range(3)))
+    return Observation(zero, zero, pole, rate, (), (), ())
+
+
+def test_the_names_of_the_actions_are_the_codes_used_here():
+    assert ACTIONS == ("nothing", "right", "left", "forward", "backward")
+
+
+def pd_twin(q, omega):
+    """One observation at a time, as the formula is written: lean plus 0.3 s of its rate."""
+    axis = Rotation.from_quat(q).apply([0, 0, 1])
+    rate = np.cross(omega, axis)
+    ux, uy = axis[:2] + 0.3 * rate[:2]
+    if ux == 0 and uy == 0:
+        return NOTHING, 0.0
+    margin = min(abs(abs(ux) - abs(uy)), max(abs(ux), abs(uy)))
+    if abs(ux) >= abs(uy):
+        return (RIGHT if ux > 0 else LEFT), margin
+    return (FORWARD if uy > 0 else BACKWARD), margin
+
+
+def test_pd_pushes_under_the_lean_and_its_rate():
+    draw = np.random.default_rng(40)
+    q = Rotation.from_rotvec(draw.normal(size=(3000, 3)) * [0.1, 0.1, 2]).as_quat()
+    omega = draw.normal(size=(3000, 3)) * [0.3, 0.3, 5]
+    action, _, memory = reference.pd.act((), observation(q, omega), KEY)
+    assert action.dtype == jnp.int32
+    assert memory == ()
+    compared = set()
+    for ours, (expected, margin) in zip(np.asarray(action), map(pd_twin, q, omega), strict=True):
+        if margin > 1e-5:  # float32 observations of numbers up to 10
+            assert int(ours) == expected
+            compared.add(expected)
+    assert compared == {RIGHT, LEFT, FORWARD, BACKWARD}
+
+
+@pytest.mark.parametrize(
+    ("ux", "uy", "action"),
+    [
+        (0.0, 0.0, NOTHING),
+        (0.1, 0.1, RIGHT),
+        (-0.1, 0.1, LEFT),
+        (-0.1, -0.1, LEFT),
+        (0.1, -0.1, RIGHT),
+        (0.1, 0.2, FORWARD),
+        (0.1, -0.2, BACKWARD),
+        (0.0, 0.2, FORWARD),
+        (0.2, 0.0, RIGHT),
+        (-0.2, 0.0, LEFT),
+        (0.0, -0.2, BACKWARD),
+        (-0.0, 0.0, NOTHING),
+    ],
+)
+def test_the_larger_demand_acts_and_x_on_a_tie(ux, uy, action):
+    assert int(reference.push_along(jnp.float32(ux), jnp.float32(uy))) == action
+
+
+@pytest.mark.parametrize(
+    ("rotvec", "omega", "action"),
+    [
+        ((0, 0, 0), (0, 0, 0), NOTHING),
+        ((0, 0.05, 0), (0, 0, 0), RIGHT),  # turned about +y, the pole leans to +x
+        ((0, -0.05, 0), (0, 0, 0), LEFT),
+        ((-0.05, 0, 0), (0, 0, 0), FORWARD),
+        ((0.05, 0, 0), (0, 0, 0), BACKWARD),
+        ((0, 0, 0), (0, 1, 0), RIGHT),  # upright, but falling
+        ((0, 0.05, 0), (0, -1, 0), LEFT),  # leaning, but rising fast: rate 0.3 s x 1/s
+        ((0, 0, 0), (0, 0, 50), NOTHING),  # spin about its own axis is no lean
+    ],
+)
+def test_pd_by_hand(rotvec, omega, action):
+    q = Rotation.from_rotvec(rotvec).as_quat()
+    assert int(reference.pd.act((), observation(q, omega), KEY)[0]) == action
+
+
+def test_random_is_uniform_and_decided_by_its_key():
+    keys = rng.to_key(rng.fold(rng.words(KEY), np.arange(20_000)))
+    actions = np.asarray(reference.random.act((), None, keys)[0])
+    assert actions.dtype == np.int32
+    count = np.bincount(actions, minlength=5)
+    assert len(count) == 5
+    assert stats.chisquare(count).pvalue > 0.01
+    np.testing.assert_array_equal(actions, reference.random.act((), None, keys)[0])
+    # Successive decisions do not depend on one another.
+    pairs = np.bincount(actions[1:] * 5 + actions[:-1], minlength=25)
+    assert stats.chisquare(pairs).pvalue > 0.01
+    alone = [int(reference.random.act((), None, keys[i])[0]) for i in range(5)]
+    assert alone == actions[:5].tolist()
+
+
+def test_nothing_does_nothing():
+    action, prediction, memory = reference.nothing.act((), None, KEY)
+    assert int(action) == NOTHING
+    assert action.dtype == jnp.int32
+    assert isinstance(prediction, NoveltyPrediction)
+    assert memory == ()
+
+
+@pytest.mark.parametrize("agent", agents.AGENTS.values(), ids=lambda agent: agent.name)
+def test_reference_agents_neither_learn_nor_report_novelty(agent):
+    memory = agent.init(KEY)
+    seen = observation(np.array([0, 0.01, 0, 1.0]), np.zeros(3))
+    _, prediction, after = agent.act(agent.begin(memory, KEY), seen, KEY)
+    assert (int(prediction.level), float(prediction.probability)) == (0, 0.0)
+    assert float(prediction.threshold) == 1.0
+    result = Episodes(*(jnp.zeros(3) for _ in range(4)))
+    assert agent.learn(after, result) == memory == ()
+
+
+def test_agents_are_found_by_name():
+    assert agents.get("pd") is reference.pd
+    assert set(agents.AGENTS) == {"random", "nothing", "pd"}
+    with pytest.raises(ValueError, match="unknown agent 'randon'; did you mean 'random'"):
+        agents.get("randon")

@@ -1,0 +1,95 @@
+"""Wall bounces and the speed that a contact asks for, by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.worlds.cartpole3d import Params, contacts
+from jaxsim.worlds.cartpole3d.types import Block, Vector
+
+SLOP = 1e-5  # m of overlap that is left alone
+HALF = 4.45  # m, where a block of radius 0.5 touches a side wall
+
+
+@pytest.mark.parametrize(
+    ("approach", "gap", "restitution", "expected"),
+    [
+        # At rest on the surface: only the slop, as a gap, may be closed: -1e-5 / 0.02.
+        (0.0, 0.0, 1.0, -0.0005),
+        # Closing at 3 m/s, restitution 1: turned round.
+        (-3.0, -SLOP, 1.0, 6.0),
+        (-3.0, -SLOP, 0.0, 3.0),
+        (-3.0, -SLOP, 1.44, 7.32),
+        # Slower than 0.2 m/s: no bounce; from 0.2 on, bounce.
+        (-0.1999, -SLOP, 1.0, 0.1999),
+        (-0.2, -SLOP, 1.0, 0.4),
+        # Overlap of 5 mm: 4 times (5 mm - slop) more.
+        (-3.0, -0.005, 1.0, 6.0 + 4 * (0.005 - SLOP)),
+        (-0.1, -0.005, 1.0, 0.1 + 4 * (0.005 - SLOP)),
+        # A gap of 1 cm may be closed within the tick, at (1 cm + slop) / 0.02.
+        (-3.0, 0.01, 0.0, 3.0 - (0.01 + SLOP) / 0.02),
+        # Parting already: asks for less than nothing, the impulse is clamped later.
+        (2.0, -SLOP, 1.0, -2.0),
+    ],
+)
+def test_separating_speed(approach, gap, restitution, expected, x64):
+    asked = contacts.separating_speed(jnp.float64(approach), gap, restitution)
+    assert float(asked) == pytest.approx(expected, abs=1e-14)
+
+
+def bounce(p, v, **params):
+    block = Block(Vector(*map(jnp.float64, p)), Vector(*map(jnp.float64, v)), jnp.asarray(True))
+    return np.array(contacts.bounce_off_walls(Params(**params), block, block.v))
+
+
+def test_inside_the_room_nothing_happens(x64):
+    np.testing.assert_array_equal(bounce((4.44, -4.44, 9.44), (9, -9, 9)), [9, -9, 9])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_each_wall_turns_its_own_component(axis, side, x64):
+    middle, reach = [(0, HALF), (0, HALF), (4.95, 4.5)][axis]
+    p, v = np.array([0.0, 0.0, 4.95]), np.array([1.0, 2.0, 3.0])
+    depth = 0.003
+    p[axis] = middle + side * (reach + depth)
+    v[axis] = side * 7.0
+    expected = v.copy()
+    expected[axis] = -side * (7.0 + 4 * (depth - SLOP))
+    np.testing.assert_allclose(bounce(p, v), expected, atol=1e-12)
+
+
+def test_a_corner_has_three_walls_at_once(x64):
+    depths = np.array([0.001, 0.02, 0.1])
+    p = np.array([-HALF, HALF, 0.45]) + depths * [-1, 1, -1]
+    expected = np.array([5.0, -6.0, 7.0]) + 4 * (depths - SLOP) * [1, -1, 1]
+    np.testing.assert_allclose(bounce(p, (-5, 6, -7)), expected, atol=1e-12)
+
+
+def test_a_block_that_leaves_by_itself_is_let_go(x64):
+    """Deep inside the wall, but faster than four times the depth."""
+    np.testing.assert_allclose(bounce((HALF + 0.1, 0, 5), (-3, 0, 0)), [-3, 0, 0], atol=1e-15)
+    # Slower than that it is pushed out at 4 x depth.
+    pushed = bounce((HALF + 0.1, 0, 5), (-0.1, 0, 0))
+    np.testing.assert_allclose(pushed, [-4 * (0.1 - SLOP), 0, 0], atol=1e-12)
+
+
+def test_a_slow_block_is_stopped(x64):
+    stopped = bounce((HALF, 0, 5), (0.1, 0, 0))
+    # Exactly at the wall the slop counts as a gap that may still be closed.
+    np.testing.assert_allclose(stopped, [SLOP / 0.02, 0, 0], atol=1e-12)
+
+
+def test_restitutions_multiply_and_the_room_can_be_of_any_size(x64):
+    v = bounce(
+        (9.5 + SLOP, 0, 5),
+        (2, 0, 0),
+        restitution_wall=1.2,
+        restitution_block=0.5,
+        room_half_width=10.0,
+    )
+    np.testing.assert_allclose(v, [-1.2, 0, 0], atol=1e-12)
+    v = bounce(
+        (0, 0, 1.8 + 2 * SLOP), (0, 0, 4), room_ceiling=2.0, room_floor=-9.0, block_radius=0.2
+    )
+    np.testing.assert_allclose(v, [0, 0, -4 - 4 * SLOP], atol=1e-12)

@@ -1,0 +1,148 @@
+"""The recordings of the original as arrays, one tick a row."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxsim.worlds.cartpole3d import State, state_from_arrays
+from jaxsim.worlds.cartpole3d.types import Config, Observation
+
+CARTPOLE, WALLS, BLOCKS = 0, 1, 2  # bodies in the contact table
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One recorded file.
+
+    Attributes:
+      name: file name without its ending.
+      seeds: (E,) episode seeds.
+      lengths: (E,) agent steps.
+      state: true state of every row, named as `state_from_arrays` wants it.
+      reported: what the original reported in every row.
+      episode: (R,) index of the row's episode.
+      tick: (R,) row within its episode; 0 is the reset.
+      action: (R,) that led to the row.
+      reward: (R,)
+      done: (R,) bool
+      kind: (R,) contacts of the tick that led to the row: "free", "wall", "pair" or "structure".
+    """
+
+    name: str
+    seeds: np.ndarray
+    lengths: np.ndarray
+    state: dict[str, np.ndarray]
+    reported: dict[str, np.ndarray]
+    episode: np.ndarray
+    tick: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    done: np.ndarray
+    kind: np.ndarray
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Rows that an action led to; the row before each is the state it started from."""
+        return np.flatnonzero(self.tick > 0)
+
+    @property
+    def resets(self) -> np.ndarray:
+        """Rows after a reset."""
+        return np.flatnonzero(self.tick == 0)
+
+    def states(self, rows: np.ndarray, dtype: str = "float64") -> State:
+        """States of some rows, to be advanced by one tick."""
+        arrays = {name: values[rows] for name, values in self.state.items()}
+        return state_from_arrays(arrays, Config(dtype=dtype))
+
+
+def _contact_kinds(data: np.lib.npyio.NpzFile, first_row: np.ndarray, rows: int) -> np.ndarray:
+    """Class of each row: the hardest contact of its tick."""
+    rank = np.zeros(rows, int)
+    for contact, episode, tick in zip(data["con"], data["con_ep"], data["con_tick"], strict=True):
+        bodies = {int(contact[0]), int(contact[3])}
+        hardness = 3 if CARTPOLE in bodies else 1 if WALLS in bodies else 2
+        row = first_row[episode] + tick
+        rank[row] = max(rank[row], hardness)
+    return np.array(["free", "wall", "pair", "structure"])[rank]
+
+
+def read_recording(path: Path, max_blocks: int = 4) -> Recording:
+    """Read one file."""
+    data = np.load(path)
+    rows = len(data["action"])
+    last = np.cumsum(data["n_rows"])
+    first_row = last - data["n_rows"]
+    episode = np.repeat(np.arange(len(last)), data["n_rows"])
+    slot = np.arange(max_blocks)
+    alive = slot < data["n_blocks"][:, None]
+    position = np.zeros((rows, max_blocks, 3))
+    position[..., 2] = 5.0  # where an empty slot is kept is of no account
+    velocity = np.zeros((rows, max_blocks, 3))
+    position[alive], velocity[alive] = data["blk"][:, :3], data["blk"][:, 3:6]
+    state = {
+        "cart_pos": data["cart_pos"][:, :2],
+        "cart_yaw": 2 * np.arctan2(data["cart_quat"][:, 2], data["cart_quat"][:, 3], dtype=float),
+        "cart_vel": data["cart_vel"][:, :2],
+        "cart_yaw_rate": data["obs_cart_omega"][:, 2],
+        "pole_jq": data["pole_jq"],
+        "pole_jw": data["pole_jw"],
+        "block_pos": position,
+        "block_vel": velocity,
+        "block_alive": alive,
+    }
+    reported = {
+        "cart_position": data["obs_cart_pos"] * [1, 1, 0],  # the original reports z as 0
+        "cart_velocity": data["obs_cart_vel"] * [1, 1, 0],
+        "pole_quaternion": data["obs_pole_quat"],
+        "pole_velocity": data["obs_pole_omega"],
+        "block_position": position * alive[..., None],
+        "block_velocity": velocity * alive[..., None],
+        "block_alive": alive,
+    }
+    return Recording(
+        path.stem,
+        data["seeds"],
+        data["n_rows"] - 1,
+        {name: values.astype(float) for name, values in state.items()},
+        {name: values.astype(float) for name, values in reported.items()},
+        episode,
+        np.arange(rows) - first_row[episode],
+        data["action"],
+        data["reward"],
+        data["done"],
+        _contact_kinds(data, first_row, rows),
+    )
+
+
+def observation_arrays(observation: Observation) -> dict[str, np.ndarray]:
+    """An observation under the names of `Recording.reported`; blocks as (..., N, 3)."""
+
+    def stack(leaves: tuple[object, ...]) -> np.ndarray:
+        return np.stack([np.asarray(leaf, float) for leaf in leaves], axis=-1)
+
+    o = observation
+    return {
+        "cart_position": stack(o.cart_position),
+        "cart_velocity": stack(o.cart_velocity),
+        "pole_quaternion": stack(o.pole_quaternion),
+        "pole_velocity": stack(o.pole_velocity),
+        "block_position": np.stack([stack(p) for p in o.block_position], axis=-2),
+        "block_velocity": np.stack([stack(v) for v in o.block_velocity], axis=-2),
+        "block_alive": stack(o.block_alive),
+    }
+
+
+@pytest.fixture(scope="session")
+def recording(recorded_data: Callable[[str], Path]) -> Callable[[str], Recording]:
+    """Read a recorded file by name, or skip the test."""
+    return lambda name: read_recording(recorded_data(f"oracle/{name}.npz"))
+
+
+@pytest.fixture(scope="session")
+def observed() -> Callable[[Observation], dict[str, np.ndarray]]:
+    """Turn an observation into arrays named as in the recordings."""
+    return observation_arrays

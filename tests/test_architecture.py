@@ -1,0 +1,150 @@
+"""Which package may import what, read from the source."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# What reaches out of the process, or depends on when and where it runs.
+OUTSIDE = {
+    "asyncio",
+    "datetime",
+    "fileinput",
+    "glob",
+    "http",
+    "io",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "random",
+    "secrets",
+    "shutil",
+    "signal",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+    "urllib",
+}
+OUTSIDE_CALLS = {"open", "input", "print", "exec", "eval"}
+
+FRONT_DOORS = {"l2m", "sailon", "sciencebirds", "gvgai", "grader"}
+MAY_TOUCH_FILES = {"cli", "files", "logs", "records", "report", "sweep"} | FRONT_DOORS
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Absolute names of everything a file imports, wherever in it, with the line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+def calls(path: Path) -> Iterator[tuple[str, int]]:
+    """Names that a file calls directly."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id, node.lineno
+
+
+def importing(paths: list[Path], *prefixes: str) -> list[str]:
+    """Places in `paths` that import one of the modules, or something inside it."""
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in paths
+        for name, line in imports(path)
+        if any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+    ]
+
+
+def part(path: Path) -> str:
+    """The first name below the package."""
+    return path.relative_to(ROOT).parts[1].removesuffix(".py")
+
+
+def evaluation(*parts: str) -> list[Path]:
+    return [path for path in modules("evaluation") if part(path) in parts]
+
+
+def test_this_test_sees_the_packages():
+    assert len(modules("jaxsim")) > 15
+    assert len(modules("evaluation")) > 10
+    assert importing(modules("jaxsim"), "jax")
+    assert importing(evaluation("scanner"), "evaluation.schedule")
+
+
+def test_the_simulator_does_not_know_evaluation():
+    assert not importing(modules("jaxsim"), "evaluation")
+
+
+def test_worlds_do_not_know_agents_or_evaluation():
+    worlds = [path for path in modules("jaxsim") if part(path) == "worlds"]
+    assert not importing(worlds, "jaxsim.agents", "jaxsim.training", "jaxsim.render")
+
+
+def test_the_simulator_has_no_file_clock_or_socket():
+    inside = modules("jaxsim")
+    assert not importing(inside, *OUTSIDE)
+    reaching = [
+        f"{path.relative_to(ROOT)}:{line} calls {name}"
+        for path in inside
+        for name, line in calls(path)
+        if name in OUTSIDE_CALLS
+    ]
+    assert not reaching
+
+
+def test_the_simulator_draws_nothing_from_numpy_but_the_original_stream():
+    """Randomness is counted; only the original's own generator is NumPy's."""
+    for path in modules("jaxsim"):
+        used = "np.random" in path.read_text()
+        assert not used or path.name == "generate.py", path
+
+
+def test_metrics_know_nothing_else_of_evaluation():
+    metrics = evaluation("metrics")
+    allowed = "evaluation.metrics"
+    others = [text for text in importing(metrics, "evaluation") if f"imports {allowed}" not in text]
+    assert not others
+    assert not importing(metrics, *OUTSIDE)
+
+
+def test_engines_and_metrics_know_no_front_door():
+    inner = evaluation("schedule", "scanner", "session", "records", "metrics", "clock", "tasks")
+    doors = [f"evaluation.{door}" for door in sorted(FRONT_DOORS)]
+    assert not importing(inner, *doors, "evaluation.cli", "evaluation.report", "evaluation.logs")
+
+
+def test_only_the_edge_touches_files():
+    inner = [path for path in modules("evaluation") if part(path) not in MAY_TOUCH_FILES]
+    assert inner
+    assert not importing(
+        inner, "os", "pathlib", "shutil", "tempfile", "io", "socket", "pyarrow.parquet"
+    )
+    opening = [path for path in inner for name, _ in calls(path) if name == "open"]
+    assert not opening
+
+
+@pytest.mark.parametrize("package", ["jaxsim", "evaluation"])
+def test_packages_do_not_import_tests_or_tools(package):
+    assert not importing(modules(package), "tests", "benchmarks", "pytest", "hypothesis")
+
+
+def test_the_simulator_needs_only_its_core_dependencies():
+    """Heavy or optional packages have no place in it."""
+    assert not importing(
+        modules("jaxsim"), "pyarrow", "rich", "matplotlib", "scipy", "pandas", "torch"
+    )

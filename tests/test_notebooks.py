@@ -1,0 +1,75 @@
+"""Every notebook runs from top to bottom, and is committed without what it printed."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SECONDS = 300
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """Name of a kernel that is this interpreter, known to nobody else on the machine."""
+    folder = tmp_path / "jupyter" / "kernels" / "this"
+    folder.mkdir(parents=True)
+    launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": launch, "display_name": "this", "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    for name in ("JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    return "this"
+
+
+@pytest.mark.slow
+@every_notebook
+def test_notebook_runs(path, kernel):
+    pytest.importorskip("ipykernel")
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    before = {file.name for file in FOLDER.iterdir()}
+    notebook = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name=kernel,
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
+    client.execute(env=dict(os.environ))
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert [o for o in outputs if o.get("name") == "stderr"] == []
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    # A notebook shows; it leaves nothing behind.
+    assert {file.name for file in FOLDER.iterdir()} == before
+
+
+@every_notebook
+def test_notebook_is_stored_without_outputs(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code
+    for cell in code:
+        assert cell["outputs"] == []
+        assert cell["execution_count"] is None
+    assert "widgets" not in notebook["metadata"]
+
+
+@every_notebook
+def test_notebook_names_no_place_on_a_machine(path):
+    text = path.read_text(encoding="utf-8")
+    for word in (str(ROOT), "/home/", "/root/", "/Users/", "C:\\\\Users"):
+        assert word not in text, word
