@@ -100,9 +100,10 @@ def _check(values: Mapping[str, np.ndarray], config: Config) -> None:
             )
         if "block_alive" in values:
             shapes["block_alive"] = (count,)
-    for name, shape in shapes.items():
+    for name in shapes:
         if name not in values:
             raise ValueError(f"{name!r} is missing; needed: {', '.join(shapes)}")
+    for name, shape in shapes.items():
         if values[name].shape != batch + shape:
             raise ValueError(f"{name!r} has shape {values[name].shape}, not {batch + shape}")
 

@@ -1,7 +1,7 @@
 """Compiled pieces of the float64 tick for the tests of one world."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -36,12 +36,13 @@ class Ticks:
         moving = (state.pose, state.velocity, state.blocks)
         with self.precision():
             if which == "cheap":
-                after, touching = self.cheap(params, moving, push)
+                after, touching = self.cheap(params, moving, (push, None))
             else:
-                after, touching = self.full(params, moving, push), None
+                after, touching = self.full(params, moving, (push, None)), None
             pose, velocity, blocks = after
-            whole = State(pose, state.pose, velocity, blocks, state.push, state.step, state.done)
-            named = state_to_arrays(whole)
+            named = state_to_arrays(
+                replace(state, pose=pose, reported=state.pose, velocity=velocity, blocks=blocks)
+            )
         named["cart_local"] = np.stack([velocity.vx, velocity.vy], axis=-1)
         return named, None if touching is None else np.asarray(touching)
 
@@ -50,7 +51,7 @@ class Ticks:
 def ticks(lanes64: Any) -> Ticks:
     """Both versions of the tick in float64."""
 
-    def full(params: Params, moving: Any, force: Vector) -> Any:
-        return tick_module._full(params, moving, force, jnp.ones_like(params.gravity, bool))
+    def full(params: Params, moving: Any, forces: Any) -> Any:
+        return tick_module._full(params, moving, forces, jnp.ones_like(params.gravity, bool))
 
     return Ticks(jax.jit(tick_module._cheap), jax.jit(full), lanes64.precision)

@@ -31,7 +31,7 @@ def test_accelerations_equal_those_of_the_mass_matrix(x64):
     body = dynamics.bodies(params)
     push = Vector(*force.T)
     after = dynamics.accelerate(params, body, pose, r, state.velocity, push)
-    blocks = [dynamics.accelerate_block(params, block) for block in state.blocks]
+    blocks = [dynamics.accelerate_block(params, block, None) for block in state.blocks]
     for lane in range(STATES):
         w = twin.world(arrays, lane, {name: float(v[lane]) for name, v in values.items()})
         local = twin.local_components(w, twin.free_motion(w, force[lane]))
@@ -211,5 +211,5 @@ def test_a_mirrored_world_has_a_mirrored_tick(lanes64):
 
 def test_an_empty_slot_moves_nothing(x64):
     block = Block(*(Vector(*(jnp.float64(0.0),) * 3) for _ in range(2)), jnp.asarray(False))
-    v = dynamics.accelerate_block(Params(block_buoyancy=1.0), block)
+    v = dynamics.accelerate_block(Params(block_buoyancy=1.0), block, None)
     np.testing.assert_array_equal(np.array(v), 0)

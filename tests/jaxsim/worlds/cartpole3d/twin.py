@@ -224,17 +224,42 @@ def _row(w: World) -> Array:
     return np.zeros(3 * len(w.blocks) + 6)
 
 
+def _room(p: Mapping[str, float]) -> list[tuple[Array, Array]]:
+    """(lowest corner, highest corner) of the six boxes, each 0.1 m thick."""
+    inner, outer = p["room_half_width"], p["room_half_width"] + 0.1
+    floor, ceiling = p["room_floor"], p["room_ceiling"]
+    top = ceiling + 0.1
+    corners = [
+        ((-outer, -outer, floor), (-inner, outer, top)),
+        ((inner, -outer, floor), (outer, outer, top)),
+        ((-outer, -outer, floor), (outer, -inner, top)),
+        ((-outer, inner, floor), (outer, outer, top)),
+        ((-outer, -outer, floor - 0.1), (outer, outer, floor)),
+        ((-outer, -outer, ceiling), (outer, outer, top)),
+    ]
+    return [(np.array(low), np.array(high)) for low, high in corners]
+
+
 def _walls(w: World) -> list[Contact]:
     p, rows = w.p, []
-    walls = [(axis, sign, p["room_half_width"]) for axis in (0, 1) for sign in (1.0, -1.0)]
-    walls += [(2, -1.0, p["room_ceiling"]), (2, 1.0, -p["room_floor"])]
-    for axis, inward, limit in walls:
+    for low, high in _room(p):
         for i in np.flatnonzero(w.alive):
-            gap = limit + inward * w.blocks[i, axis] - p["block_radius"]
-            if gap <= 0:
-                j = _row(w)
-                j[3 * i + axis] = inward
-                rows.append(Contact(j, gap, p["restitution_wall"] * p["restitution_block"]))
+            x, radius = w.blocks[i], p["block_radius"]
+            if np.any(x + radius < low) or np.any(x - radius > high):
+                continue
+            away = x - np.clip(x, low, high)
+            distance = np.linalg.norm(away)
+            if distance > 0:
+                normal = away / distance
+            else:  # inside: out through the nearest face
+                depths = np.concatenate([x - low, high - x])
+                face = int(np.argmin(depths))
+                normal = np.eye(3)[face % 3] * (-1.0 if face < 3 else 1.0)
+                distance = -depths[face]
+            j = _row(w)
+            j[3 * i : 3 * i + 3] = normal
+            restitution = p["restitution_wall"] * p["restitution_block"]
+            rows.append(Contact(j, distance - radius, restitution))
     return rows
 
 

@@ -1,0 +1,237 @@
+"""Spaces of actions and of flat observations, as functions of an environment.
+
+    space = spaces.observation_space(env)  # Box of shape (39,) for CartPole3D with 4 blocks
+    vector = spaces.flatten(env, observation)  # (..., 39)
+
+An environment whose observation has a documented vector form registers it with
+`flatten.register` and `bounds.register`; any other is flattened leaf after leaf, without bounds.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import rng
+from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
+from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
+from jaxsim.worlds.cartpole3d.generate import BLOCK_MIDDLE, BLOCK_SPREAD
+from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+from jaxsim.worlds.cartpole3d.types import DT
+
+ROUNDING = 1e-4  # room for rounding around a unit quaternion
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """The integers from 0 to n, exclusive.
+
+    Attributes:
+      n: how many there are.
+      dtype: integer type of samples.
+    """
+
+    n: int
+    dtype: str = "int32"
+
+    def __post_init__(self) -> None:
+        """Refuse a space without elements or with elements that are no integers."""
+        if self.n < 1:
+            raise ValueError(f"n is {self.n}; a space needs at least 1 element")
+        if not np.issubdtype(np.dtype(self.dtype), np.integer):
+            raise ValueError(f"dtype is {self.dtype!r}; it must be an integer type")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one element."""
+        return ()
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw uniformly; the bias of the remainder is below n 2^-32.
+
+        Args:
+          key: (...) typed key.
+
+        Returns:
+          (...) integers.
+        """
+        return (rng.bits(rng.words(key), 0) % jnp.uint32(self.n)).astype(self.dtype)
+
+    def contains(self, x: Any) -> jax.Array:
+        """Tell for each element of an array whether it is in the space.
+
+        Args:
+          x: (...) anything with a dtype; what is no integer is not contained.
+
+        Returns:
+          (...) bool.
+        """
+        x = jnp.asarray(x)
+        if not jnp.issubdtype(x.dtype, jnp.integer):
+            return jnp.zeros(x.shape, bool)
+        return (x >= 0) & (x < self.n)
+
+    def checked(self, x: Any, shape: tuple[int, ...] = ()) -> Any:
+        """Return elements that a caller passed, after checking them outside traced code.
+
+        Args:
+          x: integer or integer array; of traced arrays only shape and dtype can be checked.
+          shape: shape that it must have.
+
+        Returns:
+          `shape` array of `dtype`.
+
+        Raises:
+          ValueError: another shape, no integers, or a number out of range.
+        """
+        traced = isinstance(x, jax.core.Tracer)
+        values = x if traced else np.asarray(x)
+        if not np.issubdtype(values.dtype, np.integer):
+            self._refuse(f"has dtype {values.dtype}")
+        if values.shape != shape:
+            self._refuse(f"has shape {values.shape}, not {shape}")
+        if not traced and np.any((values < 0) | (values >= self.n)):
+            self._refuse(f"is {x}")
+        return values.astype(self.dtype)
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise ValueError(f"action {what}; it must be an integer from 0 to {self.n - 1}")
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Arrays between two bounds, both included.
+
+    Attributes:
+      low: smallest element by element; -inf for none.
+      high: greatest, of the same shape and type.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that do not fit together."""
+        if self.low.shape != self.high.shape or self.low.dtype != self.high.dtype:
+            raise ValueError("low and high must have the same shape and dtype")
+        if not np.all(self.low <= self.high):
+            raise ValueError("low must not be above high, and neither may be NaN")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one element."""
+        return self.low.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating type of one element."""
+        return self.low.dtype
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        """Draw uniformly between the bounds.
+
+        Args:
+          key: (...) typed key.
+
+        Returns:
+          (..., *shape).
+
+        Raises:
+          ValueError: a bound is infinite, so that there is no uniform distribution.
+        """
+        if not (np.all(np.isfinite(self.low)) and np.all(np.isfinite(self.high))):
+            raise ValueError("a box with infinite bounds has no uniform distribution to draw from")
+        words = rng.words(key)
+        spread = words.a.shape + (1,) * len(self.shape)
+        words = rng.Words(words.a.reshape(spread), words.b.reshape(spread))
+        slots = jnp.arange(math.prod(self.shape)).reshape(self.shape)
+        return rng.uniform(words, slots, *map(jnp.asarray, (self.low, self.high)), self.dtype)
+
+    def contains(self, x: Any) -> jax.Array:
+        """Tell whether arrays are in the box; NaN never is.
+
+        Args:
+          x: (..., *shape).
+
+        Returns:
+          (...) bool; False for any other trailing shape.
+        """
+        x = jnp.asarray(x)
+        size = len(self.shape)
+        batch = x.shape[: max(x.ndim - size, 0)]
+        if x.shape != batch + self.shape:
+            return jnp.zeros(batch, bool)
+        inside = (x >= self.low) & (x <= self.high)
+        return jnp.all(inside, axis=tuple(range(-size, 0)))
+
+
+def action_space(env: Any) -> Discrete:
+    """Return the action space of an environment."""
+    return Discrete(env.num_actions)
+
+
+def observation_space(env: Any, params: Any = None) -> Box:
+    """Return the space of what `flatten` makes of an environment's observations.
+
+    Args:
+      env: the environment.
+      params: parameters, needed only for an environment without bounds of its own.
+    """
+    return Box(*bounds(env, params))
+
+
+@singledispatch
+def flatten(env: Any, observation: Any) -> jax.Array:
+    """Flatten an observation to a vector.
+
+    Args:
+      env: the environment it is from.
+      observation: leaves of any batch shape.
+
+    Returns:
+      (..., D); for CartPole3D as in `sensors.to_vector`. An environment without a vector form of
+      its own must have leaves that are scalars for one lane; they are stacked.
+    """
+    leaves = jnp.broadcast_arrays(*jax.tree.leaves(observation))
+    return jnp.stack(leaves, axis=-1, dtype=jnp.float32)
+
+
+@flatten.register
+def _(env: CartPole3D, observation: Observation) -> jax.Array:
+    return sensors.to_vector(observation)
+
+
+@singledispatch
+def bounds(env: Any, params: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest value of each element of `flatten`, both (D,)."""
+    observation, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+    vector = jax.eval_shape(lambda o: flatten(env, o), observation)
+    high = np.full(vector.shape, np.inf, vector.dtype)
+    return -high, high
+
+
+@bounds.register
+def _(env: CartPole3D, params: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What no episode exceeds, given that each velocity is clamped.
+
+    Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen
+    from another, and a body moves at most so far a tick from the farthest start.
+    """
+    config = env.config
+    time = DT * (config.max_steps + 2)
+    cart_speed = SPEED_LIMIT * math.sqrt(2)
+    spin = SPEED_LIMIT * (math.sqrt(3) + 1)
+    start = PARAMETERS["start/spread"].high or 0.0
+    cart = [start + cart_speed * time] * 2 + [cart_speed] * 2
+    pole = [1 + ROUNDING] * 4 + [spin] * 3
+    sideways = BLOCK_SPREAD + SPEED_LIMIT * time
+    upwards = BLOCK_MIDDLE + sideways
+    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT] * 3]
+    high = np.array(cart + pole + block * config.max_blocks, config.dtype)
+    low = -high
+    low[len(cart) + len(pole) :: len(block)] = 0.0
+    return low, high

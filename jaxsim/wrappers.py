@@ -1,0 +1,260 @@
+"""What many learners want around an environment: automatic reset, and observations as vectors.
+
+Wrappers follow the contract of `jaxsim.env` themselves, so they stack in any order, batches go in
+directly, and a wrapped environment is hashable.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import rng, spaces
+
+Mode = Literal["same_step", "next_step", "freeze"]
+Make = Callable[[jax.Array, Any], Any]
+Step = tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+
+SMALLEST_GROUP = 32  # lanes that are reset together, a multiple of the SIMD width
+GROUPS = 16  # that cover a batch of any size; about one step in 50 ends an episode
+_RESET = 0x7E5E7  # counter that tells the key of a reset from the other uses of a step's key
+
+
+def reset_key(key: jax.Array) -> jax.Array:
+    """Key of the episode that a step starts.
+
+    A step with `key` that resets gives exactly the episode of `env.reset(reset_key(key), params)`.
+
+    Args:
+      key: () or (L,) typed key of the step.
+
+    Returns:
+      Typed key of the same shape, independent of all else that is drawn from `key`.
+    """
+    return rng.to_key(rng.fold(rng.words(key), _RESET))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AutoResetState:
+    """State of `AutoReset`.
+
+    Attributes:
+      inner: state of the wrapped environment.
+      over: () or (L,) bool, the episode has ended and the next step starts another.
+    """
+
+    inner: Any
+    over: jax.Array
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """Passes everything on to another environment.
+
+    Attributes:
+      env: the wrapped environment.
+    """
+
+    env: Any
+
+    @property
+    def name(self) -> str:
+        """Task name."""
+        return self.env.name
+
+    @property
+    def config(self) -> Any:
+        """Static configuration."""
+        return self.env.config
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions."""
+        return self.env.num_actions
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return self.env.max_steps
+
+    def start(self, key: jax.Array, params: Any) -> Any:
+        """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
+        return self.env.start(key, params)
+
+    def observe(self, state: Any) -> Any:
+        """Return the observation of a state."""
+        return self.env.observe(state)
+
+    def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+        """Start an episode; see `jaxsim.env.Env.reset`."""
+        return self.env.reset(key, params)
+
+    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
+        """Advance one step; see `jaxsim.env.Env.step`."""
+        return self.env.step(key, state, action, params)
+
+
+@dataclass(frozen=True)
+class AutoReset(Wrapper):
+    """Starts a new episode when one has ended, each with fresh randomness from the step's key.
+
+    Modes:
+      same_step: the step that ends an episode also starts the next. It returns the first
+        observation of the new episode, with reward, flags and info of the ended one and its last
+        observation in `info["final_obs"]` (equal to the observation where no episode ended).
+      next_step: the step after the end starts the next episode: it ignores its action and returns
+        the first observation with reward 0 and both flags False.
+      freeze: an ended episode stays as it is, as without the wrapper.
+
+    Cost: the hidden first step makes a reset as dear as a step, and drawing a start three times
+    as dear. `next_step` lets the environment's own step be that first step and draws starts for
+    the ended lanes alone, packed into groups of a sixteenth of the batch, at least 32.
+    `same_step` resets the ended lanes in such groups, which takes a second copy of the step in the
+    compiled program. On a batch of 1,024 lanes of CartPole3D (XLA:CPU, `cost_analysis()` of the
+    compiled step, a loop's body counted once), flops per lane: 2,452 without automatic reset,
+    3,443 with `next_step`, 5,040 with `same_step`, and 23,494 where every lane is reset in every
+    step and one result selected. Give batches directly: `jax.vmap` of a scalar step comes to
+    the last of these.
+
+    A batch with one key for all lanes starts the same episode in all lanes that end together;
+    give each lane its own.
+
+    Attributes:
+      env: the wrapped environment, which must not reset itself.
+      mode: as above.
+    """
+
+    mode: Mode = "same_step"
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown mode."""
+        if self.mode not in get_args(Mode):
+            allowed = ", ".join(repr(mode) for mode in get_args(Mode))
+            raise ValueError(f"autoreset mode is {self.mode!r}; it must be one of {allowed}")
+
+    def start(self, key: jax.Array, params: Any) -> AutoResetState:
+        """Draw the state before the hidden first step."""
+        return AutoResetState(self.env.start(key, params), jnp.zeros(_batch(key, params), bool))
+
+    def observe(self, state: AutoResetState) -> Any:
+        """Return the observation of a state."""
+        return self.env.observe(state.inner)
+
+    def reset(self, key: jax.Array, params: Any) -> tuple[Any, AutoResetState]:
+        """Start an episode."""
+        observation, inner = self.env.reset(key, params)
+        return observation, AutoResetState(inner, jnp.zeros(_batch(key, params), bool))
+
+    def step(self, key: jax.Array, state: AutoResetState, action: jax.Array, params: Any) -> Step:
+        """Advance one step, or start an episode, according to the mode."""
+        inner = state.inner
+        if self.mode == "next_step":
+            key, inner = self._restarted(key, state, params)
+        observation, inner, reward, terminated, truncated, info = self.env.step(
+            key, inner, action, params
+        )
+        over = terminated | truncated
+        if self.mode == "same_step":
+            info = {**info, "final_obs": observation}
+            keys = jnp.broadcast_to(reset_key(key), over.shape)
+            ended = (observation, inner)
+            observation, inner = _replace_where(over, self.env.reset, keys, params, ended)
+        state = AutoResetState(inner, over & (self.mode == "next_step"))
+        return observation, state, reward, terminated, truncated, info
+
+    def _restarted(
+        self, key: jax.Array, state: AutoResetState, params: Any
+    ) -> tuple[jax.Array, Any]:
+        """Put a start where an episode is over, with the key that its hidden step takes."""
+        over = state.over
+        keys = jnp.broadcast_to(key, over.shape)
+        fresh = reset_key(keys)
+        started = _replace_where(over, self.env.start, fresh, params, state.inner)
+        return jnp.where(over, fresh, keys), started
+
+
+@dataclass(frozen=True)
+class FlattenObservation(Wrapper):
+    """Observations, and `info["final_obs"]` if present, as vectors; see `spaces.flatten`."""
+
+    def observe(self, state: Any) -> jax.Array:
+        """Return the observation of a state, (..., D)."""
+        return spaces.flatten(self.env, self.env.observe(state))
+
+    def reset(self, key: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+        """Start an episode; the observation is (..., D)."""
+        observation, state = self.env.reset(key, params)
+        return spaces.flatten(self.env, observation), state
+
+    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
+        """Advance one step; the observation is (..., D)."""
+        observation, state, *rest, info = self.env.step(key, state, action, params)
+        if "final_obs" in info:
+            info = {**info, "final_obs": spaces.flatten(self.env, info["final_obs"])}
+        reward, terminated, truncated = rest
+        return spaces.flatten(self.env, observation), state, reward, terminated, truncated, info
+
+
+@spaces.flatten.register
+def _(env: Wrapper, observation: Any) -> jax.Array:
+    return spaces.flatten(env.env, observation)
+
+
+@spaces.flatten.register
+def _(env: FlattenObservation, observation: Any) -> jax.Array:
+    return observation
+
+
+@spaces.bounds.register
+def _(env: Wrapper, params: Any) -> tuple[np.ndarray, np.ndarray]:
+    return spaces.bounds(env.env, params)
+
+
+def _batch(key: jax.Array, params: Any) -> tuple[int, ...]:
+    """Batch shape of what `start` and `reset` make."""
+    return jnp.broadcast_shapes(key.shape, *(jnp.shape(leaf) for leaf in jax.tree.leaves(params)))
+
+
+def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Any, old: Any) -> Any:
+    """Replace the lanes of a pytree that are over.
+
+    Ended lanes are packed into groups, so that the cost of making follows their number. A group
+    is brought back by a gather for every lane: on XLA:CPU a scatter of each leaf is slower.
+
+    Args:
+      over: () or (L,) bool.
+      make: elementwise function of keys and params that returns the same structure as `old`.
+      key: typed key, of the shape of `over`.
+      params: leaves () or (L,).
+      old: leaves of the shape of `over`, and any trailing one.
+    """
+    if over.ndim == 0:
+        return jax.lax.cond(over, lambda: make(key, params), lambda: old)
+    lanes = over.shape[0]
+    size = min(lanes, max(SMALLEST_GROUP, lanes // GROUPS))
+
+    def replace_group(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+        pending, result = carry
+        slot = jnp.cumsum(pending) - 1
+        # Slots of a group without a lane repeat the last lane and are not used.
+        chosen = jnp.nonzero(pending, size=size, fill_value=lanes - 1)[0]
+        fresh = make(*jax.tree.map(partial(_take, chosen), (key, params)))
+        member = pending & (slot < size)
+
+        def back(new: jax.Array, was: jax.Array) -> jax.Array:
+            lane = member.reshape(lanes, *(1,) * (was.ndim - 1))
+            return jnp.where(lane, new.at[slot].get(mode="clip"), was)
+
+        return pending & ~member, jax.tree.map(back, fresh, result)
+
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), replace_group, (over, old))[1]
+
+
+def _take(chosen: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Lanes of a leaf, which may be shared by all."""
+    return leaf.at[chosen].get(mode="clip") if jnp.ndim(leaf) else leaf

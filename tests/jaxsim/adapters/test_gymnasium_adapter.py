@@ -1,0 +1,305 @@
+"""The Gymnasium adapter: Gymnasium's own checks, and loops over the core environment."""
+
+import runpy
+import sys
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+import jaxsim
+from jaxsim.adapters import gymnasium as adapter
+
+ENV_ID = "jaxsim/CartPole3D-v0"
+LANES = 6
+# Quick to compile, and episodes of at most nine steps.
+SMALL = {
+    "values": {"lean_limit": 0.03, "blocks/count_min": 1, "blocks/count_max": 1},
+    "max_blocks": 1,
+    "max_steps": 9,
+}
+
+
+@pytest.fixture(scope="module")
+def single():
+    return gymnasium.make(ENV_ID, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def another():
+    return gymnasium.make(ENV_ID, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    return {mode: make_vec(mode) for mode in adapter.MODES}
+
+
+def make_vec(mode, lanes=LANES):
+    return gymnasium.make_vec(ENV_ID, num_envs=lanes, autoreset_mode=mode, **SMALL)
+
+
+def actions_at(t, lanes=LANES):
+    return np.random.default_rng([9, t]).integers(0, 5, lanes)
+
+
+def test_every_environment_is_registered():
+    assert {f"jaxsim/{env_id}" for env_id in jaxsim.registered_envs()} <= set(gymnasium.registry)
+    before = dict(gymnasium.registry)
+    adapter.register()
+    assert gymnasium.registry == before
+
+
+def test_passes_gymnasiums_checks(single):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(single.unwrapped)
+
+
+def test_same_seed_same_episodes_and_another_seed_others(single, another):
+    def play(env, seed):
+        observations = [env.reset(seed=seed)[0]]
+        for t in range(20):
+            observation, _, terminated, truncated, _ = env.step(int(actions_at(t)[0]))
+            observations.append(observation)
+            if terminated or truncated:
+                observations.append(env.reset()[0])
+        return np.stack(observations[:20])
+
+    first = play(single, 3)
+    np.testing.assert_array_equal(first, play(another, 3))
+    assert np.abs(first[0] - play(single, 4)[0]).max() > 0.01
+    play(single, 2**70)  # a seed may be of any size
+
+
+def test_unseeded_environments_differ():
+    starts = [adapter.JaxsimEnv("CartPole3D-v0", **SMALL).reset()[0] for _ in range(2)]
+    assert np.abs(starts[0] - starts[1]).max() > 0.01
+
+
+def test_resets_without_a_seed_are_fresh_and_follow_from_the_last_seed(single):
+    single.reset(seed=8)
+    first = [single.reset()[0][0] for _ in range(5)]
+    assert len(set(first)) == 5
+    single.reset(seed=8)
+    assert [single.reset()[0][0] for _ in range(5)] == first
+
+
+def test_an_ended_episode_stays_until_reset(single):
+    single.reset(seed=0)
+    over, steps = False, 0
+    while not over:
+        last, reward, terminated, truncated, info = single.step(0)
+        over, steps = terminated or truncated, steps + 1
+    assert reward == pytest.approx(steps / 9) and info["performance"] == pytest.approx(reward)
+    again, reward, *flags, _ = single.step(1)
+    np.testing.assert_array_equal(again, last)
+    assert reward == 0 and flags == [terminated, truncated]
+    assert not np.array_equal(single.reset()[0], last)
+
+
+@pytest.mark.parametrize("action", [5, -1, 1.0, True, "right", [0, 1], None])
+def test_bad_actions_are_refused(single, action):
+    single.reset(seed=0)
+    with pytest.raises(ValueError, match="integer from 0 to 4"):
+        single.unwrapped.step(action)
+
+
+def test_step_before_reset_is_refused():
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        adapter.JaxsimEnv("CartPole3D-v0", **SMALL).step(0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"level": 999}, "novelty/level"),
+        ({"difficulty": "lethal"}, "easy"),
+        ({"colour": "red"}, "unknown option 'colour'"),
+        ({"values": {"pole/lenght": 1.0}}, "pole/length"),
+        ({"values": {"pole/length": -1.0}}, "pole/length"),
+        ({"render_mode": "human"}, "render_mode"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_compiled(options, words):
+    for build in (adapter.JaxsimEnv, adapter.JaxsimVectorEnv):
+        with pytest.raises(ValueError, match=words):
+            build("CartPole3D-v0", **options)
+
+
+def test_levels_and_values_reach_the_physics():
+    env = adapter.JaxsimEnv("CartPole3D-v0", {"gravity": 3.0}, level=101)
+    assert float(env._play.params.cart_mass) == 10.0
+    assert float(env._play.params.gravity) == 3.0
+    made = gymnasium.make(ENV_ID, level=203, difficulty="hard").unwrapped
+    assert float(made._play.params.aim_share) == 0.75
+    assert made.spec.kwargs["level"] == 203
+
+
+def test_a_value_changes_the_motion_without_another_program(single):
+    before = adapter._advance._cache_size()
+    values = SMALL["values"] | {"force": 100.0}
+    strong = adapter.JaxsimEnv("CartPole3D-v0", **(SMALL | {"values": values}))
+    speeds = []
+    for env in (single.unwrapped, strong):
+        env.reset(seed=1)
+        speeds.append(env.step(1)[0][2])
+    assert speeds[1] - speeds[0] == pytest.approx(90 * 0.02, rel=0.2)
+    assert adapter._advance._cache_size() <= max(before, 1)
+
+
+def test_reset_to_a_given_state_or_start(single):
+    env = single.unwrapped
+    env.reset(seed=1)
+    observation, *_ = env.step(2)
+    state = env._play.state.inner
+    env.step(1)
+    again, _ = env.reset(options={"state": state})
+    np.testing.assert_allclose(again, observation, atol=1e-6)
+    start = env._play.core.start(jax.random.key(4), env._play.params)
+    first, _ = env.reset(options={"start": start})
+    assert first[0] == pytest.approx(float(start.pose.x), abs=1e-6)
+    assert int(env._play.state.inner.step) == 0
+    for options, words in (
+        ({"state": {}}, "no state"),
+        ({"stat": state}, "unknown reset option 'stat'"),
+        ({"state": jax.tree.map(lambda a: np.zeros(3), state)}, r"shape \(3,\)"),
+        ({"state": state, "start": start}, "one of the options"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            env.reset(options=options)
+
+
+@pytest.mark.parametrize("mode", list(adapter.MODES))
+def test_vector_declares_its_mode_and_keeps_to_its_spaces(vectors, mode):
+    envs = vectors[mode]
+    assert envs.metadata["autoreset_mode"] is mode
+    observation, info = envs.reset(seed=5)
+    assert observation in envs.observation_space and info["_performance"].all()
+    for t in range(15):
+        observation, reward, terminated, truncated, _ = envs.step(actions_at(t))
+        assert observation in envs.observation_space and observation.dtype == np.float32
+        assert reward.shape == terminated.shape == truncated.shape == (LANES,)
+        assert reward.dtype == np.float64 and terminated.dtype == truncated.dtype == bool
+
+
+def test_next_step_lanes_equal_single_environments(vectors, single):
+    envs, lane = vectors[AutoresetMode.NEXT_STEP], 2
+    batch = [envs.reset(seed=20)[0][lane]]
+    alone, over = [single.reset(seed=20 + lane)[0]], False
+    ends = 0
+    for t in range(30):
+        observation, reward, terminated, truncated, info = envs.step(actions_at(t))
+        batch.append(observation[lane])
+        if over:
+            observation, _ = single.reset()
+            want, over = (0.0, False, False), False
+        else:
+            observation, *want, _ = single.step(int(actions_at(t)[lane]))
+            over = want[1] or want[2]
+            ends += over
+        alone.append(observation)
+        got = (reward[lane], bool(terminated[lane]), bool(truncated[lane]))
+        assert got == (pytest.approx(want[0], abs=1e-6), *want[1:])
+        assert info["performance"][lane] == pytest.approx(want[0], abs=1e-6)
+    np.testing.assert_allclose(batch, alone, atol=1e-5)
+    assert ends >= 2
+
+
+def test_same_step_returns_the_next_episode_and_keeps_the_last_observation(vectors):
+    envs = {mode: vectors[mode] for mode in adapter.MODES}
+    now = {mode: env.reset(seed=31)[0] for mode, env in envs.items()}
+    np.testing.assert_array_equal(*now.values())
+    going = np.ones(LANES, bool)  # lanes whose first episode is not over: both modes agree
+    for t in range(10):
+        after, _, term, trunc, _ = envs[AutoresetMode.NEXT_STEP].step(actions_at(t))
+        obs, reward, *flags, info = envs[AutoresetMode.SAME_STEP].step(actions_at(t))
+        over = flags[0] | flags[1]
+        np.testing.assert_array_equal(flags[0][going], term[going])
+        np.testing.assert_array_equal(flags[1][going], trunc[going])
+        np.testing.assert_array_equal(info.get("_final_obs", np.zeros(LANES, bool)), over)
+        for lane in np.flatnonzero(over & going):
+            np.testing.assert_allclose(info["final_obs"][lane], after[lane], atol=1e-5)
+            assert info["final_info"]["performance"][lane] == pytest.approx(reward[lane])
+            assert not np.allclose(obs[lane], after[lane])
+        assert (info["performance"][over] == 0).all()
+        np.testing.assert_allclose(info["performance"][~over], reward[~over])
+        np.testing.assert_allclose(obs[going & ~over], after[going & ~over], atol=1e-5)
+        going &= ~over
+    assert not going.any()
+
+
+def test_same_layout_of_info_as_gymnasiums_own_vector_environment(vectors):
+    own = gymnasium.make_vec(
+        ENV_ID,
+        num_envs=LANES,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        **SMALL,
+    )
+    ours = vectors[AutoresetMode.SAME_STEP]
+    assert set(own.reset(seed=31)[1]) == set(ours.reset(seed=31)[1])
+    assert own.observation_space == ours.observation_space
+    assert own.action_space == ours.action_space
+    seen = set()
+    for t in range(10):
+        _, _, _, truncated, want = own.step(actions_at(t))
+        _, _, _, cut, got = ours.step(actions_at(t))
+        np.testing.assert_array_equal(truncated, cut)
+        seen |= set(want)
+        assert not set(want) ^ set(got)
+        if "final_info" in want:
+            assert set(want["final_info"]) == set(got["final_info"])
+            break
+    assert "final_obs" in seen
+
+
+def test_vector_seeds(vectors):
+    envs = vectors[AutoresetMode.NEXT_STEP]
+    first = envs.reset(seed=40)[0]
+    np.testing.assert_array_equal(first, envs.reset(seed=list(range(40, 40 + LANES)))[0])
+    np.testing.assert_array_equal(first[1:], envs.reset(seed=41)[0][:-1])
+    assert np.unique(first[:, 0]).size == LANES
+    assert not np.array_equal(envs.reset()[0], envs.reset()[0])
+    with pytest.raises(ValueError, match="2 seeds were given for 6"):
+        envs.reset(seed=[1, 2])
+    with pytest.raises(ValueError, match="unknown reset option"):
+        envs.reset(options={"state": None})
+
+
+@pytest.mark.parametrize("bad", [np.full(LANES, 5), np.zeros(LANES), np.zeros(LANES + 1, int), 0])
+def test_bad_vector_actions_are_refused(vectors, bad):
+    envs = vectors[AutoresetMode.NEXT_STEP]
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match="integer from 0 to 4"):
+        envs.step(bad)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, "sometimes", None])
+def test_unknown_autoreset_modes_are_refused(mode):
+    with pytest.raises(ValueError, match="'NextStep', 'SameStep'"):
+        adapter.JaxsimVectorEnv("CartPole3D-v0", 2, autoreset_mode=mode)
+
+
+def test_gymnasiums_vector_wrappers_count_episodes():
+    envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(make_vec("NextStep"))
+    envs.reset(seed=3)
+    lengths = []
+    for t in range(25):
+        *_, info = envs.step(actions_at(t))
+        if "episode" in info:
+            lengths += info["episode"]["l"][info["_episode"]].tolist()
+    assert len(lengths) >= LANES and min(lengths) >= 1 and max(lengths) == 9
+
+
+def test_without_gymnasium_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match=r"jaxsim-novelty\[gymnasium\]"):
+        runpy.run_path(adapter.__file__)

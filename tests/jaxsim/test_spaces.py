@@ -1,0 +1,136 @@
+"""Spaces: samples, membership, checks at the door, and bounds that no observation exceeds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import spaces
+from jaxsim.worlds.cartpole3d import Config, observe, state_from_arrays
+from jaxsim.wrappers import AutoReset, FlattenObservation
+
+KEYS = jax.random.split(jax.random.key(0), 500)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return jaxsim.make("CartPole3D-v0", max_steps=10)
+
+
+def test_discrete_samples_are_members_uniform_and_seeded():
+    space = spaces.Discrete(5)
+    drawn = space.sample(KEYS)
+    assert drawn.shape == KEYS.shape and drawn.dtype == jnp.int32 and space.shape == ()
+    assert bool(space.contains(drawn).all())
+    assert np.bincount(drawn, minlength=5).min() > 60
+    assert int(space.sample(KEYS[3])) == int(drawn[3])
+
+
+def test_discrete_contains_no_floats_and_nothing_out_of_range():
+    space = spaces.Discrete(3)
+    assert space.contains(np.array([-1, 0, 2, 3])).tolist() == [False, True, True, False]
+    assert not bool(space.contains(1.0))
+    assert not bool(space.contains(True))
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (5, "action is 5; it must be an integer from 0 to 4"),
+        (-1, "action is -1"),
+        (1.0, "dtype float64"),
+        (True, "dtype bool"),
+        (np.array([1, 2]), r"shape \(2,\), not \(\)"),
+    ],
+)
+def test_checked_refuses(x, words):
+    with pytest.raises(ValueError, match=words):
+        spaces.Discrete(5).checked(x)
+
+
+def test_checked_keeps_what_is_right_also_while_tracing():
+    space = spaces.Discrete(5)
+    assert space.checked(np.int64(4)) == 4
+    assert space.checked([0, 1], (2,)).dtype == np.int32
+    assert int(jax.jit(space.checked)(jnp.int32(9))) == 9
+    with pytest.raises(ValueError, match="dtype float32"):
+        jax.jit(space.checked)(1.0)
+
+
+def test_box_samples_are_members():
+    space = spaces.Box(np.array([0.0, -2.0], np.float32), np.array([1.0, 3.0], np.float32))
+    drawn = space.sample(KEYS)
+    assert drawn.shape == (500, 2) and drawn.dtype == space.dtype == np.float32
+    assert bool(space.contains(drawn).all()) and space.contains(drawn).shape == (500,)
+    assert np.abs(drawn.mean(0) - np.array([0.5, 0.5])).max() < 0.3
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.2
+    np.testing.assert_array_equal(space.sample(KEYS[7]), drawn[7])
+
+
+def test_box_contains_neither_outside_nor_nan_nor_another_shape():
+    space = spaces.Box(np.zeros(2, np.float32), np.ones(2, np.float32))
+    assert space.contains(np.array([[0, 1], [0, 1.1], [np.nan, 0]])).tolist() == [
+        True,
+        False,
+        False,
+    ]
+    assert not bool(space.contains(np.zeros((3,))).any())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: spaces.Discrete(0),
+        lambda: spaces.Discrete(2, "float32"),
+        lambda: spaces.Box(np.zeros(2), np.zeros(3)),
+        lambda: spaces.Box(np.ones(1), np.zeros(1)),
+        lambda: spaces.Box(np.zeros(1), np.full(1, np.inf)).sample(KEYS[0]),
+    ],
+)
+def test_impossible_spaces_are_refused(build):
+    with pytest.raises(ValueError):
+        build()
+
+
+def test_cartpole3d_spaces_fit_first_observations(made):
+    env, params = made
+    space = spaces.observation_space(env)
+    assert spaces.action_space(env) == spaces.Discrete(5)
+    assert space.shape == (11 + 7 * 4,) and space.dtype == np.float32
+    observation = env.observe(env.start(KEYS, params))
+    assert bool(space.contains(spaces.flatten(env, observation)).all())
+    wrapped = spaces.observation_space(AutoReset(FlattenObservation(env)))
+    np.testing.assert_array_equal(wrapped.high, space.high)
+
+
+def test_fastest_possible_motion_is_inside_the_bounds(made):
+    env, _ = made
+    fastest = {
+        "cart_pos": [4.0, -4.0],
+        "cart_yaw": 0.7,
+        "cart_vel": [70.0, 70.0],
+        "cart_yaw_rate": 100.0,
+        "pole_jq": [0.0, 0.08, 0.0, np.sqrt(1 - 0.08**2)],
+        "pole_jw": [100.0, 100.0, 100.0],
+        "block_pos": [[4.0, 4.0, 9.0]],
+        "block_vel": [[100.0, -100.0, 100.0]],
+        "block_alive": [True],
+    }
+    vector = spaces.flatten(env, observe(state_from_arrays(fastest, Config())))
+    assert bool(spaces.observation_space(env).contains(vector))
+    low, high = spaces.bounds(env, None)
+    assert np.isfinite(low).all() and np.isfinite(high).all()
+    assert low[11] == 0.0 and high[11] == 1.0  # a block slot is empty or not
+
+
+def test_an_environment_without_bounds_gets_infinite_ones():
+    class Two:
+        num_actions = 2
+
+        def reset(self, key, params):
+            return {"a": jnp.zeros(key.shape), "b": jnp.zeros(key.shape)}, None
+
+    space = spaces.observation_space(Two())
+    assert space.shape == (2,) and np.isinf(space.high).all()
+    assert spaces.flatten(Two(), Two().reset(KEYS, None)[0]).shape == (500, 2)
