@@ -115,6 +115,16 @@ def test_ends_and_rewards_agree_with_the_recording(name, recording, lanes64):
     # The end test sees the pole of the row before; the step count decides the limit and reward.
     arrays = {field: values[rows - 1] for field, values in rec.state.items()}
     arrays["tick"] = rec.tick[rows] - 1
+    # What was reported before that is two rows back; after a reset it is the start, with yaw 0.
+    first = rec.tick[rows] == 1
+    reports = {"cart_pos": "cart_position", "pole_jq": "pole_quaternion"}
+    for field in ("cart_pos", "cart_yaw", "pole_jq"):
+        older = rec.state[field][rows - 2]
+        if field in reports:
+            older[first] = rec.reported[reports[field]][rows[first] - 1][:, : older.shape[-1]]
+        else:
+            older[first] = 0
+        arrays[f"reported_{field}"] = older
     with lanes64.precision():
         before = cartpole3d.state_from_arrays(arrays, lanes64.env.config)
     _, after, reward, terminated, truncated, info = lanes64.step(before, rec.action[rows])
