@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxsim import __version__
+from evaluation import __version__
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -52,7 +52,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    run.add_argument("--overwrite", action="store_true", help="replace results that are in DIR")
+    run.add_argument("--overwrite", action="store_true", help="replace results in DIR; logs stay")
     run.add_argument(
         "--log-lifetime",
         type=int,
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
-        print("jaxsim: interrupted; nothing was written", file=sys.stderr)
+        print("jaxsim: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -111,7 +111,7 @@ def _console() -> Any:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Imported here, so that `jaxsim --help` does not wait for what only a run needs.
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import scanner
     from evaluation.l2m import run as main_job
 

@@ -138,10 +138,16 @@ def read(path: Path) -> Records:
       FileNotFoundError: no file there.
     """
     try:
-        table = pq.read_table(path)
-        metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
-    except (pa.ArrowInvalid, KeyError) as error:
-        raise ValueError(f"{path} is not a records file of jaxsim") from error
+        return _from_table(pq.read_table(path))
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a records file of jaxsim, or is damaged") from error
+
+
+def _from_table(table: pa.Table) -> Records:
+    """Rebuild records; any exception means that the table is none of ours."""
+    metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
     schedule = Schedule.from_json(metadata.pop("schedule"))
     shape = (-1, schedule.num_episodes)
     columns = {

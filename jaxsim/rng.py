@@ -70,7 +70,7 @@ def fold(key: Words, *counters: jax.Array | int) -> Words:
 
 def bits(key: Words, slot: jax.Array | int) -> jax.Array:
     """Draw 32 bits for one slot of a key."""
-    counter = jnp.asarray(slot).astype(jnp.uint32) * jnp.uint32(GOLDEN)
+    counter = jnp.asarray(slot).astype(jnp.uint32) * jnp.uint32(GOLDEN) + jnp.uint32(1)
     return mix(mix(key.a + counter) ^ key.b)
 
 

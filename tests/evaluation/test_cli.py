@@ -348,7 +348,7 @@ def test_ctrl_c(workplace, capfd, monkeypatch, quiet):
     monkeypatch.setattr(scanner, "play", interrupted)
     before = tree(workplace)
     assert run(*quiet) == 130
-    assert capfd.readouterr().err.splitlines() == ["jaxsim: interrupted; nothing was written"]
+    assert capfd.readouterr().err.splitlines() == ["jaxsim: interrupted"]
     assert tree(workplace) == before
 
 

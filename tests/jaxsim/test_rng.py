@@ -139,7 +139,6 @@ def test_typed_keys_go_in_and_come_out():
     assert jax.random.normal(typed[0]).shape == ()  # a key that jax.random takes
 
 
-@pytest.mark.xfail(strict=True, reason="bits(key(0), 0) is 0: the hash maps zero to zero")
 def test_the_zero_key_is_no_special_case():
     """`jax.random.key(0)` is what everybody tries first."""
     assert int(rng.bits(root(0), 0)) != 0

@@ -54,6 +54,7 @@ class CartPole3D:
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
+        rng.words(key)  # a raw key is refused as such, not as a shape that does not fit
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
         drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
         if "one_start" not in self.config.terms:
