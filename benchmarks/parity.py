@@ -1,6 +1,6 @@
 """Compare CartPole3D with recordings of the original and write docs/parity.md.
 
-    python -m benchmarks.parity --recordings tests/data/oracle --out docs/parity.md
+    python -m benchmarks.parity --recordings FOLDER --out docs/parity.md
 
 Three comparisons a level and difficulty: the observation after reset, one tick from every recorded
 state (float64), and whole episodes in closed loop (float32) with the policy of the recordings.

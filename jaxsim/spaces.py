@@ -149,7 +149,8 @@ class Box:
         spread = words.a.shape + (1,) * len(self.shape)
         words = rng.Words(words.a.reshape(spread), words.b.reshape(spread))
         slots = jnp.arange(math.prod(self.shape)).reshape(self.shape)
-        return rng.uniform(words, slots, *map(jnp.asarray, (self.low, self.high)), self.dtype)
+        low, high = jnp.asarray(self.low), jnp.asarray(self.high)
+        return rng.uniform(words, slots, low, high, self.dtype)
 
     def contains(self, x: Any) -> jax.Array:
         """Tell whether arrays are in the box; NaN never is.
