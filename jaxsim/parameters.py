@@ -62,6 +62,29 @@ class Parameter:
         return self.low <= value <= self.high
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Makes rows for the fields of a world's parameters, with that world's values as defaults.
+
+    Attributes:
+      nominal: the world's unchanged parameters.
+    """
+
+    nominal: object
+
+    def number(
+        self, field: str, path: str, unit: str, low: float, high: float, text: str
+    ) -> tuple[str, Parameter]:
+        """Return (field, row) of a real number."""
+        default = float(getattr(self.nominal, field))
+        return field, Parameter(path, default, unit, low, high, description=text)
+
+    def whole(self, field: str, path: str, low: int, high: int, text: str) -> tuple[str, Parameter]:
+        """Return (field, row) of a whole number without a unit."""
+        default = int(getattr(self.nominal, field))
+        return field, Parameter(path, default, "", low, high, description=text)
+
+
 def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
     """Raise `ValueError` naming the first unknown path or refused value.
 

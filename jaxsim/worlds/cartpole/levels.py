@@ -8,16 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole.types import Config, Params
 
-
-def _number(
-    field: str, path: str, unit: str, low: float, high: float, text: str
-) -> tuple[str, Parameter]:
-    default = float(getattr(Params(), field))
-    return field, Parameter(path, default, unit, low, high, description=text)
-
+_number = Rows(Params()).number
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),

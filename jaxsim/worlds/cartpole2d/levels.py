@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole2d.types import Config, Params
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -73,12 +73,7 @@ def params_of(level: int, difficulty: str, dtype: Any) -> Params:
     return jax.tree.map(lambda p: jnp.asarray(p, dtype), params)
 
 
-def _number(
-    field: str, path: str, unit: str, low: float, high: float, text: str
-) -> tuple[str, Parameter]:
-    default = float(getattr(Params(), field))
-    return field, Parameter(path, default, unit, low, high, description=text)
-
+_number = Rows(Params()).number
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole"),

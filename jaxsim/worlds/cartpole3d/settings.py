@@ -8,20 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.types import Config, Params
 
-
-def _number(field: str, path: str, unit: str, low: float, high: float, text: str) -> Any:
-    default = float(getattr(Params(), field))
-    return field, Parameter(path, default, unit, low, high, description=text)
-
-
-def _whole(field: str, path: str, low: int, high: int, text: str) -> Any:
-    default = int(getattr(Params(), field))
-    return field, Parameter(path, default, "", low, high, description=text)
-
+_number, _whole = Rows(Params()).number, Rows(Params()).whole
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole and the blocks"),
