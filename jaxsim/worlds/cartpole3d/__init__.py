@@ -2,11 +2,11 @@
 
 from jaxsim.worlds.cartpole3d.arrays import state_from_arrays, state_to_arrays
 from jaxsim.worlds.cartpole3d.env import CartPole3D, make
+from jaxsim.worlds.cartpole3d.generate import from_wsu_seed, wsu_start
 from jaxsim.worlds.cartpole3d.levels import Level, levels
 from jaxsim.worlds.cartpole3d.sensors import observe, to_vector
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values, fill_values
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Observation, Params, State
-from jaxsim.worlds.cartpole3d.wsu import from_wsu_seed, wsu_start
 
 __all__ = [
     "ACTIONS",

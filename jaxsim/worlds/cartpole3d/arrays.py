@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d.generate import RESTING
+from jaxsim.worlds.cartpole3d.start import RESTING
 from jaxsim.worlds.cartpole3d.types import Block, Config, Pose, State, Vector, Velocity
 
 SHAPES = {

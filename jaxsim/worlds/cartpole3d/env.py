@@ -21,7 +21,6 @@ from jaxsim.worlds.cartpole3d.types import (
     State,
     Vector,
 )
-from jaxsim.worlds.cartpole3d.wsu import wsu_start
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -59,7 +58,7 @@ class CartPole3D:
         drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
         if "one_start" not in self.config.terms:
             return drawn
-        fixed = wsu_start(0, SAME_START, dtype=self.config.dtype)
+        fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
         same = params.novelty_level == SAME_START
         return jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
 

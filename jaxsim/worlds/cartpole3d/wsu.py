@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import generate
-from jaxsim.worlds.cartpole3d.generate import (
+from jaxsim.worlds.cartpole3d import start as starts
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, params_of
+from jaxsim.worlds.cartpole3d.settings import params_from_values
+from jaxsim.worlds.cartpole3d.start import (
     AIM_HEIGHT,
     BLOCK_MIDDLE,
     BLOCK_SPREAD,
     CLEARANCE,
     RESTING,
 )
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, params_of
-from jaxsim.worlds.cartpole3d.settings import params_from_values
 from jaxsim.worlds.cartpole3d.types import Block, Config, Params, State, Vector
 
 Draws = np.random.RandomState
@@ -160,7 +160,7 @@ def _state(
     blocks = tuple(block(i) for i in range(Config().max_blocks))
     x, y = map(number, xy)
     forces, numbers = [number(f) for f in push], [number(r) for r in lean]
-    return generate.initial(x, y, forces, numbers, blocks, *map(number, episode))
+    return starts.initial(x, y, forces, numbers, blocks, *map(number, episode))
 
 
 def wsu_shares(seed: int, count: int) -> np.ndarray:
@@ -170,7 +170,7 @@ def wsu_shares(seed: int, count: int) -> np.ndarray:
     return draws.random_sample(count)
 
 
-_begin = jax.jit(generate.begin, static_argnums=2)
+_begin = jax.jit(starts.begin, static_argnums=2)
 
 
 def from_wsu_seed(
