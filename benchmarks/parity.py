@@ -9,7 +9,7 @@ state (float64), and whole episodes in closed loop (float32) with the policy of 
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ from benchmarks.recordings import Recording, observation_arrays, read_recording
 from evaluation.files import write_whole
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
-from jaxsim.worlds.cartpole3d.types import TERMS, Config
-from jaxsim.worlds.cartpole3d.wsu import wsu_shares
+from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State, generate
+from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
+from jaxsim.worlds.cartpole3d.spawn import add_block, place_ahead
+from jaxsim.worlds.cartpole3d.types import TERMS, UNROLLED, Config, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
+STACKED_LANES = 96  # the same with stacked slots
+MOST_SPAWNS, MOST_DRAWS = 201, 3000  # of one episode
 KINDS = ("free", "wall", "pair", "structure")
 HEADINGS = ("no contact", "walls", "blocks", "cart or pole")
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -51,6 +54,11 @@ class Case:
         return {"novelty/level": self.level, "novelty/difficulty": self.difficulty}
 
     @property
+    def slots(self) -> int:
+        """Block slots that the level needs."""
+        return most_slots(self.level, self.difficulty)
+
+    @property
     def gains(self) -> tuple[float, ...]:
         """Gains of the recordings' policy at this level."""
         if self.level == 115:
@@ -59,10 +67,12 @@ class Case:
 
     def starts(self, dtype: str) -> list[State]:
         """State before the hidden tick of every recorded seed."""
-        return [
+        config = environment(dtype, self.slots).config
+        starts = (
             cartpole3d.wsu_start(int(seed), self.level, self.difficulty, dtype)
             for seed in self.recording.seeds
-        ]
+        )
+        return [fitted(start, config) for start in starts]
 
     def shares(self, ticks: int) -> np.ndarray:
         """(E, ticks) what level 105 draws in each tick; zero elsewhere."""
@@ -77,24 +87,38 @@ def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
         for difficulty in DIFFICULTIES:
             path = folder / f"L{level.number}_{difficulty}_{policy}.npz"
             if path.exists():
-                yield Case(level.number, difficulty, read_recording(path))
+                slots = most_slots(level.number, difficulty)
+                yield Case(level.number, difficulty, read_recording(path, slots))
 
 
-def environment(dtype: str) -> CartPole3D:
-    """One environment that plays every level."""
-    return CartPole3D(Config(dtype=dtype, terms=TERMS))
+def most_slots(level: int, difficulty: str) -> int:
+    """Block slots that a level needs."""
+    env, _ = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
+    return int(env.config.max_blocks)
+
+
+def environment(dtype: str, slots: int = UNROLLED) -> CartPole3D:
+    """One environment that plays every level with so many slots; others need more for spawning."""
+    spawning = ("spawn",) if slots > UNROLLED else ()
+    terms = spawning or tuple(term for term in TERMS if term != "spawn")
+    return CartPole3D(Config(dtype=dtype, terms=terms, max_blocks=slots))
 
 
 @cache
-def compiled_step(dtype: str) -> Callable[..., Any]:
-    """One program for every level."""
-    return jax.jit(environment(dtype).step)
+def compiled_step(dtype: str, slots: int = UNROLLED) -> Callable[..., Any]:
+    """One program for every level with so many slots."""
+    return jax.jit(environment(dtype, slots).step)
 
 
 def drawn(params: Params, share: Any) -> Params:
     """Parameters of a tick in which level 105 draws `share` instead of what the key would give."""
     pull = params.pull_centroid + params.pull_centroid_random * share
     return replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
+
+
+def quiet(params: Params) -> Params:
+    """Parameters with which no block appears by itself, because recorded ones are added."""
+    return replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
 
 
 def params_of(case: Case, dtype: str, lanes: int) -> Params:
@@ -104,34 +128,52 @@ def params_of(case: Case, dtype: str, lanes: int) -> Params:
 
 
 def stack(trees: list[Any]) -> Any:
-    """Stack pytrees along a new leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+    """Stack pytrees as the lanes of a batch."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *trees)
+
+
+def chosen(tree: Any, lanes: Any) -> Any:
+    """Choose lanes."""
+    return jax.tree.map(lambda leaf: leaf[..., lanes], tree)
 
 
 def pad(tree: Any, lanes: int = LANES) -> Any:
     """Repeat the last lane."""
 
     def one(leaf: Any) -> Any:
-        return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], lanes - leaf.shape[0], axis=0)])
+        return jnp.concatenate(
+            [leaf, jnp.repeat(leaf[..., -1:], lanes - leaf.shape[-1], axis=-1)], axis=-1
+        )
 
     return jax.tree.map(one, tree)
 
 
 def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observation, State]:
-    """Advance any number of lanes up to `LANES`."""
+    """Advance any number of lanes."""
+    slots = max(len(state.blocks), *jnp.shape(state.blocks[0].alive)[:-1], 0)
+    lanes = LANES if slots == UNROLLED else STACKED_LANES
     count = state.step.shape[0]
-    arguments = pad((state, jnp.asarray(action, jnp.int32), params))
-    observation, state, *_ = compiled_step(dtype)(jax.random.key(0), *arguments)
-    return jax.tree.map(lambda leaf: leaf[:count], (observation, state))
+    arguments = (state, jnp.asarray(action, jnp.int32), params)
+    parts = []
+    for first in range(0, count, lanes):
+        part = chosen(arguments, slice(first, first + lanes))
+        own = part[0].step.shape[0]
+        advance = compiled_step(dtype, slots)
+        observation, state, *_ = advance(jax.random.key(0), *pad(part, lanes))
+        parts.append(chosen((observation, state), slice(own)))
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=-1), *parts)
 
 
 def reset_error(case: Case) -> float:
     """Largest difference of the observation after reset, in the units of the fields."""
-    starts = stack(case.starts("float64"))
-    count = len(case.recording.seeds)
-    params = drawn(params_of(case, "float64", count), jnp.asarray(case.shares(1)[:, 0]))
-    observation, _ = step("float64", starts, np.zeros(count), params)
-    ours, rows = observation_arrays(observation), case.recording.resets
+    rows = case.recording.resets
+    starts = chosen(stack(case.starts("float64")), case.recording.episode[rows])
+    params = params_of(case, "float64", len(rows))
+    if case.level == 208:
+        starts = supplied(starts, Supplies.of([case]), 1)
+    params = quiet(drawn(params, jnp.asarray(case.shares(1)[case.recording.episode[rows], 0])))
+    observation, _ = step("float64", starts, np.zeros(len(rows)), params)
+    ours = observation_arrays(observation)
     return max(
         float(np.abs(ours[name] - values[rows]).max())
         for name, values in case.recording.reported.items()
@@ -155,7 +197,7 @@ def tick_errors(case: Case) -> dict[str, TickErrors]:
     state = _states(case, rows - 1)
     shares = case.shares(int(recording.tick.max()) + 1)
     share = shares[recording.episode[rows], recording.tick[rows]]
-    params = drawn(params_of(case, "float64", len(rows)), jnp.asarray(share))
+    params = quiet(drawn(params_of(case, "float64", len(rows)), jnp.asarray(share)))
     _, after = step("float64", state, recording.action[rows], params)
     ours = cartpole3d.state_to_arrays(after)
 
@@ -177,14 +219,99 @@ def tick_errors(case: Case) -> dict[str, TickErrors]:
 
 def _states(case: Case, rows: np.ndarray) -> State:
     """Recorded states, with what their episodes drew and the pose reported last."""
-    state = case.recording.states(rows)
-    starts, episode = stack(case.starts("float64")), case.recording.episode[rows]
-    bounce, wind = jax.tree.map(lambda leaf: leaf[episode], (starts.extra_bounce, starts.wind))
-    first = case.recording.tick[rows] == 0
-    before = case.recording.states(np.maximum(rows - 1, 0)).pose
-    drawn_pose = jax.tree.map(lambda leaf: leaf[episode], starts.pose)
-    reported = jax.tree.map(lambda a, b: jnp.where(first, a, b), drawn_pose, before)
-    return replace(state, extra_bounce=bounce, wind=wind, reported=reported)
+    config = environment("float64", case.slots).config
+    recording = case.recording
+    state = recording.states(rows, config)
+    starts = chosen(stack(case.starts("float64")), recording.episode[rows])
+    first = recording.tick[rows] == 0
+    before = recording.states(np.maximum(rows - 1, 0), config).pose
+    reported = jax.tree.map(lambda a, b: jnp.where(first, a, b), starts.pose, before)
+    state = replace(
+        state, extra_bounce=starts.extra_bounce, wind=starts.wind, reported=reported
+    )
+    if "lines" in config.terms:
+        pairs = zip(state.blocks, starts.blocks, strict=True)
+        state = replace(state, blocks=tuple(replace(b, rail=own.rail) for b, own in pairs))
+    return _with_next_block(case, state, rows) if case.slots > UNROLLED else state
+
+
+def _with_next_block(case: Case, state: State, rows: np.ndarray) -> State:
+    """Add the block that appears before the next tick, where one does."""
+    alive = case.recording.state["block_alive"].astype(bool)
+    after = np.minimum(rows + 1, len(alive) - 1)
+    new = alive[after] & ~alive[rows]
+    slot = new.argmax(axis=1)
+    place, speed = (
+        case.recording.state[name][after, slot] for name in ("block_pos", "block_vel")
+    )
+    if case.level == 208:
+        supplies = Supplies.of([case])
+        index = np.maximum((case.recording.tick[after] + 1) // supplies.period[0] - 1, 0)
+        episode = case.recording.episode[rows]
+        place = supplies.positions[index, :, episode]
+        speed = supplies.velocities[index, :, episode]
+    else:  # it was at rest before the tick
+        place, speed = place - 0.02 * speed, 0.0 * speed
+    due = new.any(axis=1)
+    p, v = (Vector(*jnp.asarray(numbers.T)) for numbers in (place, speed))
+    return add_block(state, p, v, jnp.asarray(due))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Supplies:
+    """What the original draws for the blocks that appear in some episodes."""
+
+    ahead: Any  # (L,) bool, whether they appear where the cart heads
+    period: Any  # (L,) ticks
+    positions: Any  # (S, 3, L) m, where they appear if not ahead
+    velocities: Any  # (S, 3, L) m/s
+    distances: Any  # (D, L) shares of the largest distance ahead, one after the other
+
+    @classmethod
+    def of(cls, found: list[Case]) -> "Supplies":
+        """Draw them for all episodes of some cases."""
+        lanes = []
+        for case in found:
+            _, params = jaxsim.make("CartPole3D-v0", case.values)
+            ahead, period = bool(params.spawn_ahead), int(params.spawn_period)
+            for seed in map(int, case.recording.seeds):
+                shape = (MOST_SPAWNS, 3)
+                p, v = np.zeros(shape), np.zeros(shape)
+                if not ahead:
+                    p, v = generate.wsu_spawns(seed, case.difficulty, MOST_SPAWNS)
+                lanes.append(cls(ahead, period, p, v, generate.wsu_distances(seed, MOST_DRAWS)))
+        return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *lanes)
+
+
+def supplied(
+    state: State, supplies: Supplies, tick: Any, used: Any = 0
+) -> Any:
+    """Add the blocks that are due in a tick, from what the original draws.
+
+    Args:
+      state: before the tick.
+      supplies: of its lanes.
+      tick: 1 for the hidden tick.
+      used: (L,) distances already drawn; if it is 0 only the state is returned.
+    """
+    lanes = jnp.arange(state.step.shape[0])
+    dtype = state.pose.x.dtype
+    due = (tick % supplies.period == 0) & ~state.done
+    index = jnp.maximum(tick // jnp.asarray(supplies.period) - 1, 0)
+
+    def own(table: Any) -> Vector:
+        return Vector(*jnp.asarray(table, dtype)[index, :, lanes].T)
+
+    distances = jnp.asarray(supplies.distances, dtype)
+    p, found, count = place_ahead(state, lambda attempt: distances[used + attempt, lanes])
+    ahead = jnp.asarray(supplies.ahead)
+    place, speed = own(supplies.positions), own(supplies.velocities)
+    p = Vector(*(jnp.where(ahead, a, b) for a, b in zip(p, place, strict=True)))
+    after = add_block(state, p, speed, due, found | ~ahead)
+    if isinstance(used, int):
+        return after
+    return after, used + jnp.where(due, count, 0)
 
 
 def policy(observation: Observation, gains: Any) -> jax.Array:
@@ -198,23 +325,39 @@ def policy(observation: Observation, gains: Any) -> jax.Array:
     return jnp.where(strong, reference.push_along(ex, ey), 0)
 
 
-@jax.jit
-def _episodes(start: State, params: Params, gains: Any, shares: jax.Array) -> jax.Array:
-    env = environment("float32")
+@partial(jax.jit, static_argnums=0)
+def _episodes(
+    slots: int, start: State, params: Params, gains: Any, shares: jax.Array, supplies: Any
+) -> jax.Array:
+    env = environment("float32", slots)
     key = jax.random.key(0)
 
     def tick(k: Any, carry: Any) -> Any:
-        observation, state = carry
+        observation, state, used = carry
         action = policy(observation, gains)
-        observation, state, *_ = env.step(key, state, action, drawn(params, shares[k]))
-        return observation, state
+        if supplies is not None:
+            state, used = supplied(state, supplies, k + 1, used)
+        observation, state, *_ = env.step(key, state, action, quiet(drawn(params, shares[k])))
+        return observation, state, used
 
     # The first step from a start is the hidden tick; it ignores the action.
-    return jax.lax.fori_loop(0, env.max_steps + 1, tick, (env.observe(start), start))[1].step
+    carry = (env.observe(start), start, jnp.zeros_like(start.step))
+    return jax.lax.fori_loop(0, env.max_steps + 1, tick, carry)[1].step
 
 
 def same_lengths(found: list[Case]) -> np.ndarray:
     """Whether each recorded episode has the recorded length in closed loop, float32."""
+    same = [np.zeros(0, bool)] * len(found)
+    for slots in sorted({case.slots for case in found}):
+        group = [index for index, case in enumerate(found) if case.slots == slots]
+        ours = _same_lengths([found[index] for index in group], slots)
+        ends = np.cumsum([len(found[index].recording.seeds) for index in group])
+        for index, part in zip(group, np.split(ours, ends[:-1]), strict=True):
+            same[index] = part
+    return np.concatenate(same)
+
+
+def _same_lengths(found: list[Case], slots: int) -> np.ndarray:
     starts = stack([start for case in found for start in case.starts("float32")])
     params, gains, shares, lengths = [], [], [], []
     for case in found:
@@ -226,7 +369,8 @@ def same_lengths(found: list[Case]) -> np.ndarray:
     joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *params)
     table = tuple(jnp.asarray(np.array(gains, np.float32).T))
     per_tick = jnp.asarray(np.concatenate(shares).T, jnp.float32)
-    ours = _episodes(starts, joined, table, per_tick)
+    supplies = Supplies.of(found) if slots > UNROLLED else None
+    ours = _episodes(slots, starts, joined, table, per_tick, supplies)
     return np.asarray(ours) == np.concatenate(lengths)
 
 

@@ -7,11 +7,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim import backend, rng
-from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
+from jaxsim import backend, parameters, rng
+from jaxsim.worlds.cartpole3d import dynamics, generate, sensors, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import SAME_START
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole3d.settings import (
+    PARAMETERS,
+    capacity,
+    most_blocks,
+    params_from_values,
+)
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
@@ -59,6 +64,8 @@ class CartPole3D:
         if "one_start" not in self.config.terms:
             return drawn
         fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
+        fixed = generate.fitted(fixed, self.config)
+        fixed = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), fixed)
         same = params.novelty_level == SAME_START
         return jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
 
@@ -143,7 +150,8 @@ def _is_finite(state: State) -> jax.Array:
     """Whether every number of the state is finite: any that is not spoils the sum."""
     leaves = jax.tree.leaves((state.pose, state.velocity, state.blocks))
     numbers = [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
-    return jnp.isfinite(sum(number * 0.0 for number in numbers))
+    nothing = (slots.over(jnp.sum, number * 0.0, state.step) for number in numbers)
+    return jnp.isfinite(sum(nothing))
 
 
 def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]:
@@ -152,7 +160,8 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
     Args:
       values: parameters by path, already checked against the table.
       **options: `level` (200) and `difficulty` as shorthands of the parameters `novelty/level`
-        and `novelty/difficulty`; `max_blocks`, `max_steps` and `dtype` of `Config`.
+        and `novelty/difficulty`; `max_blocks`, `max_steps`, `dtype` and `engine` of `Config`.
+        Without `max_blocks` the smallest usual capacity that holds every episode is taken.
 
     Raises:
       ValueError: an option that does not exist or does not fit.
@@ -165,7 +174,12 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
             raise ValueError(
                 f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
             )
-    params, config = params_from_values({**values, **named}, Config(**options))
+    values = {**values, **named}
+    if options.get("max_blocks") is None:
+        parameters.check(PARAMETERS, values)
+        needed = most_blocks(values, options.get("max_steps", Config().max_steps))
+        options["max_blocks"] = capacity(needed)
+    params, config = params_from_values(values, Config(**options))
     return CartPole3D(config), params
 
 

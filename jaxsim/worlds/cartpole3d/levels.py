@@ -56,6 +56,18 @@ def _scattered(speed: float) -> Overrides:
     }
 
 
+def _lined(near: float, far: float) -> Overrides:
+    return {"line_near": near, "line_far": far, "friction_block": 0.5}
+
+
+def _supplied(period: int) -> Overrides:
+    return {"spawn_period": period, "spawn_ahead": 1}
+
+
+def _flooded(period: int) -> Overrides:
+    return {"spawn_period": period, "spawn_speed_min": 3.0, "spawn_speed_max": 5.0}
+
+
 def _bouncing(least: float) -> Overrides:
     return {"restitution_wall": least, "restitution_block": least, "bounce_spread": 0.1}
 
@@ -85,6 +97,11 @@ CATALOGUE: dict[int, Level] = {
             _each("pull_origin", 15.0, 25.0, 35.0),
         ),
         Level(
+            108,
+            "blocks appear at rest where the cart has been heading",
+            (_supplied(50), _supplied(15), _supplied(7)),
+        ),
+        Level(
             111,
             "right and left are swapped, and so are forward and backward",
             _same(action_sign=-1.0),
@@ -112,6 +129,11 @@ CATALOGUE: dict[int, Level] = {
             _each("pole_length", 3.0, 5.0, 8.0),
         ),
         Level(
+            202,
+            "blocks slide on lines that pass near the cart's start",
+            (_lined(3.0, 4.0), _lined(2.0, 3.0), _lined(1.5, 2.0)),
+        ),
+        Level(
             203,
             "some blocks start towards the cart",
             (_aimed(0.25), _aimed(0.5), _aimed(0.75)),
@@ -135,6 +157,11 @@ CATALOGUE: dict[int, Level] = {
             207,
             "blocks are pulled to where the cart was a tick ago",
             _each("pull_cart", 10.0, 20.0, 30.0),
+        ),
+        Level(
+            208,
+            "more and more blocks fly about",
+            (_flooded(3), _flooded(2), _flooded(1)),
         ),
     )
 }

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
 from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
 
@@ -14,7 +15,7 @@ def observe(state: State) -> Observation:
     """Read the sensors.
 
     Cart position and pole orientation are those before the last tick; velocities are new but
-    turned by the old rotation. Blocks are reported as they are. The original reads link poses
+    turned by the old rotation. Blocks are reported as they are, but for those on lines. The original reads link poses
     that Bullet cached at the start of the tick; agents and the end test depend on it.
     """
     old, velocity = state.reported, state.velocity
@@ -24,13 +25,15 @@ def observe(state: State) -> Observation:
     # The absolute spin is formed with the new pose and only then seen in the old frame.
     spin = pole_spin(velocity, fresh)
     zero = jnp.zeros_like(old.x)
+    blocks = [lines.seen(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
+    seen = list(zip(state.blocks, blocks, strict=True))
     return Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
         pole_velocity=geo.rotate(geo.yawed(old.cos, old.sin, r), spin),
-        block_position=tuple(_known(b.alive, b.p) for b in state.blocks),
-        block_velocity=tuple(_known(b.alive, b.v) for b in state.blocks),
+        block_position=tuple(_known(b.alive, p) for b, (p, _) in seen),
+        block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
         block_alive=tuple(b.alive for b in state.blocks),
     )
 
@@ -67,7 +70,12 @@ def to_vector(observation: Observation) -> jax.Array:
         *o.pole_quaternion,
         *o.pole_velocity,
     ]
-    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
-        parts += [alive, *p, *v]
     dtype = jnp.result_type(o.cart_position.x)
-    return jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)
+    lanes = jnp.shape(o.cart_position.x)
+    whole = [jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)]
+    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
+        each = jnp.stack([alive, *p, *v], axis=-1, dtype=dtype)
+        if each.ndim > len(lanes) + 1:
+            each = jnp.moveaxis(each, 0, -2).reshape(*lanes, -1)
+        whole.append(each)
+    return jnp.concatenate(whole, axis=-1)

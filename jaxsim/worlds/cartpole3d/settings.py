@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
-from jaxsim.worlds.cartpole3d.types import Config, Params
+from jaxsim.worlds.cartpole3d.spawn import needed_slots
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
+MOST = CAPACITIES[-1]  # blocks
 _number, _whole = Rows(Params()).number, Rows(Params()).whole
 
 _ROWS = [
@@ -39,8 +41,8 @@ _ROWS = [
         2.0,
         "share of a block's weight that is carried; 0 lets blocks fall",
     ),
-    _whole("block_count_min", "blocks/count_min", 0, 4, "fewest blocks at the start"),
-    _whole("block_count_max", "blocks/count_max", 0, 4, "most blocks at the start"),
+    _whole("block_count_min", "blocks/count_min", 0, MOST, "fewest blocks at the start"),
+    _whole("block_count_max", "blocks/count_max", 0, MOST, "most blocks at the start"),
     _number(
         "block_speed_min", "blocks/speed_min", "m/s", 0.0, 50.0, "least initial speed per axis"
     ),
@@ -89,6 +91,33 @@ _ROWS = [
         50.0,
         "if above 0, all start towards one point at up to this",
     ),
+    _number(
+        "line_near", "blocks/line_near", "m", 0.0, 5.0, "lines pass at least this far from the cart"
+    ),
+    _number(
+        "line_far",
+        "blocks/line_far",
+        "m",
+        0.0,
+        5.0,
+        "if above 0, blocks slide on lines that pass at most this far from the cart's start",
+    ),
+    _number(
+        "friction_block",
+        "blocks/friction",
+        "",
+        0.0,
+        2.0,
+        "of blocks on each other, and times that of cart or pole; blocks do not spin",
+    ),
+    _number("friction_cart", "cart/friction", "", 0.0, 2.0, "of the cart, against blocks"),
+    _number("friction_pole", "pole/friction", "", 0.0, 2.0, "of the pole, against blocks"),
+    _whole("spawn_period", "spawn/period", 0, 200, "if above 0, ticks between two new blocks"),
+    _whole(
+        "spawn_ahead", "spawn/ahead", 0, 1, "1: they appear where the cart heads, 0: anywhere"
+    ),
+    _number("spawn_speed_min", "spawn/speed_min", "m/s", 0.0, 50.0, "their least speed per axis"),
+    _number("spawn_speed_max", "spawn/speed_max", "m/s", 0.0, 50.0, "their greatest speed"),
     _number("start_spread", "start/spread", "m", 0.0, 4.0, "cart starts within +- this in x and y"),
     _number("start_push", "start/push", "N", 0.0, 100.0, "largest push in the hidden first tick"),
     _number("start_lean", "start/lean", "", 0.0, 0.1, "half width of the initial pole numbers"),
@@ -112,6 +141,7 @@ _RANGES = (
     ("blocks/count_min", "blocks/count_max"),
     ("blocks/speed_min", "blocks/speed_max"),
     ("blocks/aim_speed_min", "blocks/aim_speed_max"),
+    ("spawn/speed_min", "spawn/speed_max"),
 )
 
 
@@ -131,7 +161,9 @@ def check_values(values: Mapping[str, Any]) -> None:
       ValueError: a least value above its greatest.
     """
     filled = fill_values(values)
-    for low, high in _RANGES:
+    # Whether there are lines at all is told by their greatest distance.
+    ranges = (*_RANGES, *([("blocks/line_near", "blocks/line_far")] if filled["blocks/line_far"] else []))
+    for low, high in ranges:
         if filled[low] > filled[high]:
             raise ValueError(
                 f"parameter {low!r} is {filled[low]}, above {high!r}, which is {filled[high]}"
@@ -151,10 +183,11 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Param
     parameters.check(PARAMETERS, values)
     check_values(values)
     filled = fill_values(values)
-    if filled["blocks/count_max"] > config.max_blocks:
+    needed = most_blocks(values, config.max_steps)
+    if needed > config.max_blocks:
         raise ValueError(
-            f"parameter 'blocks/count_max' is {filled['blocks/count_max']}; this environment "
-            f"holds {config.max_blocks} blocks (option max_blocks)"
+            f"an episode may hold {needed} blocks ({_reason(filled)}); max_blocks is "
+            f"{config.max_blocks}: leave that option out or raise it to {capacity(needed)}"
         )
     numbers = {field: filled[path] for path, field in FIELDS.items()}
     numbers["novelty_level"] = filled["novelty/level"]
@@ -162,6 +195,29 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Param
     terms = tuple(sorted({*config.terms, *terms_of(params)}))
     traced = jax.tree.map(lambda number: jnp.asarray(number, config.dtype), params)
     return traced, replace(config, terms=terms)
+
+
+def most_blocks(values: Mapping[str, Any], max_steps: int) -> int:
+    """Most blocks that an episode with these values can hold.
+
+    Args:
+      values: by path; what is missing takes its level's value.
+      max_steps: steps after which an episode is truncated.
+    """
+    filled = fill_values(values)
+    return needed_slots(filled["blocks/count_max"], filled["spawn/period"], max_steps)
+
+
+def capacity(needed: int) -> int:
+    """The smallest of the usual capacities that holds a number of blocks, or just that number."""
+    return next((size for size in CAPACITIES if size >= needed), needed)
+
+
+def _reason(filled: Mapping[str, Any]) -> str:
+    """Where the blocks of an episode come from."""
+    at_start = f"parameter 'blocks/count_max' is {filled['blocks/count_max']}"
+    period = filled["spawn/period"]
+    return at_start + (f", and one appears every {period} ticks" if period else "")
 
 
 def terms_of(params: Params) -> set[str]:
@@ -175,7 +231,9 @@ def terms_of(params: Params) -> set[str]:
     needed = {
         "attraction": any(pulls),
         "bounce": bool(params.bounce_spread),
+        "lines": bool(params.line_far or params.friction_block),
         "one_start": params.novelty_level == SAME_START,
+        "spawn": bool(params.spawn_period),
         "wind": bool(params.wind_speed),
     }
     return {term for term, wanted in needed.items() if wanted}

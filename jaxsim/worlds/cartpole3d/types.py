@@ -1,7 +1,9 @@
 """What CartPole3D is made of: static configuration, traced parameters, state, observation.
 
-Every physical quantity is a scalar leaf. A leaf may carry any leading batch shape, as long as all
-leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
+Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its last axis, as long
+as all leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
+Up to `UNROLLED` block slots are Blocks of their own, the fastest form; more are stacked in one
+Block, whose leaves have a leading axis of slots.
 
 Symbols: x right, y forward, z up, metres, seconds, kilograms. Quaternions are (x, y, z, w).
 """
@@ -10,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Scalar = jax.Array | float
@@ -18,9 +21,17 @@ DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
-TERMS = ("attraction", "bounce", "one_start", "wind")
+TERMS = ("attraction", "bounce", "lines", "one_start", "spawn", "wind")
 """Optional parts: forces between blocks and towards things; restitution drawn for each episode;
-level 112's single start; wind."""
+blocks on lines, with friction; level 112's single start; blocks that appear later; wind."""
+
+UNROLLED = 4
+"""Most block slots that are kept as separate Blocks."""
+CAPACITIES = (4, 8, 17, 32, 71, 104, 205)
+"""Sizes that a capacity is rounded up to: what the catalogue's levels need, so that programs are
+shared."""
+
+ENGINES = ("stock", "tbplanar")
 
 ACTIONS = ("nothing", "right", "left", "forward", "backward")
 """Names of the action codes 0 to 4; right is +x and forward is +y."""
@@ -36,12 +47,15 @@ class Config:
       terms: parts of the physics that some level of the batch needs and most do not, out of
         `TERMS`, sorted; a term that is not named is not compiled.
       dtype: floating type of state and parameters, "float32" or "float64".
+      engine: whose reset is drawn: "stock" PyBullet's, or "tbplanar", that of the fork in the
+        original's official image, which starts blocks on lines elsewhere.
     """
 
-    max_blocks: int = 4
+    max_blocks: int = UNROLLED
     max_steps: int = 200
     dtype: str = "float32"
     terms: tuple[str, ...] = ()
+    engine: str = "stock"
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
@@ -54,6 +68,13 @@ class Config:
             raise ValueError(f"terms is {self.terms!r}; it must be sorted names out of {TERMS}")
         if self.dtype not in ("float32", "float64"):
             raise ValueError(f"dtype is {self.dtype!r}; it must be 'float32' or 'float64'")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is {self.engine!r}; it must be 'stock' or 'tbplanar'")
+
+    @property
+    def stacked(self) -> bool:
+        """Whether all slots share one Block with a leading axis of slots."""
+        return self.max_blocks > UNROLLED
 
 
 @jax.tree_util.register_dataclass
@@ -98,6 +119,15 @@ class Params:
     scatter_speed: Scalar = 0.0  # m/s, other blocks start with U(-1, 1) of this per axis, if > 0
     gather_speed_max: Scalar = 0.0  # m/s, all blocks start towards one point, at U(0, 1) of this
     wind_speed: Scalar = 0.0  # m/s, greatest speed of the wind
+    line_near: Scalar = 0.0  # m, blocks slide on lines at least this far from the cart's start
+    line_far: Scalar = 0.0  # m, and at most this far, if above 0
+    friction_block: Scalar = 0.0  # coefficients multiply for a pair of bodies; walls have none
+    friction_cart: Scalar = 0.5
+    friction_pole: Scalar = 0.5
+    spawn_period: Scalar = 0.0  # ticks between two blocks that appear, the hidden tick included
+    spawn_ahead: Scalar = 0.0  # 1: they appear where the cart has been heading, else anywhere
+    spawn_speed_min: Scalar = 0.0  # m/s, their smallest initial speed along each axis
+    spawn_speed_max: Scalar = 0.0  # m/s
     start_spread: Scalar = 3.0  # m, cart starts at U(-spread, spread) in x and y
     start_push: Scalar = 1.0  # N, force U(-push, push) on the cart in the hidden first tick
     start_lean: Scalar = 0.01  # half width of the six initial pole numbers
@@ -153,12 +183,38 @@ class Vector(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
+class Rail:
+    """A horizontal line that a block slides on."""
+
+    x: Scalar  # () unit direction; (0, 0) leaves the block free
+    y: Scalar  # ()
+    lag: Scalar  # () m, along the line, from where the sensors see the block to where it is
+    drop: Scalar  # () m, the same along z; zero after the hidden tick
+
+    @property
+    def holds(self) -> jax.Array:
+        """() bool, whether there is a line."""
+        return jnp.logical_or(self.x != 0, self.y != 0)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class Block:
-    """One free sphere."""
+    """One sphere, or several stacked on a leading axis."""
 
     p: Vector  # () m, centre, world
     v: Vector  # () m/s, world
     alive: jax.Array  # () bool, False for an empty slot
+    rail: Rail | None = None  # only with the term "lines"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Supply:
+    """What decides where the next block appears."""
+
+    base: Vector  # () m, where the cart started; z is 0
+    heading: Vector  # () m/s, sum of the reported cart velocities since the last one; z is 0
 
 
 @jax.tree_util.register_dataclass
@@ -169,12 +225,13 @@ class State:
     pose: Pose  # after the last tick
     reported: Pose  # before the last tick: what the sensors and the end test see
     velocity: Velocity
-    blocks: tuple[Block, ...]  # N = Config.max_blocks of them
+    blocks: tuple[Block, ...]  # one for each of N slots, or a single stacked one
     extra_bounce: Scalar  # () added to the restitution of walls and blocks in this episode
     wind: Vector  # () direction of the wind: sine and cosine of its angle, z is 0
     push: Vector  # () N, force on the cart in the hidden first tick, world
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
+    supply: Supply | None = None  # only with the term "spawn"
 
 
 @jax.tree_util.register_dataclass
@@ -183,7 +240,7 @@ class Observation:
     """What the sensors report; cart pose and pole orientation are one tick old.
 
     Positions in m, velocities in m/s, pole angular velocity in rad/s, all in the world frame.
-    An empty block slot reads zero.
+    An empty block slot reads zero. Blocks are listed, or stacked, as in the state.
     """
 
     cart_position: Vector  # z is 0
