@@ -24,11 +24,13 @@ from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State, generate
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
+from jaxsim.worlds.cartpole3d.slots import inward, outward
 from jaxsim.worlds.cartpole3d.spawn import add_block, place_ahead
-from jaxsim.worlds.cartpole3d.types import TERMS, UNROLLED, Config, Vector
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, TERMS, UNROLLED, Config, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
 STACKED_LANES = 96  # the same with stacked slots
+SLOTS = (UNROLLED, 32, CAPACITIES[-1])
 MOST_SPAWNS, MOST_DRAWS = 201, 3000  # of one episode
 KINDS = ("free", "wall", "pair", "structure")
 HEADINGS = ("no contact", "walls", "blocks", "cart or pole")
@@ -92,9 +94,9 @@ def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
 
 
 def most_slots(level: int, difficulty: str) -> int:
-    """Block slots that a level needs."""
+    """Block slots to play a level with: one of a few sizes, so that there are few programs."""
     env, _ = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
-    return int(env.config.max_blocks)
+    return next(size for size in SLOTS if size >= env.config.max_blocks)
 
 
 def environment(dtype: str, slots: int = UNROLLED) -> CartPole3D:
@@ -129,28 +131,26 @@ def params_of(case: Case, dtype: str, lanes: int) -> Params:
 
 def stack(trees: list[Any]) -> Any:
     """Stack pytrees as the lanes of a batch."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *trees)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def chosen(tree: Any, lanes: Any) -> Any:
     """Choose lanes."""
-    return jax.tree.map(lambda leaf: leaf[..., lanes], tree)
+    return jax.tree.map(lambda leaf: leaf[lanes], tree)
 
 
 def pad(tree: Any, lanes: int = LANES) -> Any:
     """Repeat the last lane."""
 
     def one(leaf: Any) -> Any:
-        return jnp.concatenate(
-            [leaf, jnp.repeat(leaf[..., -1:], lanes - leaf.shape[-1], axis=-1)], axis=-1
-        )
+        return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], lanes - leaf.shape[0], axis=0)])
 
     return jax.tree.map(one, tree)
 
 
 def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observation, State]:
     """Advance any number of lanes."""
-    slots = max(len(state.blocks), *jnp.shape(state.blocks[0].alive)[:-1], 0)
+    slots = max(len(state.blocks), *state.blocks[0].alive.shape[1:])
     lanes = LANES if slots == UNROLLED else STACKED_LANES
     count = state.step.shape[0]
     arguments = (state, jnp.asarray(action, jnp.int32), params)
@@ -161,7 +161,7 @@ def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observa
         advance = compiled_step(dtype, slots)
         observation, state, *_ = advance(jax.random.key(0), *pad(part, lanes))
         parts.append(chosen((observation, state), slice(own)))
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=-1), *parts)
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
 
 def reset_error(case: Case) -> float:
@@ -170,7 +170,8 @@ def reset_error(case: Case) -> float:
     starts = chosen(stack(case.starts("float64")), case.recording.episode[rows])
     params = params_of(case, "float64", len(rows))
     if case.level == 208:
-        starts = supplied(starts, Supplies.of([case]), 1)
+        supplies = chosen(Supplies.of([case]), case.recording.episode[rows])
+        starts = supplied(starts, supplies, 1)
     params = quiet(drawn(params, jnp.asarray(case.shares(1)[case.recording.episode[rows], 0])))
     observation, _ = step("float64", starts, np.zeros(len(rows)), params)
     ours = observation_arrays(observation)
@@ -226,9 +227,7 @@ def _states(case: Case, rows: np.ndarray) -> State:
     first = recording.tick[rows] == 0
     before = recording.states(np.maximum(rows - 1, 0), config).pose
     reported = jax.tree.map(lambda a, b: jnp.where(first, a, b), starts.pose, before)
-    state = replace(
-        state, extra_bounce=starts.extra_bounce, wind=starts.wind, reported=reported
-    )
+    state = replace(state, extra_bounce=starts.extra_bounce, wind=starts.wind, reported=reported)
     if "lines" in config.terms:
         pairs = zip(state.blocks, starts.blocks, strict=True)
         state = replace(state, blocks=tuple(replace(b, rail=own.rail) for b, own in pairs))
@@ -241,20 +240,18 @@ def _with_next_block(case: Case, state: State, rows: np.ndarray) -> State:
     after = np.minimum(rows + 1, len(alive) - 1)
     new = alive[after] & ~alive[rows]
     slot = new.argmax(axis=1)
-    place, speed = (
-        case.recording.state[name][after, slot] for name in ("block_pos", "block_vel")
-    )
+    place, speed = (case.recording.state[name][after, slot] for name in ("block_pos", "block_vel"))
     if case.level == 208:
         supplies = Supplies.of([case])
         index = np.maximum((case.recording.tick[after] + 1) // supplies.period[0] - 1, 0)
         episode = case.recording.episode[rows]
-        place = supplies.positions[index, :, episode]
-        speed = supplies.velocities[index, :, episode]
+        place = supplies.positions[episode, index]
+        speed = supplies.velocities[episode, index]
     else:  # it was at rest before the tick
         place, speed = place - 0.02 * speed, 0.0 * speed
     due = new.any(axis=1)
     p, v = (Vector(*jnp.asarray(numbers.T)) for numbers in (place, speed))
-    return add_block(state, p, v, jnp.asarray(due))
+    return outward(add_block(inward(state), p, v, jnp.asarray(due)))
 
 
 @jax.tree_util.register_dataclass
@@ -264,9 +261,9 @@ class Supplies:
 
     ahead: Any  # (L,) bool, whether they appear where the cart heads
     period: Any  # (L,) ticks
-    positions: Any  # (S, 3, L) m, where they appear if not ahead
-    velocities: Any  # (S, 3, L) m/s
-    distances: Any  # (D, L) shares of the largest distance ahead, one after the other
+    positions: Any  # (L, S, 3) m, where they appear if not ahead
+    velocities: Any  # (L, S, 3) m/s
+    distances: Any  # (L, D) shares of the largest distance ahead, one after the other
 
     @classmethod
     def of(cls, found: list[Case]) -> "Supplies":
@@ -281,12 +278,10 @@ class Supplies:
                 if not ahead:
                     p, v = generate.wsu_spawns(seed, case.difficulty, MOST_SPAWNS)
                 lanes.append(cls(ahead, period, p, v, generate.wsu_distances(seed, MOST_DRAWS)))
-        return jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *lanes)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *lanes)
 
 
-def supplied(
-    state: State, supplies: Supplies, tick: Any, used: Any = 0
-) -> Any:
+def supplied(state: State, supplies: Supplies, tick: Any, used: Any = 0) -> Any:
     """Add the blocks that are due in a tick, from what the original draws.
 
     Args:
@@ -295,20 +290,21 @@ def supplied(
       tick: 1 for the hidden tick.
       used: (L,) distances already drawn; if it is 0 only the state is returned.
     """
+    state = inward(state)
     lanes = jnp.arange(state.step.shape[0])
     dtype = state.pose.x.dtype
     due = (tick % supplies.period == 0) & ~state.done
     index = jnp.maximum(tick // jnp.asarray(supplies.period) - 1, 0)
 
     def own(table: Any) -> Vector:
-        return Vector(*jnp.asarray(table, dtype)[index, :, lanes].T)
+        return Vector(*jnp.asarray(table, dtype)[lanes, index].T)
 
     distances = jnp.asarray(supplies.distances, dtype)
-    p, found, count = place_ahead(state, lambda attempt: distances[used + attempt, lanes])
+    p, found, count = place_ahead(state, lambda attempt: distances[lanes, used + attempt])
     ahead = jnp.asarray(supplies.ahead)
     place, speed = own(supplies.positions), own(supplies.velocities)
     p = Vector(*(jnp.where(ahead, a, b) for a, b in zip(p, place, strict=True)))
-    after = add_block(state, p, speed, due, found | ~ahead)
+    after = outward(add_block(state, p, speed, due, found | ~ahead))
     if isinstance(used, int):
         return after
     return after, used + jnp.where(due, count, 0)

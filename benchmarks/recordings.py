@@ -141,13 +141,14 @@ def observation_arrays(observation: Observation) -> dict[str, np.ndarray]:
         return np.stack([np.asarray(leaf, float) for leaf in leaves], axis=-1)
 
     o = observation
-    def blocks(vectors: tuple[Any, ...]) -> np.ndarray:
-        if np.ndim(vectors[0].x) > np.ndim(o.cart_position.x):  # stacked slots
-            return np.moveaxis(stack(vectors[0]), 0, -2)
-        return np.stack([stack(v) for v in vectors], axis=-2)
-
     alive = o.block_alive
     stacked = np.ndim(alive[0]) > np.ndim(o.cart_position.x)
+
+    def blocks(vectors: tuple[Any, ...]) -> np.ndarray:
+        if stacked:
+            return stack(vectors[0])
+        return np.stack([stack(v) for v in vectors], axis=-2)
+
     return {
         "cart_position": stack(o.cart_position),
         "cart_velocity": stack(o.cart_velocity),
@@ -155,5 +156,5 @@ def observation_arrays(observation: Observation) -> dict[str, np.ndarray]:
         "pole_velocity": stack(o.pole_velocity),
         "block_position": blocks(o.block_position),
         "block_velocity": blocks(o.block_velocity),
-        "block_alive": np.moveaxis(np.asarray(alive[0], float), 0, -1) if stacked else stack(alive),
+        "block_alive": np.asarray(alive[0], float) if stacked else stack(alive),
     }

@@ -19,8 +19,8 @@ import numpy as np
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
+from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS
-from jaxsim.worlds.cartpole3d.start import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.types import DT
 
 ROUNDING = 1e-4  # room for rounding around a unit quaternion

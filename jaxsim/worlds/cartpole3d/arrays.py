@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -137,18 +138,19 @@ def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Any) -> tu
     v = np.concatenate([v, np.zeros((*batch, spare, 3))], axis=-2)
     alive = np.concatenate([alive, np.zeros((*batch, spare), bool)], axis=-1)
     v = np.where(alive[..., None], v, 0.0)
-    # Slots in front, lanes last.
-    p, v, alive = np.moveaxis(p, -2, 0), np.moveaxis(v, -2, 0), np.moveaxis(alive, -1, 0)
     rail = None
     if "lines" in config.terms:
         rail = Rail(*(number(np.zeros(alive.shape)) for _ in range(4)))
-    return slots.arrange(
-        Block(
-            Vector(*(number(p[..., k]) for k in range(3))),
-            Vector(*(number(v[..., k]) for k in range(3))),
-            jnp.asarray(alive),
-            rail,
-        )
+    block = Block(
+        Vector(*(number(p[..., k]) for k in range(3))),
+        Vector(*(number(v[..., k]) for k in range(3))),
+        jnp.asarray(alive),
+        rail,
+    )
+    if config.stacked:
+        return (block,)
+    return tuple(
+        jax.tree.map(lambda leaf, i=i: leaf[..., i], block) for i in range(config.max_blocks)
     )
 
 
@@ -166,7 +168,9 @@ def state_to_arrays(state: State) -> dict[str, np.ndarray]:
         return 2 * np.arctan2(np.asarray(pose.half_sin), np.asarray(pose.half_cos))
 
     pose, old, vel = state.pose, state.reported, state.velocity
-    block = slots.stack(state.blocks, pose.x)
+    block = state.blocks[0]
+    if not slots.are_stacked(state.blocks, pose.x):
+        block = jax.tree.map(lambda *leaves: stack(*leaves), *state.blocks)
     cos, sin = np.cos(yaw(pose)), np.sin(yaw(pose))
     vx, vy = np.asarray(vel.vx), np.asarray(vel.vy)
     return {
@@ -176,9 +180,9 @@ def state_to_arrays(state: State) -> dict[str, np.ndarray]:
         "cart_yaw_rate": np.asarray(vel.yaw_rate),
         "pole_jq": stack(pose.qx, pose.qy, pose.qz, pose.qw),
         "pole_jw": stack(vel.wx, vel.wy, vel.wz),
-        "block_pos": np.moveaxis(stack(*block.p), 0, -2),
-        "block_vel": np.moveaxis(stack(*block.v), 0, -2),
-        "block_alive": np.moveaxis(np.asarray(block.alive), 0, -1),
+        "block_pos": stack(*block.p),
+        "block_vel": stack(*block.v),
+        "block_alive": np.asarray(block.alive),
         "tick": np.asarray(state.step),
         "reported_cart_pos": stack(old.x, old.y),
         "reported_cart_yaw": yaw(old),

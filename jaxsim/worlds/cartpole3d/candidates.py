@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxsim.worlds.cartpole3d.types import Block, Scalar
 
 MAX_PAIRS = 64
-"""Most pairs of touching blocks that one tick resolves; 15 is the most recorded, with 205 blocks."""
+"""Most pairs of touching blocks that a tick resolves; 15 is the most recorded, of 205 blocks."""
 MAX_NEAR = 16
 """Most blocks near the cart, and near the pole, that one tick resolves."""
 
@@ -23,7 +23,7 @@ class Pairs(NamedTuple):
 
     first: jax.Array  # (K, ...) int32, zero behind the end of the list
     second: jax.Array  # (K, ...) int32
-    count: jax.Array  # (...) int32
+    number: jax.Array  # (...) int32, length of the list
 
 
 def take(leaf: jax.Array, slots: jax.Array, axis: int = 0) -> jax.Array:
@@ -61,6 +61,7 @@ def _later_partners(block: Block, index: jax.Array, square: Scalar) -> jax.Array
     number = _column(jnp.arange(block.alive.shape[0], dtype=jnp.int32), block.alive)
     distance: Any = 0.0
     for leaf in block.p:
+        leaf = jnp.asarray(leaf)
         d = leaf - leaf[index]
         distance = distance + d * d
     return block.alive & block.alive[index] & (number > index) & (distance <= square)
@@ -93,16 +94,16 @@ def pairs_within(block: Block, square: Scalar) -> Pairs:
         def append(carry: tuple[jax.Array, Pairs]) -> tuple[jax.Array, Pairs]:
             partners, listed = carry
             partners, slot, found = _pop(partners)
-            here = found & _end_of(listed.first, listed.count)
+            here = found & _end_of(listed.first, listed.number)
             first = jnp.where(here, index, listed.first)
             second = jnp.where(here, slot, listed.second)
-            return partners, Pairs(first, second, listed.count + found)
+            return partners, Pairs(first, second, listed.number + found)
 
         return jax.lax.while_loop(more, append, (_later_partners(block, index, square), listed))[1]
 
     start = Pairs(empty, empty, jnp.zeros(lanes, jnp.int32))
     found = jax.lax.fori_loop(0, _used(block.alive), look, start)
-    return found._replace(count=jnp.minimum(found.count, MAX_PAIRS))
+    return found._replace(number=jnp.minimum(found.number, MAX_PAIRS))
 
 
 def _pop(flags: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -62,12 +62,12 @@ class CartPole3D:
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
         drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
         if "one_start" not in self.config.terms:
-            return drawn
+            return slots.outward(drawn)
         fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
         fixed = generate.fitted(fixed, self.config)
         fixed = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), fixed)
         same = params.novelty_level == SAME_START
-        return jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
+        return slots.outward(jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn))
 
     def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
@@ -75,7 +75,8 @@ class CartPole3D:
 
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
-        state = generate.begin(start, params, self.config, _tick_key(key))
+        begun = generate.begin(slots.inward(start), params, self.config, _tick_key(key))
+        state = slots.outward(begun)
         return sensors.observe(state), state
 
     def covering(self, other: "CartPole3D") -> "CartPole3D":
@@ -97,6 +98,7 @@ class CartPole3D:
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
+        state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
@@ -116,6 +118,7 @@ class CartPole3D:
         truncated = jnp.where(running, late, state.done & late_before)
         info = {"performance": share, "nonfinite": running & ~finite}
         reward = jnp.where(running, share, 0.0)
+        new = slots.outward(new)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
 

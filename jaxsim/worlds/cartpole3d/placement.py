@@ -40,14 +40,14 @@ def redrawn(
         return (carry[0] < most) & ~jnp.all(fits(carry[1]))
 
     first = draw(0)
-    start = (jnp.int32(1), first, jnp.ones(jnp.shape(first.x), jnp.int32))
+    shape = jnp.shape(fits(first))
+    first = Vector(*(jnp.broadcast_to(c, shape) for c in first))
+    start = (jnp.int32(1), first, jnp.ones(shape, jnp.int32))
     _, v, drawn = jax.lax.while_loop(unfinished, again, start)
     return v, drawn
 
 
-def clear_of(
-    k: rng.Words, base: jax.Array | int, x: Scalar, y: Scalar, dtype: jnp.dtype
-) -> Vector:
+def clear_of(k: rng.Words, base: jax.Array | int, x: Scalar, y: Scalar, dtype: jnp.dtype) -> Vector:
     """Draw a position in the room that is clear of (x, y).
 
     Args:
@@ -65,7 +65,7 @@ def clear_of(
         return Vector(px, py, pz + BLOCK_MIDDLE)
 
     def clear(p: Vector) -> jax.Array:
-        return (p.x - x) ** 2 + (p.y - y) ** 2 >= CLEARANCE**2
+        return jnp.asarray((p.x - x) ** 2 + (p.y - y) ** 2 >= CLEARANCE**2)
 
     return redrawn(position, clear, REDRAWS)[0]
 

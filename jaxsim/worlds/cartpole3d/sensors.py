@@ -15,8 +15,9 @@ def observe(state: State) -> Observation:
     """Read the sensors.
 
     Cart position and pole orientation are those before the last tick; velocities are new but
-    turned by the old rotation. Blocks are reported as they are, but for those on lines. The original reads link poses
-    that Bullet cached at the start of the tick; agents and the end test depend on it.
+    turned by the old rotation. Blocks are reported as they are, but for those on lines. The
+    original reads link poses that Bullet cached at the start of the tick; agents and the end test
+    depend on it.
     """
     old, velocity = state.reported, state.velocity
     r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
@@ -75,7 +76,5 @@ def to_vector(observation: Observation) -> jax.Array:
     whole = [jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)]
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
         each = jnp.stack([alive, *p, *v], axis=-1, dtype=dtype)
-        if each.ndim > len(lanes) + 1:
-            each = jnp.moveaxis(each, 0, -2).reshape(*lanes, -1)
-        whole.append(each)
+        whole.append(each.reshape(*lanes, -1))
     return jnp.concatenate(whole, axis=-1)

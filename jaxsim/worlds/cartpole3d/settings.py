@@ -113,9 +113,7 @@ _ROWS = [
     _number("friction_cart", "cart/friction", "", 0.0, 2.0, "of the cart, against blocks"),
     _number("friction_pole", "pole/friction", "", 0.0, 2.0, "of the pole, against blocks"),
     _whole("spawn_period", "spawn/period", 0, 200, "if above 0, ticks between two new blocks"),
-    _whole(
-        "spawn_ahead", "spawn/ahead", 0, 1, "1: they appear where the cart heads, 0: anywhere"
-    ),
+    _whole("spawn_ahead", "spawn/ahead", 0, 1, "1: they appear where the cart heads, 0: anywhere"),
     _number("spawn_speed_min", "spawn/speed_min", "m/s", 0.0, 50.0, "their least speed per axis"),
     _number("spawn_speed_max", "spawn/speed_max", "m/s", 0.0, 50.0, "their greatest speed"),
     _number("start_spread", "start/spread", "m", 0.0, 4.0, "cart starts within +- this in x and y"),
@@ -141,6 +139,7 @@ _RANGES = (
     ("blocks/count_min", "blocks/count_max"),
     ("blocks/speed_min", "blocks/speed_max"),
     ("blocks/aim_speed_min", "blocks/aim_speed_max"),
+    ("blocks/line_near", "blocks/line_far"),
     ("spawn/speed_min", "spawn/speed_max"),
 )
 
@@ -162,7 +161,10 @@ def check_values(values: Mapping[str, Any]) -> None:
     """
     filled = fill_values(values)
     # Whether there are lines at all is told by their greatest distance.
-    ranges = (*_RANGES, *([("blocks/line_near", "blocks/line_far")] if filled["blocks/line_far"] else []))
+    ranges = (
+        *_RANGES,
+        *([("blocks/line_near", "blocks/line_far")] if filled["blocks/line_far"] else []),
+    )
     for low, high in ranges:
         if filled[low] > filled[high]:
             raise ValueError(

@@ -1,6 +1,13 @@
-"""The two forms of block slots: a tuple of single Blocks, or one Block stacked on a leading axis."""
+"""The forms of block slots: a tuple of single Blocks, or all of them stacked in one.
+
+Outside of a step, stacked slots are the last axis, behind the lanes of a batch, as everyone expects
+who indexes or maps over lanes. Inside they come first, so that what belongs to a lane broadcasts
+against all of its blocks, and so that loops over lanes are the innermost.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +38,23 @@ def arrange(block: Block) -> tuple[Block, ...]:
 def over(reduce: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
     """Reduce the slots of a leaf of one Block, if it has any."""
     return reduce(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
+
+
+def inward(state: State) -> State:
+    """Move stacked slots in front of the lanes, for the length of a step."""
+    return _moved(state, -1, 0)
+
+
+def outward(state: State) -> State:
+    """Move stacked slots behind the lanes again."""
+    return _moved(state, 0, -1)
+
+
+def _moved(state: State, source: int, target: int) -> State:
+    if not are_stacked(state.blocks, state.step):
+        return state
+    move = partial(jnp.moveaxis, source=source, destination=target)
+    return replace(state, blocks=jax.tree.map(move, state.blocks))
 
 
 def count(state: State) -> jax.Array:

@@ -89,7 +89,7 @@ class _Touching(NamedTuple):
     rows: _Prepared
     first: Any  # slot of each row's block: (R,) NumPy, or (R, ...) int32 where lanes differ
     second: Any  # slot of the other block; None if there is none
-    count: jax.Array | None  # (...) int32, rows in use; None for all R
+    used: jax.Array | None  # (...) int32, rows in use; None for all R
     sliding: _Sliding | None
 
 
@@ -125,7 +125,7 @@ def _prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.A
       one: from `opaque_one`.
     """
     wanted = separating_speed(approach, row.gap, row.restitution)
-    return _constants(row, wanted, softness, one, missing=-jnp.inf)
+    return _constants(row, jnp.asarray(wanted), softness, one, missing=-jnp.inf)
 
 
 def _constants(
@@ -382,7 +382,7 @@ class _Sweep:
         self, t: _Touching, impulse: jax.Array, correct: Callable[..., jax.Array]
     ) -> jax.Array:
         """Correct the rows of a class one after the other; return their impulses."""
-        if t.count is None:
+        if t.used is None:
             return jnp.stack([correct(self, k, impulse[k]) for k in range(impulse.shape[0])])
 
         def visit(k: jax.Array, carry: Any) -> Any:
@@ -391,9 +391,7 @@ class _Sweep:
             return impulse, self.dv, self.dg, self.worst
 
         carry = (impulse, self.dv, self.dg, self.worst)
-        impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(
-            0, jnp.max(t.count), visit, carry
-        )
+        impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, jnp.max(t.used), visit, carry)
         return impulse
 
     def _correct(self, p: _Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
@@ -480,7 +478,10 @@ def _slide_row(t: _Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Ar
         size = jnp.sqrt(wanted[0] * wanted[0] + wanted[1] * wanted[1])
         share = jnp.where(size > limit, limit / jnp.where(size > 0, size, 1.0), 1.0)
         live = sweep.live & (limit > 0)
-        new = [jnp.where(live, w * share, jnp.where(sweep.live, 0.0, old)) for w, old in zip(wanted, impulse, strict=True)]
+        new = [
+            jnp.where(live, w * share, jnp.where(sweep.live, 0.0, old))
+            for w, old in zip(wanted, impulse, strict=True)
+        ]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
         for p, change in zip(each, changes, strict=True):
             sweep.push(p, change, *slots)

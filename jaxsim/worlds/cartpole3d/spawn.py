@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import dynamics, placement, slots
+from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import Block, Params, Scalar, State, Supply, Vector
 
 REACH = 10.0  # m, blocks ahead appear at up to this distance from the world's origin
@@ -97,7 +97,7 @@ def place_ahead(
 
 
 def _apart(p: Vector, x: Scalar, y: Scalar) -> jax.Array:
-    return (p.x - x) ** 2 + (p.y - y) ** 2 >= AHEAD_CLEARANCE**2
+    return jnp.asarray((p.x - x) ** 2 + (p.y - y) ** 2 >= AHEAD_CLEARANCE**2)
 
 
 def add_block(
@@ -108,16 +108,13 @@ def add_block(
     Where one is due, the cart's way is forgotten, so that the next block follows the way from here.
     """
     next_slot = slots.count(state)
-    first = 0
-    changed = []
-    for block in state.blocks:
-        number = first + _numbers(block, state.pose.x)
-        here = due & found & (number == next_slot)
-        changed.append(_put(block, p, v, here))
-        first += 1
+    blocks = tuple(
+        _put(block, p, v, due & found & (first + _numbers(block, state.pose.x) == next_slot))
+        for first, block in enumerate(state.blocks)
+    )
     own = _supply_of(state)
     heading = Vector(*(jnp.where(due, 0.0, c) for c in own.heading))
-    return replace(state, blocks=tuple(changed), supply=Supply(own.base, heading))
+    return replace(state, blocks=blocks, supply=Supply(own.base, heading))
 
 
 def _numbers(block: Block, lane: Scalar) -> jax.Array:

@@ -1,9 +1,9 @@
 """What CartPole3D is made of: static configuration, traced parameters, state, observation.
 
-Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its last axis, as long
-as all leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
-Up to `UNROLLED` block slots are Blocks of their own, the fastest form; more are stacked in one
-Block, whose leaves have a leading axis of slots.
+Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its leading axis, as
+long as all leaves of a call broadcast together: the step is elementwise, so a batch needs no
+`vmap`. Up to `UNROLLED` block slots are Blocks of their own, the fastest form; more are stacked in
+one Block, whose leaves have a further, last axis of slots.
 
 Symbols: x right, y forward, z up, metres, seconds, kilograms. Quaternions are (x, y, z, w).
 """
@@ -73,7 +73,7 @@ class Config:
 
     @property
     def stacked(self) -> bool:
-        """Whether all slots share one Block with a leading axis of slots."""
+        """Whether all slots share one Block with an axis of slots."""
         return self.max_blocks > UNROLLED
 
 
@@ -200,7 +200,7 @@ class Rail:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Block:
-    """One sphere, or several stacked on a leading axis."""
+    """One sphere, or several stacked on an axis of slots."""
 
     p: Vector  # () m, centre, world
     v: Vector  # () m/s, world

@@ -89,7 +89,11 @@ def _draw_world(draws: Draws, level: int, difficulty: str, engine: str) -> _Worl
 
 
 def _block(p: np.ndarray, v: np.ndarray) -> Block:
-    return Block(Vector(*p), Vector(*v), np.bool_(True))
+    return Block(Vector(*p), Vector(*v), _flag(True))
+
+
+def _flag(value: bool) -> Any:
+    return np.bool_(value)
 
 
 def _on_lines(
@@ -209,7 +213,7 @@ def _state(world: _World, episode: tuple[float, float], dtype: str) -> State:
     def leaf(value: Any) -> jax.Array:
         return jnp.asarray(value) if np.asarray(value).dtype == bool else number(value)
 
-    rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), np.bool_(False))
+    rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
     if world.blocks[0].rail is not None:
         rest = replace(rest, rail=Rail(0.0, 0.0, 0.0, 0.0))
     spare = [rest] * (Config().max_blocks - len(world.blocks))
@@ -296,6 +300,6 @@ def from_wsu_seed(
 
 def _with_first_spawn(start: State, seed: int, difficulty: str, params: Params) -> State:
     positions, velocities = wsu_spawns(seed, difficulty, 1)
-    dtype = start.pose.x.dtype
+    dtype = jnp.result_type(start.pose.x)
     p, v = (Vector(*jnp.asarray(own[0], dtype)) for own in (positions, velocities))
     return spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))
