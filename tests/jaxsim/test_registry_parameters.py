@@ -107,7 +107,7 @@ def test_what_is_no_number_within_bounds_is_refused(row, value):
 
 def test_whole_numbers_are_accepted_for_numbers_but_not_the_other_way_round():
     assert PARAMETERS["pole/length"].problem(3) is None
-    assert "a whole number from 0 to 4" in PARAMETERS["blocks/count_max"].problem(3.0)
+    assert "a whole number from 0 to 205" in PARAMETERS["blocks/count_max"].problem(3.0)
 
 
 @pytest.mark.parametrize("value", [199, "200", True, 200.5, None])
@@ -136,10 +136,10 @@ def test_values_that_contradict_one_another_are_refused(values, words):
 
 
 def test_more_blocks_than_fit_are_refused():
-    with pytest.raises(
-        ValueError, match="'blocks/count_max' is 4; this environment holds 3 blocks"
-    ):
+    with pytest.raises(ValueError, match=r"may hold 4 blocks .*max_blocks is 3: .* raise it to 4"):
         jaxsim.make("CartPole3D-v0", max_blocks=3)
+    with pytest.raises(ValueError, match=r"may hold 205 blocks .*every 1 ticks.* raise it to 205"):
+        jaxsim.make("CartPole3D-v0", level=208, difficulty="hard", max_blocks=104)
     env, _ = jaxsim.make("CartPole3D-v0", {"blocks/count_max": 3}, max_blocks=3)
     assert env.config.max_blocks == 3
 

@@ -40,11 +40,6 @@ def take(leaf: jax.Array, slots: jax.Array, axis: int = 0) -> jax.Array:
     return jnp.take_along_axis(leaf, slots[(None,) * axis], axis=axis)
 
 
-def take_blocks(block: Block, slots: jax.Array) -> Block:
-    """Read chosen slots of stacked blocks; leaves (K, ...)."""
-    return jax.tree.map(lambda leaf: take(leaf, slots), block)
-
-
 def _used(alive: jax.Array) -> jax.Array:
     """Number of slots up to the last one in use in any lane."""
     number = jnp.arange(1, alive.shape[0] + 1, dtype=jnp.int32)

@@ -142,6 +142,7 @@ _RANGES = (
     ("blocks/line_near", "blocks/line_far"),
     ("spawn/speed_min", "spawn/speed_max"),
 )
+_OFF_AT_ZERO = ("blocks/line_far",)
 
 
 def fill_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,13 +161,9 @@ def check_values(values: Mapping[str, Any]) -> None:
       ValueError: a least value above its greatest.
     """
     filled = fill_values(values)
-    # Whether there are lines at all is told by their greatest distance.
-    ranges = (
-        *_RANGES,
-        *([("blocks/line_near", "blocks/line_far")] if filled["blocks/line_far"] else []),
-    )
-    for low, high in ranges:
-        if filled[low] > filled[high]:
+    for low, high in _RANGES:
+        off = high in _OFF_AT_ZERO and not filled[high]
+        if filled[low] > filled[high] and not off:
             raise ValueError(
                 f"parameter {low!r} is {filled[low]}, above {high!r}, which is {filled[high]}"
             )

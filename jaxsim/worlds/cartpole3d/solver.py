@@ -478,10 +478,8 @@ def _slide_row(t: _Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Ar
         size = jnp.sqrt(wanted[0] * wanted[0] + wanted[1] * wanted[1])
         share = jnp.where(size > limit, limit / jnp.where(size > 0, size, 1.0), 1.0)
         live = sweep.live & (limit > 0)
-        new = [
-            jnp.where(live, w * share, jnp.where(sweep.live, 0.0, old))
-            for w, old in zip(wanted, impulse, strict=True)
-        ]
+        slid = (jnp.where(live, part * share, 0.0) for part in wanted)
+        new = [jnp.where(sweep.live, a, b) for a, b in zip(slid, impulse, strict=True)]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
         for p, change in zip(each, changes, strict=True):
             sweep.push(p, change, *slots)

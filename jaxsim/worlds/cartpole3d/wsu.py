@@ -5,7 +5,6 @@ a part of it.
 """
 
 import hashlib
-import random
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -247,8 +246,9 @@ def wsu_distances(seed: int, count: int) -> np.ndarray:
     The original draws them from Python's own generator and never seeds it; these are what a
     generator seeded with the episode's seed gives.
     """
-    own = random.Random(seed)
-    return np.array([own.random() for _ in range(count)])
+    # Python seeds the same generator as NumPy, with the 32-bit words of the number.
+    words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
+    return np.random.RandomState(words).random_sample(count)
 
 
 _begin = jax.jit(starts.begin, static_argnums=2)
