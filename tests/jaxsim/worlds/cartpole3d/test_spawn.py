@@ -1,6 +1,7 @@
 """Blocks that appear while an episode runs, levels 108 and 208."""
 
 import random
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +74,7 @@ def state_heading(x: float, y: float, base=(0.0, 0.0), blocks=()):
         named |= {"block_pos": np.array(blocks), "block_vel": np.zeros((len(blocks), 3))}
     state = cartpole3d.state_from_arrays(named, Config(max_blocks=8, terms=("spawn",)))
     heading = Vector(*map(jnp.asarray, (x, y, 0.0)))
-    return inward(cartpole3d.State(**{**vars(state), "supply": Supply(state.supply.base, heading)}))
+    return inward(replace(state, supply=Supply(state.supply.base, heading)))
 
 
 def place(state, shares):
