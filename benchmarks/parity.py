@@ -7,8 +7,8 @@ state (float64), and whole episodes in closed loop (float32) with the policy of 
 """
 
 import argparse
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from benchmarks.recordings import Recording, observation_arrays, read_recording
+from benchmarks.recordings import KINDS, Recording, observation_arrays, read_recording
 from evaluation.files import write_whole
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
@@ -27,7 +27,6 @@ from jaxsim.worlds.cartpole3d.types import TERMS, Config
 from jaxsim.worlds.cartpole3d.wsu import wsu_shares
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
-KINDS = ("free", "wall", "pair", "structure")
 HEADINGS = ("no contact", "walls", "blocks", "cart or pole")
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -37,6 +36,13 @@ OTHER_GAINS = {101: (0.3, 0.03, 0.005, 0.0, 1.0), 111: (0.3, 0.1, 0.03, 0.004, -
 DEAD_BAND_115 = {"easy": 0.02, "medium": 0.04, "hard": 0.06}
 
 
+def gains_of(level: int, difficulty: str) -> tuple[float, ...]:
+    """Gains of the recordings' policy at a level."""
+    if level == 115:
+        return (*USUAL_GAINS[:3], DEAD_BAND_115[difficulty], 1.0)
+    return OTHER_GAINS.get(level, USUAL_GAINS)
+
+
 @dataclass(frozen=True)
 class Case:
     """One recorded file with the level it is of."""
@@ -44,18 +50,18 @@ class Case:
     level: int
     difficulty: str
     recording: Recording
+    changes: Mapping[str, float] = field(default_factory=dict)  # of physics besides, by path
 
     @property
     def values(self) -> dict[str, Any]:
         """Parameters by path."""
-        return {"novelty/level": self.level, "novelty/difficulty": self.difficulty}
+        named = {"novelty/level": self.level, "novelty/difficulty": self.difficulty}
+        return {**named, **self.changes}
 
     @property
     def gains(self) -> tuple[float, ...]:
         """Gains of the recordings' policy at this level."""
-        if self.level == 115:
-            return (*USUAL_GAINS[:3], DEAD_BAND_115[self.difficulty], 1.0)
-        return OTHER_GAINS.get(self.level, USUAL_GAINS)
+        return gains_of(self.level, self.difficulty)
 
     def starts(self, dtype: str) -> list[State]:
         """State before the hidden tick of every recorded seed."""
@@ -94,13 +100,13 @@ def compiled_step(dtype: str) -> Callable[..., Any]:
 def drawn(params: Params, share: Any) -> Params:
     """Parameters of a tick in which level 105 draws `share` instead of what the key would give."""
     pull = params.pull_centroid + params.pull_centroid_random * share
-    return replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
+    return replace(params, pull_centroid=pull, pull_centroid_random=0 * pull)
 
 
 def params_of(case: Case, dtype: str, lanes: int) -> Params:
     """Parameters of a level for a number of lanes."""
     _, params = jaxsim.make("CartPole3D-v0", case.values, dtype=dtype)
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (lanes,)), params)
+    return jax.tree.map(lambda leaf: np.broadcast_to(leaf, (lanes,)), params)
 
 
 def stack(trees: list[Any]) -> Any:
@@ -109,10 +115,11 @@ def stack(trees: list[Any]) -> Any:
 
 
 def pad(tree: Any, lanes: int = LANES) -> Any:
-    """Repeat the last lane."""
+    """Repeat the last lane; in NumPy, which compiles nothing for yet another number of lanes."""
 
-    def one(leaf: Any) -> Any:
-        return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], lanes - leaf.shape[0], axis=0)])
+    def one(leaf: Any) -> np.ndarray:
+        leaf = np.asarray(leaf)
+        return np.concatenate([leaf, np.repeat(leaf[-1:], lanes - len(leaf), axis=0)])
 
     return jax.tree.map(one, tree)
 
@@ -120,16 +127,16 @@ def pad(tree: Any, lanes: int = LANES) -> Any:
 def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observation, State]:
     """Advance any number of lanes up to `LANES`."""
     count = state.step.shape[0]
-    arguments = pad((state, jnp.asarray(action, jnp.int32), params))
+    arguments = pad((state, np.asarray(action, np.int32), params))
     observation, state, *_ = compiled_step(dtype)(jax.random.key(0), *arguments)
-    return jax.tree.map(lambda leaf: leaf[:count], (observation, state))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:count], (observation, state))
 
 
 def reset_error(case: Case) -> float:
     """Largest difference of the observation after reset, in the units of the fields."""
     starts = stack(case.starts("float64"))
     count = len(case.recording.seeds)
-    params = drawn(params_of(case, "float64", count), jnp.asarray(case.shares(1)[:, 0]))
+    params = drawn(params_of(case, "float64", count), case.shares(1)[:, 0])
     observation, _ = step("float64", starts, np.zeros(count), params)
     ours, rows = observation_arrays(observation), case.recording.resets
     return max(
@@ -149,26 +156,26 @@ class TickErrors:
     large: float  # share of ticks with a velocity error above 1e-3
 
 
-def tick_errors(case: Case) -> dict[str, TickErrors]:
-    """Errors after one tick from every recorded state, by class of contact."""
+def field_errors(case: Case) -> dict[str, np.ndarray]:
+    """Errors of every field after one tick from every recorded state, see `Recording.errors`."""
     recording, rows = case.recording, case.recording.steps
     state = _states(case, rows - 1)
     shares = case.shares(int(recording.tick.max()) + 1)
     share = shares[recording.episode[rows], recording.tick[rows]]
-    params = drawn(params_of(case, "float64", len(rows)), jnp.asarray(share))
-    _, after = step("float64", state, recording.action[rows], params)
+    params = drawn(params_of(case, "float64", len(rows)), share)
+    observation, after = step("float64", state, recording.action[rows], params)
     ours = cartpole3d.state_to_arrays(after)
+    return recording.errors(rows, ours, observation_arrays(observation))
 
-    def error(name: str, parts: slice = slice(None)) -> np.ndarray:
-        difference = np.abs(ours[name] - recording.state[name][rows])[..., parts]
-        return difference.reshape(len(rows), -1).max(axis=1)
 
-    cart, pole = error("cart_vel"), error("pole_jw", slice(2))
-    block = error("block_vel")
+def tick_errors(case: Case) -> dict[str, TickErrors]:
+    """Errors after one tick from every recorded state, by class of contact."""
+    recording, errors = case.recording, field_errors(case)
+    cart, pole, block = (errors[f] for f in ("cart_vel", "pole_tilt_rate", "block_vel"))
     large = np.maximum(cart, block) > 1e-3
     found = {}
     for kind in KINDS:
-        chosen = recording.kind[rows] == kind
+        chosen = recording.kind[recording.steps] == kind
         if chosen.any():
             worst = (float(values[chosen].max()) for values in (cart, pole, block))
             found[kind] = TickErrors(int(chosen.sum()), *worst, float(large[chosen].mean()))
@@ -178,12 +185,13 @@ def tick_errors(case: Case) -> dict[str, TickErrors]:
 def _states(case: Case, rows: np.ndarray) -> State:
     """Recorded states, with what their episodes drew and the pose reported last."""
     state = case.recording.states(rows)
-    starts, episode = stack(case.starts("float64")), case.recording.episode[rows]
+    starts = jax.tree.map(np.asarray, stack(case.starts("float64")))
+    episode = case.recording.episode[rows]
     bounce, wind = jax.tree.map(lambda leaf: leaf[episode], (starts.extra_bounce, starts.wind))
     first = case.recording.tick[rows] == 0
     before = case.recording.states(np.maximum(rows - 1, 0)).pose
     drawn_pose = jax.tree.map(lambda leaf: leaf[episode], starts.pose)
-    reported = jax.tree.map(lambda a, b: jnp.where(first, a, b), drawn_pose, before)
+    reported = jax.tree.map(lambda a, b: np.where(first, a, b), drawn_pose, before)
     return replace(state, extra_bounce=bounce, wind=wind, reported=reported)
 
 
@@ -260,6 +268,8 @@ _INTRODUCTION = [
     "share with a velocity error above 1e-3. Hits of cart and pole differ because the original's",
     "collision detection works to a relative tolerance of 1e-3. `reset` is the largest difference",
     "of any field of the first observation over the recorded seeds.",
+    "`tests/parity/test_live_bullet.py` does the same with PyBullet running beside, where nothing",
+    "is rounded to float32 and the physics may be any.",
 ]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import parity
 from tests.conftest import SHARED, double_precision
+from tests.parity.bounds import HIT, PAIR
 
 FOLDER = SHARED / "oracle"
 pytestmark = [
@@ -19,10 +20,6 @@ pytestmark = [
 ]
 
 EXACT = 1e-5  # float32 recordings of blocks at up to 100 m/s: one unit in the last place is 8e-6
-# Largest errors of a tick in which a block hits cart or pole: cart velocity (m/s), pole rate across
-# its axis (rad/s), block velocity (m/s). The original's collision detection has a relative
-# tolerance of 1e-3; a float64 prototype of the same equations reaches just this.
-HIT = (6e-3, 3.5e-2, 6e-3)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +48,7 @@ def test_ticks_that_touch_neither_cart_nor_pole_are_exact(errors, kind):
     assert sum(e.ticks for e in found.values()) >= 100
     for case, e in found.items():
         assert max(e.cart_velocity, e.pole_rate) < 5e-6, case
-        # Two blocks at 100 m/s in a chain: the original's iteration stops early.
-        assert e.block_velocity < (9e-5 if kind == "pair" else 3 * EXACT), case
+        assert e.block_velocity < (PAIR if kind == "pair" else 3 * EXACT), case
 
 
 def test_hits_of_cart_and_pole_are_as_exact_as_the_original_repeats_itself(errors):
