@@ -11,6 +11,8 @@ from jaxsim.worlds.cartpole3d.types import Config, Observation
 
 CARTPOLE, WALLS, BLOCKS = 0, 1, 2  # bodies in the contact table
 BLOCK_COLUMNS = 9  # position, velocity, spin; blocks on lines have more
+KINDS = ("free", "wall", "pair", "structure")
+"""Classes of ticks by their hardest contact: none, a block and a wall, two blocks, cart or pole."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,47 @@ class Recording:
         """Rows after a reset."""
         return np.flatnonzero((self.tick == 0) & self.covered)
 
+    def errors(
+        self, rows: np.ndarray, state: dict[str, np.ndarray], reported: dict[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Largest error of each field in each row.
+
+        Args:
+          rows: (n,) of the recording.
+          state: what ours is in these rows, as `state_to_arrays` gives it.
+          reported: what ours reports, as `observation_arrays` gives it.
+
+        Returns:
+          (n,) by field of `state`, by field of `reported` after the word "reported", and the two
+          parts of `pole_jw`: "pole_tilt_rate" across the pole's axis and "pole_spin" about it.
+        """
+        alive = self.state["block_alive"][rows][..., None]
+        out = {name: state[name] - values[rows] for name, values in self.state.items()}
+        out["block_pos"] = out["block_pos"] * alive
+        out["cart_yaw"] = np.remainder(out["cart_yaw"] + np.pi, 2 * np.pi) - np.pi
+        for name, values in self.reported.items():
+            out[f"reported {name}"] = reported[name] - values[rows]
+        out["pole_tilt_rate"], out["pole_spin"] = out["pole_jw"][:, :2], out["pole_jw"][:, 2]
+        return {n: np.abs(error).reshape(len(rows), -1).max(axis=1) for n, error in out.items()}
+
     def states(self, rows: np.ndarray, config: Config | None = None) -> State:
         """States of some rows, to be advanced by one tick; float64 with four slots by default."""
         arrays = {name: values[rows] for name, values in self.state.items()}
         return state_from_arrays(arrays, config or Config(dtype="float64"))
 
 
+def hardness(bodies: set[int]) -> int:
+    """Index into `KINDS` of a contact between two bodies."""
+    return 3 if CARTPOLE in bodies else 1 if WALLS in bodies else 2
+
+
 def _contact_kinds(data: np.lib.npyio.NpzFile, first_row: np.ndarray, rows: int) -> np.ndarray:
     """Class of each row: the hardest contact of its tick."""
     rank = np.zeros(rows, int)
     for contact, episode, tick in zip(data["con"], data["con_ep"], data["con_tick"], strict=True):
-        bodies = {int(contact[0]), int(contact[3])}
-        hardness = 3 if CARTPOLE in bodies else 1 if WALLS in bodies else 2
         row = first_row[episode] + tick
-        rank[row] = max(rank[row], hardness)
-    return np.array(["free", "wall", "pair", "structure"])[rank]
+        rank[row] = max(rank[row], hardness({int(contact[0]), int(contact[3])}))
+    return np.array(KINDS)[rank]
 
 
 def read_recording(path: Path, max_blocks: int = 4) -> Recording:

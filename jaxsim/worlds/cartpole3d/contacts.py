@@ -140,9 +140,13 @@ def breaking_size(params: Params) -> Scalar:
 
 
 def _past_a_face(params: Params, p: Vector) -> jax.Array:
-    """Whether a centre is past a face of the room, where walls are no longer planes."""
+    """Whether a centre is past a face of the room, where walls are no longer planes.
+
+    The side walls end at the floor, so their rounded lower edges begin a margin above it.
+    """
     side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
-    return jnp.logical_or(side, (p.z < params.room_floor) | (p.z > params.room_ceiling))
+    low = p.z < params.room_floor + MARGIN
+    return jnp.logical_or(side, low | (p.z > params.room_ceiling))
 
 
 def _near_cart(rel: Vector, reach: Scalar) -> jax.Array:

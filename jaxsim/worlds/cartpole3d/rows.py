@@ -102,9 +102,13 @@ def room_boxes(params: Params) -> list[tuple[Vector, Vector]]:
 def _box_contact(
     params: Params, block: Block, centre: Vector, half: Vector
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Contact of stacked blocks with one box: active, gap, and normal (3, N, ...)."""
+    """Contact of stacked blocks with one box: active, gap, and normal (3, N, ...).
+
+    Bullet's box is a smaller one with a margin around it, which rounds its edges.
+    """
     d = geo.sub(block.p, centre)
-    over = Vector(*(c - jnp.clip(c, -h, h) for c, h in zip(d, half, strict=True)))
+    core = [h - MARGIN for h in half]
+    over = Vector(*(c - jnp.clip(c, -h, h) for c, h in zip(d, core, strict=True)))
     square = geo.dot(over, over)
     outside = square > 0
     length = jnp.sqrt(jnp.where(outside, square, 1.0))
@@ -116,7 +120,7 @@ def _box_contact(
         jnp.where(outside, o / length, jnp.where(n, jnp.where(c < 0, -1.0, 1.0), 0.0))
         for o, n, c in zip(over, nearest, d, strict=True)
     ]
-    gap = jnp.where(outside, length, -least) - params.block_radius
+    gap = jnp.where(outside, length - MARGIN, -least) - params.block_radius
     meet = block.alive
     for c, h in zip(d, half, strict=True):
         meet = meet & (jnp.abs(c) <= h + params.block_radius)

@@ -44,14 +44,16 @@ def _known(alive: jax.Array, a: Vector) -> Vector:
 
 
 def _world_quaternion(pose: Pose) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Rz(yaw) q."""
+    """Rz(yaw) q, of the two signs the one that Bullet finds from a rotation matrix.
+
+    That makes w positive, or where |w| is at most a half the largest of the other three, which is
+    z for a pole that leans by less than 75 degrees.
+    """
     ch, sh = pose.half_cos, pose.half_sin
-    return (
-        ch * pose.qx - sh * pose.qy,
-        ch * pose.qy + sh * pose.qx,
-        ch * pose.qz + sh * pose.qw,
-        ch * pose.qw - sh * pose.qz,
-    )
+    x, y = ch * pose.qx - sh * pose.qy, ch * pose.qy + sh * pose.qx
+    z, w = ch * pose.qz + sh * pose.qw, ch * pose.qw - sh * pose.qz
+    sign = jnp.where(jnp.where(jnp.abs(w) > 0.5, w, z) < 0, -1.0, 1.0)
+    return sign * x, sign * y, sign * z, sign * w
 
 
 def to_vector(observation: Observation) -> jax.Array:
