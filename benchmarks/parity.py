@@ -162,7 +162,7 @@ def pad(tree: Any, lanes: int = LANES) -> Any:
 
 def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observation, State]:
     """Advance any number of lanes."""
-    slots = max(len(state.blocks), *state.blocks[0].alive.shape[1:])
+    slots = max(len(state.blocks), *state.blocks[0].alive.shape[1:], 1)
     lanes = LANES if slots == UNROLLED else STACKED_LANES
     count = state.step.shape[0]
     arguments = (state, np.asarray(action, np.int32), params)

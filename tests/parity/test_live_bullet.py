@@ -146,7 +146,9 @@ def test_first_observations_are_exact(cases):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "bound", "least"), [("free", EXACT, 10_000), ("wall", WALL, 500)])
+@pytest.mark.parametrize(
+    ("kind", "bound", "least"), [("free", EXACT, 20_000), ("wall", WALL, 1_000)]
+)
 def test_ticks_of_free_motion_and_of_walls_are_exact(errors, kind, bound, least):
     assert ticks(errors[kind]) >= least
     assert above(errors[kind], bound) == {}
@@ -163,14 +165,14 @@ def test_blocks_that_hit_one_another_are_exact_unless_in_a_chain(errors):
 @pytest.mark.slow
 def test_hits_of_cart_and_pole_are_within_the_tolerance_of_the_original(errors):
     hits = errors["structure"]
-    assert ticks(hits) >= 200
+    assert ticks(hits) >= 300
     for name, e in hits.items():
         room = 2 if name in OTHER_PHYSICS else 1  # lighter bodies take more from the same error
         fields = zip(("cart_vel", "pole_tilt_rate", "block_vel"), HIT, strict=True)
         assert {f: e[f].max() for f, bound in fields if e[f].max() > room * bound} == {}, name
-    large = [np.maximum(e["cart_vel"], e["block_vel"]) > 1e-3 for e in hits.values()]
-    # Recorded levels have between 6 % (203) and 18 % (207) of them, and faster blocks have more.
-    assert np.concatenate(large).mean() < 0.15
+    levels = [e for name, e in hits.items() if name not in {*OTHER_PHYSICS, "random actions"}]
+    large = [np.maximum(e["cart_vel"], e["block_vel"]) > 1e-3 for e in levels]
+    assert np.concatenate(large).mean() < 0.06  # as with the recordings
 
 
 @pytest.mark.slow
