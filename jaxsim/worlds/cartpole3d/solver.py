@@ -77,10 +77,17 @@ class _Prepared(NamedTuple):
 
 
 class _Sliding(NamedTuple):
-    """Friction of a class of contacts, in two directions of the contact plane."""
+    """Friction of a class of contacts, in two directions of the contact plane.
+
+    Some rows can move nothing: those of a block on a line against the floor, or those of the side
+    of the cart in the vertical direction. There Bullet divides zero by zero, and its running
+    maximum of corrections forgets what was before, so that it may end the iteration early.
+    """
 
     rows: list[_Prepared]
     coefficient: Scalar
+    unseen: jax.Array  # (R, ...) bool, whether corrections of what the contact pushes are forgotten
+    stuck: jax.Array  # (R, ...) bool, whether those of its friction are
 
 
 class _Touching(NamedTuple):
@@ -131,13 +138,19 @@ def _prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.A
 def _constants(
     row: rows_of.Row, wanted: jax.Array, softness: Scalar, one: jax.Array, missing: float
 ) -> _Prepared:
-    if row.read is not None and row.kick is not None:
-        softness = softness + jnp.sum(row.read * row.kick, axis=0)
+    softness = _softness(row, softness)
     # Nothing moves two bodies that are both fixed.
     movable = softness > 0
     target = jnp.where(row.active & movable, wanted, missing)
     mass = jnp.broadcast_to(1 / jnp.where(movable, softness, 1.0), target.shape)
     return _Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
+
+
+def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
+    """What a unit impulse adds to the relative velocity of a row, 1/kg."""
+    if row.read is None or row.kick is None:
+        return of_blocks
+    return of_blocks + jnp.sum(row.read * row.kick, axis=0)
 
 
 class _Builder:
@@ -146,11 +159,11 @@ class _Builder:
     def __init__(self, s: rows_of.Structure, blocks: Block, v: jax.Array, g: jax.Array) -> None:
         self.s, self.blocks, self.v, self.g = s, blocks, v, g
         self.mobility = _Mobility(1 / s.params.block_mass, blocks.rail)
+        self.walls = rows_of.wall_rows(s.params, blocks)
 
     def rows(self) -> _Rows:
         """Every row of the tick."""
-        s, blocks = self.s, self.blocks
-        walls = rows_of.wall_rows(s.params, blocks)
+        s, walls = self.s, self.walls
         speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
         row = rows_of.structure_rows(s)
         structure = _prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
@@ -198,15 +211,26 @@ class _Builder:
         own, other = _Mobility(self.mobility.light, a.rail), _Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., _Prepared]) -> _Prepared:
+        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * relative, axis=0)
             return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
 
         sliding = None
         if self.mobility.rails is not None:
-            along = [prepare(slide, _stopping) for slide in rows_of.pair_slides(row)]
-            sliding = _Sliding(along, params.friction_block * params.friction_block)
+            held = self._held()
+            sliding = _friction(
+                rows_of.pair_slides(row),
+                prepare,
+                params.friction_block * params.friction_block,
+                _many(first, held) | _many(second, held),
+            )
         return _Touching(prepare(row, _prepare), first, second, count, sliding)
+
+    def _held(self) -> jax.Array:
+        """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
+        across = jnp.asarray(self.mobility.softness(self.walls.normal)) <= 0
+        slides = self.mobility.light > 0
+        return jnp.any(self.walls.active & across & slides, axis=0)
 
     def _cart(self, slots: Any, count: jax.Array | None) -> _Touching:
         touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
@@ -232,16 +256,37 @@ class _Builder:
         mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
         velocity = _many(slots, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., _Prepared]) -> _Prepared:
+        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * velocity, axis=0)
             speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
             return make(row, speed, mobility.softness(row.normal), self.s.one)
 
         sliding = None
         if mobility.rails is not None:
-            along = [prepare(slide, _stopping) for slide in slides(self.s, touch)]
-            sliding = _Sliding(along, self.s.params.friction_block * friction)
+            sliding = _friction(
+                slides(self.s, touch),
+                prepare,
+                self.s.params.friction_block * friction,
+                _many(slots, self._held()),
+            )
         return _Touching(prepare(touch.row, _prepare), slots, None, count, sliding)
+
+
+def _friction(
+    slides: list[rows_of.Row],
+    prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
+    coefficient: Scalar,
+    unseen: jax.Array,
+) -> _Sliding:
+    """Friction of a class from its rows, one for each direction."""
+    stuck = [prepare(slide, _is_stuck) for slide in slides]
+    along = [prepare(slide, _stopping) for slide in slides]
+    return _Sliding(along, coefficient, unseen, stuck[0] | stuck[1])
+
+
+def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
+    """Whether nothing moves along a row."""
+    return jnp.asarray(_softness(row, softness)) <= 0
 
 
 def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> _Prepared:
@@ -394,18 +439,19 @@ class _Sweep:
         impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, jnp.max(t.used), visit, carry)
         return impulse
 
-    def _correct(self, p: _Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
+    def correct(self, p: _Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
         """Change of impulse that a row asks for at its present relative velocity."""
         change = jnp.maximum(impulse + (p.target - speed) * p.mass, 0.0) - impulse
         return materialise(jnp.where(self.live, change, 0.0), self.one)
 
-    def _note(self, correction: jax.Array) -> None:
+    def note(self, correction: jax.Array) -> None:
+        """Remember a correction, m/s, if it is the largest of the pass."""
         self.worst = jnp.maximum(self.worst, jnp.abs(correction))
 
     def _wall(self, p: _Prepared, impulse: jax.Array) -> jax.Array:
         """One wall against all blocks at once: they do not share it."""
-        change = self._correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
-        self._note(jnp.max(jnp.abs(change / p.mass), axis=0))
+        change = self.correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
+        self.note(jnp.max(jnp.abs(change / p.mass), axis=0))
         self.dv = self.dv + self.mobility.push(p.normal * change)
         return impulse + change
 
@@ -419,7 +465,6 @@ class _Sweep:
 
     def push(self, p: _Prepared, change: jax.Array, first: Any, second: Any) -> None:
         """Apply a change of a row's impulse to what it touches."""
-        self._note(change / p.mass)
         self._move(first, p.normal * change)
         if second is not None:
             self._move(second, -p.normal * change)
@@ -435,8 +480,8 @@ class _Sweep:
             self.dv = self.dv.at[:, slot].add(step)
 
     def _structure(self, p: _Prepared, impulse: jax.Array) -> jax.Array:
-        change = self._correct(p, jnp.sum(p.read * self.dg, axis=0), impulse)
-        self._note(change / p.mass)
+        change = self.correct(p, jnp.sum(p.read * self.dg, axis=0), impulse)
+        self.note(change / p.mass)
         self.dg = self.dg + p.kick * change
         return impulse + change
 
@@ -451,7 +496,9 @@ def _touch_row(t: _Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
 
     def correct(sweep: _Sweep, k: Any, impulse: jax.Array) -> jax.Array:
         p, slots = t.rows.row(k), _slots(t, k)
-        change = sweep._correct(p, sweep.speed(p, *slots), impulse)
+        change = sweep.correct(p, sweep.speed(p, *slots), impulse)
+        correction = change / p.mass
+        sweep.note(jnp.where(t.sliding.unseen[k], 0.0, correction) if t.sliding else correction)
         sweep.push(p, change, *slots)
         return impulse + change
 
@@ -481,6 +528,9 @@ def _slide_row(t: _Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Ar
         slid = (jnp.where(live, part * share, 0.0) for part in wanted)
         new = [jnp.where(sweep.live, a, b) for a, b in zip(slid, impulse, strict=True)]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
+        # Bullet adds the corrections of both directions up, whatever their signs.
+        first, second = (change / p.mass for p, change in zip(each, changes, strict=True))
+        sweep.note(jnp.where(sliding.stuck[k], 0.0, first + second))
         for p, change in zip(each, changes, strict=True):
             sweep.push(p, change, *slots)
         return impulse + jnp.stack(changes)
