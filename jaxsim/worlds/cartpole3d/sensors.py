@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import noise
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
 from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
 
@@ -16,6 +17,8 @@ def observe(state: State) -> Observation:
     Cart position and pole orientation are those before the last tick; velocities are new but
     turned by the old rotation. Blocks are reported as they are. The original reads link poses
     that Bullet cached at the start of the tick; agents and the end test depend on it.
+
+    Sensors that err (`noise`) are part of the state: it always reads the same.
     """
     old, velocity = state.reported, state.velocity
     r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
@@ -24,7 +27,7 @@ def observe(state: State) -> Observation:
     # The absolute spin is formed with the new pose and only then seen in the old frame.
     spin = pole_spin(velocity, fresh)
     zero = jnp.zeros_like(old.x)
-    return Observation(
+    exact = Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
@@ -33,6 +36,7 @@ def observe(state: State) -> Observation:
         block_velocity=tuple(_known(b.alive, b.v) for b in state.blocks),
         block_alive=tuple(b.alive for b in state.blocks),
     )
+    return exact if state.sensors is None else noise.disturb(exact, state.sensors, state.step)
 
 
 def _known(alive: jax.Array, a: Vector) -> Vector:

@@ -12,15 +12,18 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from jaxsim import rng
+
 Scalar = jax.Array | float
 
 DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
-TERMS = ("attraction", "bounce", "one_start", "wind")
-"""Optional parts: forces between blocks and towards things; restitution drawn for each episode;
-level 112's single start; wind."""
+TERMS = ("actions", "attraction", "bounce", "noise", "one_start", "wind")
+"""Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
+restitution drawn for each episode; noise and rounding of the sensors; level 112's single start;
+wind."""
 
 ACTIONS = ("nothing", "right", "left", "forward", "backward")
 """Names of the action codes 0 to 4; right is +x and forward is +y."""
@@ -92,6 +95,17 @@ class Params:
     pull_cart: Scalar = 0.0  # N, on each block towards the cart as last reported, 0.5 m high
     pull_origin: Scalar = 0.0  # N, on each block towards the world's origin
     action_sign: Scalar = 1.0  # -1 swaps right with left and forward with backward
+    action_scale_x: Scalar = 1.0  # factor of the pushes right and left
+    action_scale_y: Scalar = 1.0  # factor of the pushes forward and backward
+    action_turn: Scalar = 0.0  # degrees, all pushes turned, counter-clockwise seen from above
+    noise_position: Scalar = 0.0  # m, standard deviation of what sensors add; see `noise`
+    noise_velocity: Scalar = 0.0  # m/s
+    noise_angle: Scalar = 0.0  # rad, about each axis of the world
+    noise_rate: Scalar = 0.0  # rad/s
+    step_position: Scalar = 0.0  # m, readings are rounded to multiples of this, if > 0
+    step_velocity: Scalar = 0.0  # m/s
+    step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
+    step_rate: Scalar = 0.0  # rad/s
     aim_share: Scalar = 0.0  # probability that a block starts towards the cart
     aim_speed_min: Scalar = 0.0  # m/s, of such a block
     aim_speed_max: Scalar = 0.0  # m/s
@@ -161,6 +175,25 @@ class Block:
     alive: jax.Array  # () bool, False for an empty slot
 
 
+class Sizes(NamedTuple):
+    """One number for each kind of reading."""
+
+    position: Scalar  # m
+    velocity: Scalar  # m/s
+    angle: Scalar  # rad
+    rate: Scalar  # rad/s
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sensors:
+    """How the sensors of an episode err; see `noise`."""
+
+    key: rng.Words  # () of all noise of the episode
+    noise: Sizes  # () standard deviations
+    step: Sizes  # () readings are rounded to multiples of these; 0 for as they are
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
@@ -175,6 +208,7 @@ class State:
     push: Vector  # () N, force on the cart in the hidden first tick, world
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
+    sensors: Sensors | None = None  # None where the term "noise" is not compiled: no errors
 
 
 @jax.tree_util.register_dataclass
