@@ -6,6 +6,7 @@ from jaxsim.worlds.cartpole2d.generate import initial
 from jaxsim.worlds.cartpole2d.levels import PARAMETERS
 from jaxsim.worlds.cartpole2d.sensors import observe, to_vector
 from jaxsim.worlds.cartpole2d.types import ACTIONS, ORIGINAL_ACTIONS, Config, Params, State
+from jaxsim.worlds.cartpole2d.wsu import from_seed, start_from_seed
 
 __all__ = [
     "ACTIONS",
@@ -16,9 +17,11 @@ __all__ = [
     "Params",
     "State",
     "action_code",
+    "from_seed",
     "initial",
     "make",
     "observe",
+    "start_from_seed",
     "state_from_arrays",
     "state_to_arrays",
     "to_vector",

@@ -7,6 +7,7 @@ from jaxsim.worlds.cartpole3d.levels import Level, levels
 from jaxsim.worlds.cartpole3d.sensors import observe, to_vector
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values, fill_values
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Observation, Params, State
+from jaxsim.worlds.cartpole3d.world_state import from_world_state
 
 __all__ = [
     "ACTIONS",
@@ -19,6 +20,7 @@ __all__ = [
     "State",
     "check_values",
     "fill_values",
+    "from_world_state",
     "from_wsu_seed",
     "levels",
     "make",

@@ -13,7 +13,10 @@ from jaxsim.worlds.cartpole3d import noise
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.types import Config, Params
 
-_number, _whole = Rows(Params()).number, Rows(Params()).whole
+PULL = "repairs/pull_to_centroid"
+
+_rows = Rows(Params())
+_number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole and the blocks"),
@@ -131,6 +134,18 @@ _ROWS = [
         10.0,
         "the pole's angular velocity is rounded to multiples of this; 0 for as it is",
     ),
+    _switch(
+        "closed_room", "repairs/closed_room", "204 and 206: 1 for blocks that stay in the room"
+    ),
+    _switch("wind_on_pole", "repairs/wind_on_pole", "206: 1 for wind that also pushes the pole"),
+    _number(
+        "pole_drag",
+        "wind/pole_drag",
+        "",
+        0.0,
+        10.0,
+        "drag coefficient of the pole, where the wind pushes it; 1.2 is that of a cylinder",
+    ),
     _number("wind_speed", "wind/speed", "m/s", 0.0, 100.0, "greatest speed of the wind"),
     _number(
         "pull_centroid", "blocks/pull_centroid", "N", -200.0, 200.0, "towards their own centroid"
@@ -178,6 +193,12 @@ PARAMETERS: dict[str, Parameter] = {
         "novelty/difficulty", "easy", choices=DIFFICULTIES, description="difficulty of the level"
     ),
     **{row.path: row for _, row in _ROWS},
+    PULL: Parameter(
+        PULL,
+        0,
+        choices=(0, 1),
+        description="205: 1 for blocks that are pulled to their centroid, whatever the sign",
+    ),
 }
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
@@ -233,6 +254,8 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Param
         )
     numbers = {field: filled[path] for path, field in FIELDS.items()}
     numbers["novelty_level"] = filled["novelty/level"]
+    if filled[PULL]:
+        numbers["pull_centroid"] = abs(numbers["pull_centroid"])
     params = Params(**numbers)
     terms = tuple(sorted({*config.terms, *terms_of(params)}))
     traced = jax.tree.map(lambda number: jnp.asarray(number, config.dtype), params)
@@ -252,8 +275,10 @@ def terms_of(params: Params) -> set[str]:
         "actions": pushes != (1, 1, 0),
         "attraction": any(pulls),
         "bounce": bool(params.bounce_spread),
+        "closed_room": bool(params.closed_room),
         "noise": any(noise.sizes(params)),
         "one_start": params.novelty_level == SAME_START,
+        "pole_wind": bool(params.wind_on_pole and params.wind_speed),
         "wind": bool(params.wind_speed),
     }
     return {term for term, wanted in needed.items() if wanted}

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics, solver, wind
+from jaxsim.worlds.cartpole3d import contacts, dynamics, repairs, solver, wind
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
@@ -68,6 +68,8 @@ def advance(
       force: N on the cart, world frame.
       active: as for `tick`.
     """
+    if "pole_wind" in config.terms:
+        state = replace(state, velocity=repairs.blown(params, state))
     moving = (state.pose, state.velocity, state.blocks)
     on_blocks: list[list[Vector]] = []
     if "wind" in config.terms:
@@ -84,6 +86,8 @@ def advance(
             restitution_block=params.restitution_block + state.extra_bounce,
         )
     pose, velocity, blocks = tick(params, moving, (force, summed), active)
+    if "closed_room" in config.terms:
+        blocks = repairs.keep_inside(params, blocks)
     return replace(
         state,
         pose=pose,

@@ -20,10 +20,19 @@ DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
-TERMS = ("actions", "attraction", "bounce", "noise", "one_start", "wind")
+TERMS = (
+    "actions",
+    "attraction",
+    "bounce",
+    "closed_room",
+    "noise",
+    "one_start",
+    "pole_wind",
+    "wind",
+)
 """Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
-restitution drawn for each episode; noise and rounding of the sensors; level 112's single start;
-wind."""
+restitution drawn for each episode; a room that no block leaves; noise and rounding of the sensors;
+level 112's single start; wind on the pole; wind on cart and blocks."""
 
 ACTIONS = ("nothing", "right", "left", "forward", "backward")
 """Names of the action codes 0 to 4; right is +x and forward is +y."""
@@ -106,6 +115,9 @@ class Params:
     step_velocity: Scalar = 0.0  # m/s
     step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
     step_rate: Scalar = 0.0  # rad/s
+    closed_room: Scalar = 0.0  # 1 for blocks that never leave the room; see `repairs`
+    wind_on_pole: Scalar = 0.0  # 1 for wind that also pushes the pole
+    pole_drag: Scalar = 1.2  # drag coefficient of the pole in that wind
     aim_share: Scalar = 0.0  # probability that a block starts towards the cart
     aim_speed_min: Scalar = 0.0  # m/s, of such a block
     aim_speed_max: Scalar = 0.0  # m/s

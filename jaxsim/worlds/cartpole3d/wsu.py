@@ -29,7 +29,12 @@ Draws = np.random.RandomState
 
 
 def wsu_start(
-    seed: int, level: int = 200, difficulty: str = "easy", dtype: str = "float64"
+    seed: int,
+    level: int = 200,
+    difficulty: str = "easy",
+    dtype: str = "float64",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """Draw the start that the original generator draws for a seed.
 
@@ -38,6 +43,9 @@ def wsu_start(
       level: of the catalogue.
       difficulty: "easy", "medium" or "hard".
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
+      start_zeroed_out: the generator's option of that name: the cart stands in the middle and
+        unpushed, the pole is upright and at rest. Everything is drawn all the same; blocks keep
+        clear of where the cart is.
 
     Returns:
       The state before the hidden first tick, scalar leaves, four block slots.
@@ -47,19 +55,22 @@ def wsu_start(
         without x64.
     """
     _check(seed, level, difficulty, dtype)
-    draws = _generator(0 if level == 112 else seed)
+    draws = generator(0 if level == 112 else seed)
     # The constructor draws restitution or wind before the world draws anything.
     bounce = draws.random_sample() / 10 if level == 204 else 0.0
     angle = 2 * np.pi * draws.random_sample() if level == 206 else 0.0
-    xy, push, lean, positions, velocities = _draw_world(draws, level, difficulty)
+    world = _draw_world(draws, level, difficulty, start_zeroed_out)
+    xy, push, lean, positions, velocities = world
     return _state(xy, push, lean, positions, velocities, (bounce, angle), dtype)
 
 
-def _draw_world(draws: Draws, level: int, difficulty: str) -> tuple[Any, ...]:
+def _draw_world(draws: Draws, level: int, difficulty: str, zeroed: bool = False) -> tuple[Any, ...]:
     """Draw cart, push, pole, and the blocks' positions and velocities."""
     xy = draws.uniform(-3.0, 3.0, 2)
     push = draws.uniform(-1.0, 1.0, 2)
     lean = draws.uniform(-0.01, 0.01, 6)
+    if zeroed:
+        xy, push, lean = 0 * xy, 0 * push, 0 * lean
     count = 1 if level == 112 else draws.randint(3) + 2
     positions = [_position(draws, xy) for _ in range(count)]
     return xy, push, lean, positions, _velocities(draws, level, difficulty, positions, xy)
@@ -77,7 +88,7 @@ def _check(seed: int, level: int, difficulty: str, dtype: str) -> None:
         raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
 
 
-def _generator(seed: int) -> Draws:
+def generator(seed: int) -> Draws:
     """Seed as Gym up to 0.21 does: the first 8 bytes of SHA-512 of the decimal seed."""
     digest = hashlib.sha512(str(seed).encode()).digest()[:8]
     low, high = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
@@ -163,10 +174,10 @@ def _state(
     return starts.initial(x, y, forces, numbers, blocks, *map(number, episode))
 
 
-def wsu_shares(seed: int, count: int) -> np.ndarray:
+def wsu_shares(seed: int, count: int, *, start_zeroed_out: bool = False) -> np.ndarray:
     """Numbers in [0, 1) that level 105 draws tick by tick, the hidden tick first, (count,)."""
-    draws = _generator(seed)
-    _draw_world(draws, 105, "easy")
+    draws = generator(seed)
+    _draw_world(draws, 105, "easy", start_zeroed_out)
     return draws.random_sample(count)
 
 
@@ -179,6 +190,8 @@ def from_wsu_seed(
     difficulty: str = "easy",
     params: Params | None = None,
     dtype: str = "float64",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """State after the original generator's reset for a seed.
 
@@ -188,17 +201,18 @@ def from_wsu_seed(
       difficulty: "easy", "medium" or "hard".
       params: physics of the hidden first tick; the level's own if None.
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
+      start_zeroed_out: as in `wsu_start`.
 
     Raises:
       ValueError: as `wsu_start`.
     """
-    start = wsu_start(seed, level, difficulty, dtype)
+    start = wsu_start(seed, level, difficulty, dtype, start_zeroed_out=start_zeroed_out)
     values = {"novelty/level": level, "novelty/difficulty": difficulty}
     own, config = params_from_values(values, Config(dtype=dtype))
     params = params or own
     if level == 105:
         # What the original draws in its hidden tick; nothing is left to draw from the key.
-        share = wsu_shares(seed, 1)[0]
+        share = wsu_shares(seed, 1, start_zeroed_out=start_zeroed_out)[0]
         pull = params.pull_centroid + params.pull_centroid_random * share
         params = replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
     key = rng.words(jax.random.key(seed))
