@@ -9,7 +9,7 @@ state (float64), and whole episodes in closed loop (float32) with the policy of 
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from evaluation.files import write_whole
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
-from jaxsim.worlds.cartpole3d.types import TERMS, Config
 from jaxsim.worlds.cartpole3d.wsu import wsu_shares
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
@@ -73,7 +72,7 @@ class Case:
 
 def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
     """Recordings of every level that the package has."""
-    for level in jaxsim.levels():
+    for level in cartpole3d.levels():
         for difficulty in DIFFICULTIES:
             path = folder / f"L{level.number}_{difficulty}_{policy}.npz"
             if path.exists():
@@ -82,7 +81,13 @@ def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
 
 def environment(dtype: str) -> CartPole3D:
     """One environment that plays every level."""
-    return CartPole3D(Config(dtype=dtype, terms=TERMS))
+    values = [
+        {"novelty/level": level.number, "novelty/difficulty": difficulty}
+        for level in cartpole3d.levels()
+        for difficulty in DIFFICULTIES
+    ]
+    played = [jaxsim.make("CartPole3D-v0", each, dtype=dtype)[0] for each in values]
+    return reduce(CartPole3D.covering, played)
 
 
 @cache
