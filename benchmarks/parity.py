@@ -9,7 +9,7 @@ state (float64), and whole episodes in closed loop (float32) with the policy of 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
 from jaxsim.worlds.cartpole3d.slots import inward, outward
 from jaxsim.worlds.cartpole3d.spawn import add_block
-from jaxsim.worlds.cartpole3d.types import CAPACITIES, TERMS, UNROLLED, Config, Vector
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
 STACKED_LANES = 96  # the same with stacked slots
@@ -96,7 +96,7 @@ class Case:
 
 def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
     """Recordings of every level that the package has."""
-    for level in jaxsim.levels():
+    for level in cartpole3d.levels():
         for difficulty in DIFFICULTIES:
             path = folder / f"L{level.number}_{difficulty}_{policy}.npz"
             if path.exists():
@@ -110,11 +110,17 @@ def most_slots(level: int, difficulty: str) -> int:
     return next(size for size in SLOTS if size >= env.config.max_blocks)
 
 
+@cache
 def environment(dtype: str, slots: int = UNROLLED) -> CartPole3D:
-    """One environment that plays every level with so many slots; others need more for spawning."""
-    spawning = ("spawn",) if slots > UNROLLED else ()
-    terms = spawning or tuple(term for term in TERMS if term != "spawn")
-    return CartPole3D(Config(dtype=dtype, terms=terms, max_blocks=slots))
+    """One environment that plays every level for which so many slots are taken."""
+    played = [
+        jaxsim.make("CartPole3D-v0", level=level.number, difficulty=difficulty, dtype=dtype)[0]
+        for level in cartpole3d.levels()
+        for difficulty in DIFFICULTIES
+        if most_slots(level.number, difficulty) == slots
+    ]
+    whole = reduce(CartPole3D.covering, played)
+    return CartPole3D(replace(whole.config, max_blocks=slots))
 
 
 @cache

@@ -26,6 +26,7 @@ from benchmarks.parity import environment
 from evaluation.files import write_whole
 from evaluation.scanner import play_episode
 from jaxsim import agents, rng
+from jaxsim.worlds import cartpole3d
 
 POLICIES = ("random", "nothing", "pd")
 CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
@@ -85,7 +86,7 @@ def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
         for row in csv.DictReader(file):
             difficulty = row["difficulty"] if row["difficulty"] in _DIFFICULTIES else "easy"
             cells[int(row["level"]), difficulty].append(float(row["performance"]))
-    known = {level.number for level in jaxsim.levels()}
+    known = {level.number for level in cartpole3d.levels()}
     return {cell: np.array(values) for cell, values in cells.items() if cell[0] in known}
 
 

@@ -12,12 +12,34 @@ import pytest
 import jaxsim
 from jaxsim import rng
 from jaxsim.testing import check_env
+from jaxsim.worlds.cartpole3d.types import TERMS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", jaxsim.registered_envs())
 def test_registered_environments_keep_the_contract(env_id):
     check_env(*jaxsim.make(env_id))
+
+
+@pytest.mark.slow
+def test_every_option_together_keeps_the_contract():
+    """But for rounded readings: two programs may round a number to different steps."""
+    values = {
+        "actions/turn": 30.0,
+        "blocks/count_max": 2,
+        "blocks/pull_centroid_random": 3.0,
+        "repairs/closed_room": 1,
+        "repairs/wind_on_pole": 1,
+        "sensors/noise_angle": 0.02,
+        "sensors/noise_position": 0.1,
+        "sensors/noise_rate": 0.1,
+        "sensors/noise_velocity": 0.1,
+        "walls/bounce_spread": 0.1,
+        "wind/speed": 2.0,
+    }
+    env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=2)
+    assert set(env.config.terms) == set(TERMS) - {"one_start"}
+    check_env(env, params)
 
 
 # Ten settings, one a row, of what changes the physics.

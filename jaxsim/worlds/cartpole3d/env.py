@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
-from jaxsim.worlds.cartpole3d import dynamics, generate, sensors, slots
+from jaxsim.worlds.cartpole3d import actions, dynamics, generate, noise, sensors, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import SAME_START
 from jaxsim.worlds.cartpole3d.settings import (
@@ -61,13 +61,28 @@ class CartPole3D:
         rng.words(key)  # a raw key is refused as such, not as a shape that does not fit
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
         drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
-        if "one_start" not in self.config.terms:
-            return slots.outward(drawn)
-        fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
-        fixed = generate.fitted(fixed, self.config)
-        fixed = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), fixed)
-        same = params.novelty_level == SAME_START
-        return slots.outward(jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn))
+        if "one_start" in self.config.terms:
+            fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
+            fixed = generate.fitted(fixed, self.config)
+            fixed = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), fixed)
+            same = params.novelty_level == SAME_START
+            drawn = jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
+        return self.adopt(slots.outward(drawn), key, params)
+
+    def adopt(self, state: State, key: jax.Array, params: Params) -> State:
+        """Give a state from elsewhere, for example `from_wsu_seed`, the sensors used here.
+
+        Args:
+          state: leaves () or (L,).
+          key: () or (L,) typed key that the sensors' noise follows from.
+          params: sizes of that noise.
+
+        Returns:
+          The state as it is, if it fits this environment already.
+        """
+        if "noise" not in self.config.terms:
+            return replace(state, sensors=None)
+        return noise.attach(state, key, params) if state.sensors is None else state
 
     def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
@@ -75,7 +90,8 @@ class CartPole3D:
 
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
-        begun = generate.begin(slots.inward(start), params, self.config, _tick_key(key))
+        start = slots.inward(self.adopt(start, key, params))
+        begun = generate.begin(start, params, self.config, _tick_key(key))
         state = slots.outward(begun)
         return sensors.observe(state), state
 
@@ -102,7 +118,10 @@ class CartPole3D:
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
-        new = advance(params, self.config, tick_key, state, _force(action, params, state), running)
+        force = _force(action, params, self.config, state)
+        new = advance(params, self.config, tick_key, state, force, running)
+        if "noise" in self.config.terms:
+            new = noise.follow(new, params)
         finite = backend.mask(_is_finite(new), one)
         fallen = backend.mask(_fallen(new, params), one)
         late = (new.step >= self.config.max_steps) | ~finite
@@ -131,12 +150,14 @@ def _end(state: State, over: jax.Array) -> State:
     return replace(state, done=state.done | over)
 
 
-def _force(action: jax.Array, params: Params, state: State) -> Vector:
+def _force(action: jax.Array, params: Params, config: Config, state: State) -> Vector:
     """Force on the cart, N, world frame whatever the yaw; the drawn push in the hidden tick."""
     zero = jnp.zeros_like(state.pose.x)
     size = params.force * params.action_sign
     x = jnp.where(action == 1, size, jnp.where(action == 2, -size, zero))
     y = jnp.where(action == 3, size, jnp.where(action == 4, -size, zero))
+    if "actions" in config.terms:
+        x, y = actions.redirect(params, x, y)
     hidden = state.step < 0
     push = state.push
     return Vector(jnp.where(hidden, push.x, x), jnp.where(hidden, push.y, y), zero)
