@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, rng
+from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import SAME_START
@@ -15,9 +16,11 @@ from jaxsim.worlds.cartpole3d.settings import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
+    DT,
     Config,
     Observation,
     Params,
+    Scalar,
     State,
     Vector,
 )
@@ -26,7 +29,7 @@ Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.
 
 
 @dataclass(frozen=True)
-class CartPole3D:
+class CartPole3D(World):
     """The environment; see `jaxsim.env` for the contract.
 
     A step is one tick of 0.02 s. The episode terminates when roll or pitch of the pole, as
@@ -34,22 +37,14 @@ class CartPole3D:
     step k is k/200; the performance is the last reward.
     """
 
+    name = "CartPole3D"
+    actions = ACTIONS
+
     config: Config = field(default_factory=Config)
 
-    @property
-    def name(self) -> str:
-        """Task name."""
-        return "CartPole3D"
-
-    @property
-    def num_actions(self) -> int:
-        """Nothing, right, left, forward, backward."""
-        return len(ACTIONS)
-
-    @property
-    def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        return self.config.max_steps
+    def dt(self, params: Params) -> Scalar:
+        """Simulated time of one step, s."""
+        return DT
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
@@ -61,10 +56,6 @@ class CartPole3D:
         fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
         same = params.novelty_level == SAME_START
         return jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
-
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
-        """Start an episode; see `jaxsim.env.Env.reset`."""
-        return self.restart(key, self.start(key, params), params)
 
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
@@ -94,7 +85,10 @@ class CartPole3D:
         running = ~state.done
         one = backend.opaque_one(params.gravity)
         new = advance(params, self.config, tick_key, state, _force(action, params, state), running)
-        finite = backend.mask(_is_finite(new), one)
+        # Not what is reported, which is the pose of before. (A test of all of the given state costs
+        # half the speed: 490,000 steps a second against 1,110,000, 1,024 lanes on one busy core.)
+        numbers = vars(new) | {"reported": ()}
+        finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
         fallen = backend.mask(_fallen(new, params), one)
         late = (new.step >= self.config.max_steps) | ~finite
         # A state that is not finite is not kept: what agents see stays finite.
@@ -105,9 +99,11 @@ class CartPole3D:
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         fell_before = state.done & _fallen(state, params)
         terminated = jnp.where(running, fallen & finite, fell_before)
-        late_before = (state.step >= self.config.max_steps) | ~fell_before
-        truncated = jnp.where(running, late, state.done & late_before)
-        info = {"performance": share, "nonfinite": running & ~finite}
+        timed_out = state.step >= self.config.max_steps
+        truncated = jnp.where(running, late, timed_out | ~fell_before)
+        # An ended episode that neither fell nor was over has met a number that is not finite.
+        nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
+        info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
@@ -139,13 +135,6 @@ def _fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
 
 
-def _is_finite(state: State) -> jax.Array:
-    """Whether every number of the state is finite: any that is not spoils the sum."""
-    leaves = jax.tree.leaves((state.pose, state.velocity, state.blocks))
-    numbers = [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
-    return jnp.isfinite(sum(number * 0.0 for number in numbers))
-
-
 def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
@@ -159,13 +148,8 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
-    known = Config.__dataclass_fields__
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
-            )
-    params, config = params_from_values({**values, **named}, Config(**options))
+    wanted = configure(Config, options, shorthands)
+    params, config = params_from_values({**values, **named}, wanted)
     return CartPole3D(config), params
 
 
