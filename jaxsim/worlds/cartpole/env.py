@@ -59,7 +59,9 @@ class CartPole(World):
         done = state.done | fallen | late
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
         new = State(new.motion, new.step, done)
-        fell_before = state.done & _has_fallen(state, params)
+        # A place of inf m is out of bounds, but not why the episode ended.
+        known = all_finite(state, jnp.ndim(state.step))
+        fell_before = state.done & _has_fallen(state, params) & known
         timed_out = state.step >= self.config.max_steps
         terminated = jnp.where(running, fallen & finite, fell_before)
         truncated = jnp.where(running, late, timed_out | ~fell_before)
