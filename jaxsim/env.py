@@ -17,7 +17,10 @@
 * `terminated` (the task ended) and `truncated` (a limit was reached) are separate; an episode is
   over when either holds. There is no auto-reset: from then on `step` returns the state unchanged,
   reward 0 and the same flags.
-* A state that is no longer finite ends its episode as truncated, with `info["nonfinite"]` set.
+* No number that is not finite leaves `step` unflagged: if the state would no longer be finite, the
+  episode ends as truncated with `info["nonfinite"]` set, in this step and from then on. The state
+  stays what it was, so all that is returned is finite if what was given is. (The state of an
+  episode that is over is returned as it was given, whatever it holds.)
 * `info["performance"]` is the task's score so far in [0, 1].
 """
 
@@ -42,6 +45,14 @@ class Env(Protocol):
     @property
     def max_steps(self) -> int:
         """Steps after which an episode is truncated."""
+        ...
+
+    def dt(self, params: Any) -> Any:
+        """Return the simulated time of one step, s, () or (L,).
+
+        Args:
+          params: physics, scalar leaves or (L,).
+        """
         ...
 
     def start(self, key: jax.Array, params: Any) -> Any:

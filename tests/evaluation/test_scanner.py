@@ -16,7 +16,6 @@ from evaluation.tasks import Tasks
 from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.worlds.cartpole3d.types import DT
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
@@ -81,7 +80,7 @@ def loop_episode(agent, env, params, words, memory):
         "predicted_level": said.level,
         "predicted_probability": said.probability,
         "threshold": said.threshold,
-        "seconds": np.float32(length) * np.float32(DT),
+        "seconds": np.float32(length * env.dt(params)),
     }
     return memory, row, terminated
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
+from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole3d import actions, dynamics, generate, noise, sensors, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import SAME_START
@@ -20,9 +21,11 @@ from jaxsim.worlds.cartpole3d.settings import (
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
+    DT,
     Config,
     Observation,
     Params,
+    Scalar,
     State,
     Vector,
 )
@@ -31,7 +34,7 @@ Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.
 
 
 @dataclass(frozen=True)
-class CartPole3D:
+class CartPole3D(World):
     """The environment; see `jaxsim.env` for the contract.
 
     A step is one tick of 0.02 s. The episode terminates when roll or pitch of the pole, as
@@ -39,22 +42,14 @@ class CartPole3D:
     step k is k/200; the performance is the last reward.
     """
 
+    name = "CartPole3D"
+    actions = ACTIONS
+
     config: Config = field(default_factory=Config)
 
-    @property
-    def name(self) -> str:
-        """Task name."""
-        return "CartPole3D"
-
-    @property
-    def num_actions(self) -> int:
-        """Nothing, right, left, forward, backward."""
-        return len(ACTIONS)
-
-    @property
-    def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        return self.config.max_steps
+    def dt(self, params: Params) -> Scalar:
+        """Simulated time of one step, s."""
+        return DT
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
@@ -83,10 +78,6 @@ class CartPole3D:
         if "noise" not in self.config.terms:
             return replace(state, sensors=None)
         return noise.attach(state, key, params) if state.sensors is None else state
-
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
-        """Start an episode; see `jaxsim.env.Env.reset`."""
-        return self.restart(key, self.start(key, params), params)
 
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
@@ -122,7 +113,10 @@ class CartPole3D:
         new = advance(params, self.config, tick_key, state, force, running)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
-        finite = backend.mask(_is_finite(new), one)
+        # Not what is reported, which is the pose of before. (A test of all of the given state costs
+        # half the speed: 490,000 steps a second against 1,110,000, 1,024 lanes on one busy core.)
+        numbers = vars(new) | {"reported": ()}
+        finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
         fallen = backend.mask(_fallen(new, params), one)
         late = (new.step >= self.config.max_steps) | ~finite
         # A state that is not finite is not kept: what agents see stays finite.
@@ -133,9 +127,11 @@ class CartPole3D:
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         fell_before = state.done & _fallen(state, params)
         terminated = jnp.where(running, fallen & finite, fell_before)
-        late_before = (state.step >= self.config.max_steps) | ~fell_before
-        truncated = jnp.where(running, late, state.done & late_before)
-        info = {"performance": share, "nonfinite": running & ~finite}
+        timed_out = state.step >= self.config.max_steps
+        truncated = jnp.where(running, late, timed_out | ~fell_before)
+        # An ended episode that neither fell nor was over has met a number that is not finite.
+        nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
+        info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         new = slots.outward(new)
         return sensors.observe(new), new, reward, terminated, truncated, info
@@ -170,14 +166,6 @@ def _fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
 
 
-def _is_finite(state: State) -> jax.Array:
-    """Whether every number of the state is finite: any that is not spoils the sum."""
-    leaves = jax.tree.leaves((state.pose, state.velocity, state.blocks))
-    numbers = [leaf for leaf in leaves if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
-    nothing = (slots.over(jnp.sum, number * 0.0, state.step) for number in numbers)
-    return jnp.isfinite(sum(nothing))
-
-
 def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
@@ -192,18 +180,12 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
-    known = Config.__dataclass_fields__
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
-            )
     values = {**values, **named}
     if options.get("max_blocks") is None:
         parameters.check(PARAMETERS, values)
         needed = most_blocks(values, options.get("max_steps", Config().max_steps))
         options["max_blocks"] = capacity(needed)
-    params, config = params_from_values(values, Config(**options))
+    params, config = params_from_values(values, configure(Config, options, shorthands))
     return CartPole3D(config), params
 
 
