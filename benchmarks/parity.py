@@ -30,8 +30,7 @@ from jaxsim.worlds.cartpole3d.spawn import add_block
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
-STACKED_LANES = 96  # the same with stacked slots
-SLOTS = (UNROLLED, 32, CAPACITIES[-1])
+STACKED_LANES = 128  # the same with stacked slots
 HEADINGS = ("no contact", "walls", "blocks", "cart or pole")
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -105,9 +104,9 @@ def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
 
 
 def most_slots(level: int, difficulty: str) -> int:
-    """Block slots to play a level with: one of a few sizes, so that there are few programs."""
+    """Block slots to play a level with: one of two sizes, so that there are few programs."""
     env, _ = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
-    return next(size for size in SLOTS if size >= env.config.max_blocks)
+    return CAPACITIES[-1] if env.config.stacked else UNROLLED
 
 
 @cache
