@@ -23,7 +23,7 @@ def test_groups_hold_every_case_once(found):
     assert len(names) == len(set(names))
     assert {"CartPole", "CartPole2D 53 hard", "CartPole3D 203 medium"} <= set(names)
     for level in jaxsim.levels():
-        assert f"CartPole3D {level.number} hard" in names
+        assert f"{level.task} {level.number} hard" in names
 
 
 def test_two_thousand_random_episodes_and_made_up_states(found):
