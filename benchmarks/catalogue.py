@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-
 import jaxsim
 
 
@@ -36,26 +34,20 @@ def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def groups(**options: Any) -> list[Group]:
-    """Sort all cases into as few groups as states of one shape allow.
+    """Sort all cases into groups that share a program: by world, and by the form of block slots.
+
+    Levels whose blocks need stacked slots share the largest capacity among them: one program more
+    costs more than the empty slots.
 
     Args:
       **options: of `jaxsim.make`, for all environments.
     """
-    shapes: dict[Any, Any] = {}
     found: dict[Any, Group] = {}
     for name, env_id, values in cases():
         env, params = jaxsim.make(env_id, values, **options)
-        if env not in shapes:
-            shapes[env] = (env.name, state_shapes(env, params))
-        group = found.setdefault(shapes[env], Group(env))
+        kind = env.name, getattr(env.config, "stacked", False)
+        group = found.setdefault(kind, Group(env))
         if group.env != env:
             group.env = group.env.covering(env)
         group.params[name] = params
     return list(found.values())
-
-
-def state_shapes(env: Any, params: Any) -> Any:
-    """What distinguishes states that cannot share a batch: structure, shapes and types."""
-    start = jax.eval_shape(env.start, jax.random.key(0), params)
-    leaves = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(start))
-    return jax.tree.structure(start), leaves

@@ -103,11 +103,11 @@ class Player:
         return Hunt.of(names, _join(parts, count))
 
     def states(self, case: np.ndarray, names: list[str], state: Any) -> Hunt:
-        """Follow given states, leaves (..., S), each under the parameters of a case, (S,)."""
+        """Follow given states, leaves (S, ...), each under the parameters of a case, (S,)."""
         root = rng.words(jax.random.key(0))
         parts = []
         for at in _chunks(len(case)):
-            lanes = jax.tree.map(lambda leaf, at=at: leaf[..., at], state)
+            lanes = jax.tree.map(lambda leaf, at=at: leaf[at], state)
             parts.append(self.follow(lanes, rng.fold(root, at), case[at]))
         named = [f"{self.names[c]}, {name}" for c, name in zip(case, names, strict=True)]
         return Hunt.of(named, _join(parts, len(case)))
@@ -118,7 +118,7 @@ class Player:
         state = jax.device_get(state_from_arrays(arrays, self.env.config))
         index = np.tile(np.arange(len(names)), len(self.names))
         case = np.repeat(np.arange(len(self.names)), len(names))
-        state = jax.tree.map(lambda leaf: leaf[..., index], state)
+        state = jax.tree.map(lambda leaf: leaf[index], state)
         return self.states(case, [names[i] for i in index], state)
 
     def spoilt(self, seed: int) -> Hunt:
@@ -130,11 +130,11 @@ class Player:
         chosen, names, states = [], [], []
         for index in range(len(self.names)):
             lane = int(np.flatnonzero((case == index) & ~over)[0])
-            for name, spoilt in _spoil(jax.tree.map(lambda leaf, i=lane: leaf[..., i], state)):
+            for name, spoilt in _spoil(jax.tree.map(lambda leaf, i=lane: leaf[i], state)):
                 chosen.append(index)
                 names.append(name)
                 states.append(spoilt)
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *states)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
         return self.states(np.array(chosen), names, stacked)
 
 
@@ -155,7 +155,7 @@ def _play(
 
     Args:
       env: the environment.
-      state: given states, leaves (..., L).
+      state: given states, leaves (L, ...).
       key: (L,) counter keys.
       params: physics, leaves (L,).
       limit: () uint32, most steps to take.

@@ -23,10 +23,11 @@ import numpy as np
 from scipy import stats
 
 import jaxsim
-from benchmarks.parity import environment
+from benchmarks.parity import environment, most_slots
 from evaluation.files import write_whole
 from evaluation.scanner import play_episode
 from jaxsim import agents, rng
+from jaxsim.worlds import cartpole3d
 
 POLICIES = ("random", "nothing", "pd", "greedy")
 CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
@@ -63,9 +64,9 @@ class Score:
 
 
 @cache
-def _player(policy: str) -> Any:
-    """Compiled play of `CHUNK` episodes under any level's parameters."""
-    env = environment("float32")
+def _player(policy: str, slots: int) -> Any:
+    """Compiled play of `CHUNK` episodes of any level that is played with so many slots."""
+    env = environment("float32", slots)
 
     @jax.jit
     def play(root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
@@ -83,7 +84,8 @@ def performances(policy: str, cell: Cell, episodes: int, seed: int) -> np.ndarra
     root = rng.words(jax.random.key(seed))
     starts = range(0, episodes, CHUNK)
     numbers = jnp.arange(CHUNK, dtype=jnp.uint32)
-    played = [_player(policy)(root, numbers + start, params) for start in starts]
+    play = _player(policy, most_slots(*cell))
+    played = [play(root, numbers + start, params) for start in starts]
     return np.concatenate([np.asarray(p) for p in played])[:episodes]
 
 
@@ -94,7 +96,7 @@ def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
         for row in csv.DictReader(file):
             difficulty = row["difficulty"] if row["difficulty"] in _DIFFICULTIES else "easy"
             cells[int(row["level"]), difficulty].append(float(row["performance"]))
-    known = {level.number for level in jaxsim.levels()}
+    known = {level.number for level in cartpole3d.levels()}
     return {cell: np.array(values) for cell, values in cells.items() if cell[0] in known}
 
 

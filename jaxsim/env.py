@@ -65,7 +65,10 @@ class Env(Protocol):
         ...
 
     def observe(self, state: Any) -> Any:
-        """Return the observation of a state, as `reset` and `step` do."""
+        """Return the observation of a state, as `reset` and `step` do.
+
+        A state always reads the same: noise of the sensors follows from what is in it.
+        """
         ...
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:

@@ -89,6 +89,11 @@ class Rows:
         default = int(getattr(self.nominal, field))
         return field, Parameter(path, default, "", low, high, description=text)
 
+    def switch(self, field: str, path: str, text: str) -> tuple[str, Parameter]:
+        """Return (field, row) of what is off (0) or on (1)."""
+        default = int(getattr(self.nominal, field))
+        return field, Parameter(path, default, choices=(0, 1), description=text)
+
 
 def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
     """Raise `ValueError` naming the first unknown path or refused value.

@@ -19,8 +19,8 @@ import numpy as np
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
+from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS
-from jaxsim.worlds.cartpole3d.start import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.types import DT
 
 ROUNDING = 1e-4  # room for rounding around a unit quaternion
@@ -220,19 +220,33 @@ def _(env: CartPole3D, params: Any) -> tuple[np.ndarray, np.ndarray]:
     """What no episode exceeds, given that each velocity is clamped.
 
     Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen
-    from another, and a body moves at most so far a tick from the farthest start.
+    from another, and a body moves at most so far a tick from the farthest start. Sensors that err
+    add the most that any noise and rounding may.
     """
     config = env.config
     time = DT * (config.max_steps + 2)
     cart_speed = SPEED_LIMIT * math.sqrt(2)
     spin = SPEED_LIMIT * (math.sqrt(3) + 1)
-    start = PARAMETERS["start/spread"].high or 0.0
-    cart = [start + cart_speed * time] * 2 + [cart_speed] * 2
-    pole = [1 + ROUNDING] * 4 + [spin] * 3
-    sideways = BLOCK_SPREAD + SPEED_LIMIT * time
+    off = {kind: _largest_error(env, kind) for kind in ("position", "velocity", "rate")}
+    start = _highest("start/spread") + off["position"]
+    cart = [start + cart_speed * time] * 2 + [cart_speed + off["velocity"]] * 2
+    pole = [1 + ROUNDING] * 4 + [spin + off["rate"]] * 3
+    sideways = BLOCK_SPREAD + SPEED_LIMIT * time + off["position"]
     upwards = BLOCK_MIDDLE + sideways
-    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT] * 3]
+    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT + off["velocity"]] * 3]
     high = np.array(cart + pole + block * config.max_blocks, config.dtype)
     low = -high
     low[len(cart) + len(pole) :: len(block)] = 0.0
     return low, high
+
+
+def _largest_error(env: CartPole3D, kind: str) -> float:
+    """By how much a reading may be off, in its unit."""
+    if "noise" not in env.config.terms:
+        return 0.0
+    noise, step = _highest(f"sensors/noise_{kind}"), _highest(f"sensors/step_{kind}")
+    return rng.NORMAL_LIMIT * noise + 0.5 * step
+
+
+def _highest(path: str) -> float:
+    return PARAMETERS[path].high or 0.0

@@ -56,7 +56,7 @@ def all_finite(tree: Any, ndim: int) -> jax.Array:
     """Whether every floating-point number of each lane is finite: any that is not spoils the sum.
 
     Args:
-      tree: leaves whose last `ndim` axes are the lanes; fewer axes broadcast.
+      tree: leaves whose first `ndim` axes are the lanes; fewer axes broadcast.
       ndim: 0 for a single lane, 1 for a batch.
 
     Returns:
@@ -71,8 +71,8 @@ def all_finite(tree: Any, ndim: int) -> jax.Array:
 
 
 def _over_slots(number: jax.Array, ndim: int) -> jax.Array:
-    """Sum what stands before the lanes; a reduction over nothing would cost a pass of its own."""
-    slots = tuple(range(jnp.ndim(number) - ndim))
+    """Sum what stands behind the lanes; a reduction over nothing would cost a pass of its own."""
+    slots = tuple(range(ndim, jnp.ndim(number)))
     return jnp.sum(number, axis=slots) if slots else number
 
 

@@ -14,6 +14,7 @@ from benchmarks import catalogue
 from jaxsim import rng
 from jaxsim.testing import Programs, check_env
 from jaxsim.worlds.cartpole3d.levels import SAME_START
+from jaxsim.worlds.cartpole3d.types import TERMS
 
 
 @pytest.mark.slow
@@ -38,6 +39,27 @@ def test_every_level_of_every_environment_keeps_the_contract(name, checked):
     programs, params = checked[name]
     one_start = f" {SAME_START} " in name
     check_env(programs.env, params, programs=programs, one_start=one_start)
+
+
+@pytest.mark.slow
+def test_every_option_together_keeps_the_contract():
+    """But for rounded readings: two programs may round a number to different steps."""
+    values = {
+        "actions/turn": 30.0,
+        "blocks/count_max": 2,
+        "blocks/pull_centroid_random": 3.0,
+        "repairs/closed_room": 1,
+        "repairs/wind_on_pole": 1,
+        "sensors/noise_angle": 0.02,
+        "sensors/noise_position": 0.1,
+        "sensors/noise_rate": 0.1,
+        "sensors/noise_velocity": 0.1,
+        "walls/bounce_spread": 0.1,
+        "wind/speed": 2.0,
+    }
+    env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=2)
+    assert set(env.config.terms) == set(TERMS) - {"one_start"}
+    check_env(env, params)
 
 
 # Ten settings, one a row, of what changes the physics.

@@ -138,7 +138,7 @@ def test_unknown_names_are_shown_in_a_few_words():
 
 def test_whole_numbers_are_accepted_for_numbers_but_not_the_other_way_round():
     assert PARAMETERS["pole/length"].problem(3) is None
-    assert "a whole number from 0 to 4" in PARAMETERS["blocks/count_max"].problem(3.0)
+    assert "a whole number from 0 to 205" in PARAMETERS["blocks/count_max"].problem(3.0)
 
 
 @pytest.mark.parametrize("value", [199, "200", True, 200.5, None])
@@ -167,10 +167,10 @@ def test_values_that_contradict_one_another_are_refused(values, words):
 
 
 def test_more_blocks_than_fit_are_refused():
-    with pytest.raises(
-        ValueError, match="'blocks/count_max' is 4; this environment holds 3 blocks"
-    ):
+    with pytest.raises(ValueError, match=r"may hold 4 blocks .*max_blocks is 3: .* raise it to 4"):
         jaxsim.make("CartPole3D-v0", max_blocks=3)
+    with pytest.raises(ValueError, match=r"may hold 205 blocks .*every 1 ticks.* raise it to 205"):
+        jaxsim.make("CartPole3D-v0", level=208, difficulty="hard", max_blocks=104)
     env, _ = jaxsim.make("CartPole3D-v0", {"blocks/count_max": 3}, max_blocks=3)
     assert env.config.max_blocks == 3
 
@@ -200,11 +200,18 @@ def test_a_table_names_the_first_problem():
 # --- what is set arrives ----------------------------------------------------------------------
 
 
+def changed_value(row):
+    """An accepted value other than the default."""
+    if row.choices:
+        return next(choice for choice in row.choices if choice != row.default)
+    step = 1 if isinstance(row.default, int) else 0.25 * min(1.0, row.high - row.low)
+    return row.default + step if row.default + step <= row.high else row.default - step
+
+
 @pytest.mark.parametrize("path", list(FIELDS))
 def test_every_parameter_reaches_its_field_and_no_other(path):
     row = PARAMETERS[path]
-    step = 1 if isinstance(row.default, int) else 0.25 * min(1.0, row.high - row.low)
-    value = row.default + step if row.default + step <= row.high else row.default - step
+    value = changed_value(row)
     # A least speed needs a greatest that is above it.
     room = {path.replace("_min", "_max"): PARAMETERS[path.replace("_min", "_max")].high}
     beside = room if path.endswith("speed_min") else {}

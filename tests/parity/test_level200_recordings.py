@@ -18,12 +18,12 @@ import jaxsim
 from jaxsim.agents import Agent, reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import Observation, state_to_arrays
+from tests.parity.bounds import PAIR
 
 RECORDINGS = [f"L200_{d}_{p}" for d in ("easy", "medium", "hard") for p in ("pd", "random")]
 
 FREE = 5e-6  # the recording is float32: half a unit in the last place of a start at 10 m/s is 5e-7
 WALL = 5e-6  # the same, plus four times the rounding of the depth
-PAIR = 9e-5  # the original's iteration stops early: corrections below 3e-4 m/s may be left
 # The original finds contact points on hulls iteratively, with normals off by up to 1e-3, and keeps
 # some contact points for several ticks. A hit changes velocities by several m/s.
 STRUCTURE = {
@@ -61,23 +61,10 @@ def errors_by_tick(rec: Any, lanes: Any, observed: Any, params: Any = None) -> d
         with lanes.precision():
             before = rec.states(part - 1)
         observation, after, *_ = lanes.step(before, rec.action[part], params)
-        for name, error in _errors(rec, part, state_to_arrays(after), observed(observation)):
+        errors = rec.errors(part, state_to_arrays(after), observed(observation))
+        for name, error in errors.items():
             fields.setdefault(name, []).append(error)
     return {name: np.concatenate(errors) for name, errors in fields.items()}
-
-
-def _errors(rec: Any, rows: np.ndarray, state: Any, report: Any) -> list[tuple[str, np.ndarray]]:
-    alive = rec.state["block_alive"][rows][..., None]
-    state["block_pos"] = np.where(alive, state["block_pos"], rec.state["block_pos"][rows])
-    turn = state["cart_yaw"] - rec.state["cart_yaw"][rows]
-    state["cart_yaw"] = rec.state["cart_yaw"][rows] + np.remainder(turn + np.pi, 2 * np.pi) - np.pi
-    out = {}
-    for name, values in rec.state.items():
-        out[name] = np.abs(state[name].astype(float) - values[rows])
-    for name, values in rec.reported.items():
-        out[f"reported {name}"] = np.abs(report[name] - values[rows])
-    out["pole_tilt_rate"], out["pole_spin"] = out["pole_jw"][:, :2], out["pole_jw"][:, 2]
-    return [(name, error.reshape(len(rows), -1).max(axis=1)) for name, error in out.items()]
 
 
 def check_simple_classes(kind: np.ndarray, errors: dict[str, np.ndarray]) -> None:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-import jaxsim
 from benchmarks import scores
 from benchmarks.scores import Gap
 
 EPISODES = 2000
-LEVELS = {level.number for level in jaxsim.levels()}
+STACKED_EPISODES = 600  # of levels with many blocks, which take longer
 
 
 def test_a_gap_beyond_its_interval_rises_and_no_other():
@@ -30,8 +29,13 @@ def test_gaps_are_those_of_neighbours_that_are_both_there():
 
 @pytest.mark.slow
 def test_harder_levels_score_lower_as_in_the_original():
-    cells = {cell for chain in scores.RISING for cell in chain if cell[0] in LEVELS}
-    played = {cell: scores.performances("pd", cell, EPISODES, seed=2) for cell in cells}
+    cells = {cell for chain in scores.RISING for cell in chain}
+    played = {
+        cell: scores.performances(
+            "pd", cell, STACKED_EPISODES if cell[0] == 208 else EPISODES, seed=2
+        )
+        for cell in cells
+    }
     found = scores.gaps(played)
-    assert len(found) >= 7
+    assert len(found) == 9
     assert {pair: str(gap) for pair, gap in found.items() if not gap.rises} == {}

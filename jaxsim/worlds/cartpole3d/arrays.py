@@ -3,11 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.worlds.cartpole3d import slots
 from jaxsim.worlds.cartpole3d.start import RESTING
-from jaxsim.worlds.cartpole3d.types import Block, Config, Pose, State, Vector, Velocity
+from jaxsim.worlds.cartpole3d.types import (
+    Block,
+    Config,
+    Pose,
+    Rail,
+    State,
+    Supply,
+    Vector,
+    Velocity,
+)
 
 SHAPES = {
     "cart_pos": (2,),
@@ -45,7 +56,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
         `config.max_blocks`, optional `block_alive` (..., n), `tick` (...) agent steps taken; and
         the poses of the last report, `reported_cart_pos`, `reported_cart_yaw`,
         `reported_pole_jq`, which default to the present ones.
-      config: capacity and precision.
+      config: capacity, precision and terms; with the term "lines" all blocks are free of them.
 
     Raises:
       ValueError: a missing name, a wrong shape or too many blocks.
@@ -85,7 +96,15 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
         Vector(*(jnp.zeros(tick.shape, dtype) for _ in range(3))),
         tick,
         jnp.zeros(tick.shape, bool),
+        _supply(values, number) if "spawn" in config.terms else None,
     )
+
+
+def _supply(values: Mapping[str, np.ndarray], number: Any) -> Supply:
+    """A cart that started where it is and has not moved."""
+    x, y = (number(values["cart_pos"][..., i]) for i in range(2))
+    zero = 0.0 * x
+    return Supply(Vector(x, y, zero), Vector(zero, zero, zero))
 
 
 def _check(values: Mapping[str, np.ndarray], config: Config) -> None:
@@ -119,13 +138,19 @@ def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Any) -> tu
     v = np.concatenate([v, np.zeros((*batch, spare, 3))], axis=-2)
     alive = np.concatenate([alive, np.zeros((*batch, spare), bool)], axis=-1)
     v = np.where(alive[..., None], v, 0.0)
+    rail = None
+    if "lines" in config.terms:
+        rail = Rail(*(number(np.zeros(alive.shape)) for _ in range(4)))
+    block = Block(
+        Vector(*(number(p[..., k]) for k in range(3))),
+        Vector(*(number(v[..., k]) for k in range(3))),
+        jnp.asarray(alive),
+        rail,
+    )
+    if config.stacked:
+        return (block,)
     return tuple(
-        Block(
-            Vector(*(number(p[..., i, k]) for k in range(3))),
-            Vector(*(number(v[..., i, k]) for k in range(3))),
-            jnp.asarray(alive[..., i]),
-        )
-        for i in range(config.max_blocks)
+        jax.tree.map(lambda leaf, i=i: leaf[..., i], block) for i in range(config.max_blocks)
     )
 
 
@@ -143,6 +168,9 @@ def state_to_arrays(state: State) -> dict[str, np.ndarray]:
         return 2 * np.arctan2(np.asarray(pose.half_sin), np.asarray(pose.half_cos))
 
     pose, old, vel = state.pose, state.reported, state.velocity
+    block = state.blocks[0]
+    if not slots.are_stacked(state.blocks, pose.x):
+        block = jax.tree.map(lambda *leaves: stack(*leaves), *state.blocks)
     cos, sin = np.cos(yaw(pose)), np.sin(yaw(pose))
     vx, vy = np.asarray(vel.vx), np.asarray(vel.vy)
     return {
@@ -152,9 +180,9 @@ def state_to_arrays(state: State) -> dict[str, np.ndarray]:
         "cart_yaw_rate": np.asarray(vel.yaw_rate),
         "pole_jq": stack(pose.qx, pose.qy, pose.qz, pose.qw),
         "pole_jw": stack(vel.wx, vel.wy, vel.wz),
-        "block_pos": np.stack([stack(*b.p) for b in state.blocks], axis=-2),
-        "block_vel": np.stack([stack(*b.v) for b in state.blocks], axis=-2),
-        "block_alive": stack(*(b.alive for b in state.blocks)),
+        "block_pos": stack(*block.p),
+        "block_vel": stack(*block.v),
+        "block_alive": np.asarray(block.alive),
         "tick": np.asarray(state.step),
         "reported_cart_pos": stack(old.x, old.y),
         "reported_cart_yaw": yaw(old),

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask
+from jaxsim.worlds.cartpole3d import candidates, lines, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
@@ -67,12 +68,14 @@ def wall_gaps(params: Params, p: Vector) -> tuple[tuple[Scalar, Scalar], ...]:
 def bounce_off_walls(params: Params, block: Block, v: Vector) -> Vector:
     """Block velocity after its walls, exact as long as it touches nothing else, m/s."""
     restitution = params.restitution_wall * params.restitution_block
-    return Vector(
+    bounced = Vector(
         *(
             speed + sign * jnp.where(gap <= 0, _wall_push(speed * sign, gap, restitution), 0.0)
             for speed, (sign, gap) in zip(v, wall_gaps(params, block.p), strict=True)
         )
     )
+    # A block on a line that is at a side wall takes the full tick.
+    return bounced if block.rail is None else lines.either(block.rail, v, bounced)
 
 
 def _wall_push(approach: Scalar, gap: Scalar, restitution: Scalar) -> Scalar:
@@ -95,18 +98,40 @@ def may_touch(
       () bool, never False where a full tick would find a contact. The reach of a prism is that
       of the cylinder around it, plus the gap within which contacts are predicted.
     """
-    reach = params.block_radius + MARGIN + BREAKING * breaking_size(params)
     near = _structure_near_wall(params, pose, r)
     for block in blocks:
-        near = near | (block.alive & _past_a_face(params, block.p))
-        rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
-        near = near | (block.alive & (_near_cart(rel, reach) | _near_pole(params, rel, r, reach)))
-    width = 4 * params.block_radius * params.block_radius
+        cart, pole = near_structure(params, pose, r, block)
+        found = (block.alive & _past_a_face(params, block.p)) | cart | pole
+        if block.rail is not None:
+            found = found | (block.alive & block.rail.holds & _at_side_wall(params, block.p))
+        near = near | slots.over(jnp.any, found, pose.x)
+    width = pair_reach(params)
+    if slots.are_stacked(blocks, pose.x):
+        return mask(near | candidates.any_pair(blocks[0], width), one)
     for i, a in enumerate(blocks):
         for b in blocks[i + 1 :]:
             d = geo.sub(a.p, b.p)
             near = near | (a.alive & b.alive & (geo.dot(d, d) <= width))
     return mask(near, one)
+
+
+def pair_reach(params: Params) -> Scalar:
+    """Squared distance within which two blocks touch, m^2."""
+    return 4 * params.block_radius * params.block_radius
+
+
+def near_structure(
+    params: Params, pose: Pose, r: Rotation, block: Block
+) -> tuple[jax.Array, jax.Array]:
+    """Whether a block, or each of stacked ones, may touch the cart and may touch the pole."""
+    reach = params.block_radius + MARGIN + BREAKING * breaking_size(params)
+    rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
+    return block.alive & _near_cart(rel, reach), block.alive & _near_pole(params, rel, r, reach)
+
+
+def _at_side_wall(params: Params, p: Vector) -> jax.Array:
+    (_, gap_x), (_, gap_y), _ = wall_gaps(params, p)
+    return jnp.minimum(gap_x, gap_y) <= 0
 
 
 def breaking_size(params: Params) -> Scalar:
@@ -115,9 +140,13 @@ def breaking_size(params: Params) -> Scalar:
 
 
 def _past_a_face(params: Params, p: Vector) -> jax.Array:
-    """Whether a centre is past a face of the room, where walls are no longer planes."""
+    """Whether a centre is past a face of the room, where walls are no longer planes.
+
+    The side walls end at the floor, so their rounded lower edges begin a margin above it.
+    """
     side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
-    return jnp.logical_or(side, (p.z < params.room_floor) | (p.z > params.room_ceiling))
+    low = p.z < params.room_floor + MARGIN
+    return jnp.logical_or(side, low | (p.z > params.room_ceiling))
 
 
 def _near_cart(rel: Vector, reach: Scalar) -> jax.Array:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector, Velocity
 
@@ -175,7 +176,9 @@ def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vect
     v = Vector(
         block.v.x - k * block.v.x, block.v.y - k * block.v.y, block.v.z - k * block.v.z + lift
     )
-    return v if force is None else geo.add(v, geo.scale(force, DT / params.block_mass))
+    if force is not None:
+        v = geo.add(v, geo.scale(force, DT / params.block_mass))
+    return v if block.rail is None else lines.either(block.rail, block.v, v)
 
 
 def move(pose: Pose, velocity: Velocity) -> Pose:
@@ -224,13 +227,26 @@ def _roll(q: tuple[Scalar, ...], velocity: Velocity) -> tuple[Scalar, ...]:
 
 def move_block(block: Block, v: Vector) -> Block:
     """Advance one block by one tick with its new velocity."""
+    if block.rail is not None:
+        return lines.glide(block, v)
     return Block(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
 
 
-def clamp_all(velocity: Velocity, blocks: Sequence[Vector]) -> tuple[Velocity, list[Vector]]:
-    """Limit every generalized velocity component."""
+def clamp_all(
+    velocity: Velocity, blocks: Sequence[Block], speeds: Sequence[Vector]
+) -> tuple[Velocity, list[Vector]]:
+    """Limit every generalized velocity component; a block on a line has only one."""
     held = Velocity(*(clamp(getattr(velocity, f)) for f in Velocity.__dataclass_fields__))
-    return held, [Vector(*(clamp(c) for c in v)) for v in blocks]
+    return held, [_clamp_block(b, v) for b, v in zip(blocks, speeds, strict=True)]
+
+
+def _clamp_block(block: Block, v: Vector) -> Vector:
+    free = Vector(*(clamp(c) for c in v))
+    if block.rail is None:
+        return free
+    speed = clamp(lines.component(block.rail, v))
+    held = Vector(block.rail.x * speed, block.rail.y * speed, 0.0 * v.z)
+    return lines.either(block.rail, held, free)
 
 
 def has_fallen(r: Rotation, lean_limit: Scalar) -> Scalar:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import slots
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector
 
 TARGET_HEIGHT = 0.5  # m, height at which the cart attracts
@@ -24,7 +25,7 @@ def attraction(
     Returns:
       N, world frame, one for each block.
     """
-    centre = _centroid(blocks)
+    centre = _centroid(blocks, reported.x)
     zero = jnp.zeros_like(reported.x)
     cart = Vector(reported.x, reported.y, zero + TARGET_HEIGHT)
     origin = Vector(zero, zero, zero)
@@ -37,15 +38,17 @@ def attraction(
     return forces
 
 
-def _centroid(blocks: Sequence[Block]) -> Vector:
-    """Mean position of the blocks that are there."""
-    count = jnp.maximum(sum(jnp.asarray(b.alive, jnp.result_type(b.p.x)) for b in blocks), 1)
-    sums = (sum(jnp.where(b.alive, c, 0.0) for b, c in column) for column in _columns(blocks))
-    return Vector(*(total / count for total in sums))
+def _centroid(blocks: Sequence[Block], lane: Scalar) -> Vector:
+    """Mean position of the blocks that are there; `lane` is any leaf without slots."""
+    dtype = jnp.result_type(lane)
+    numbers = (slots.over(jnp.sum, b.alive.astype(dtype), lane) for b in blocks)
+    count = jnp.maximum(sum(numbers), 1)
 
+    def total(axis: int) -> Scalar:
+        present = (jnp.where(b.alive, b.p[axis], 0.0) for b in blocks)
+        return sum(slots.over(jnp.sum, c, lane) for c in present)
 
-def _columns(blocks: Sequence[Block]) -> list[list[tuple[Block, Scalar]]]:
-    return [[(b, b.p[axis]) for b in blocks] for axis in range(3)]
+    return Vector(*(total(axis) / count for axis in range(3)))
 
 
 def _towards(target: Vector, p: Vector, size: Scalar) -> Vector:

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, hint
+from jaxsim.worlds.cartpole3d.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
 DIFFICULTIES = ("easy", "medium", "hard")
+FIRST_OF_3D = 100  # levels below this are CartPole2D's
 
 Overrides = Mapping[str, float]
 ByDifficulty = tuple[Overrides, Overrides, Overrides]
@@ -24,13 +27,28 @@ class Level:
 
     Attributes:
       number: as in the original generator; its hundreds tell the groups apart.
-      change: what differs from level 200, in words.
-      overrides: fields of `Params` by difficulty, in the order of `DIFFICULTIES`.
+      change: what differs from level 200, or below 100 from level 50, in words.
+      overrides: fields of the task's `Params` by difficulty, in the order of `DIFFICULTIES`.
     """
 
     number: int
     change: str
     overrides: ByDifficulty
+
+    @property
+    def task(self) -> str:
+        """Task that plays the level."""
+        return "CartPole2D" if self.number < FIRST_OF_3D else "CartPole3D"
+
+    @property
+    def hints(self) -> dict[int, list[dict[str, Any]]]:
+        """What the first feature vector of an episode says, by hint level; see `hints.hint`."""
+        return {told: hint(self.number, told) for told in HINT_LEVELS}
+
+    @property
+    def quirks(self) -> tuple[Quirk, ...]:
+        """What the original does that looks like a mistake, and what mends it."""
+        return QUIRKS.get(self.number, ())
 
 
 def _same(**fields: float) -> ByDifficulty:
@@ -54,6 +72,18 @@ def _scattered(speed: float) -> Overrides:
         "aim_speed_max": speed,
         "scatter_speed": speed,
     }
+
+
+def _lined(near: float, far: float) -> Overrides:
+    return {"line_near": near, "line_far": far, "friction_block": 0.5}
+
+
+def _supplied(period: int) -> Overrides:
+    return {"spawn_period": period, "spawn_ahead": 1}
+
+
+def _flooded(period: int) -> Overrides:
+    return {"spawn_period": period, "spawn_speed_min": 3.0, "spawn_speed_max": 5.0}
 
 
 def _bouncing(least: float) -> Overrides:
@@ -85,6 +115,11 @@ CATALOGUE: dict[int, Level] = {
             _each("pull_origin", 15.0, 25.0, 35.0),
         ),
         Level(
+            108,
+            "blocks appear at rest where the cart has been heading",
+            (_supplied(50), _supplied(15), _supplied(7)),
+        ),
+        Level(
             111,
             "right and left are swapped, and so are forward and backward",
             _same(action_sign=-1.0),
@@ -112,6 +147,11 @@ CATALOGUE: dict[int, Level] = {
             _each("pole_length", 3.0, 5.0, 8.0),
         ),
         Level(
+            202,
+            "blocks slide on lines that pass near the cart's start",
+            (_lined(3.0, 4.0), _lined(2.0, 3.0), _lined(1.5, 2.0)),
+        ),
+        Level(
             203,
             "some blocks start towards the cart",
             (_aimed(0.25), _aimed(0.5), _aimed(0.75)),
@@ -135,6 +175,11 @@ CATALOGUE: dict[int, Level] = {
             207,
             "blocks are pulled to where the cart was a tick ago",
             _each("pull_cart", 10.0, 20.0, 30.0),
+        ),
+        Level(
+            208,
+            "more and more blocks fly about",
+            (_flooded(3), _flooded(2), _flooded(1)),
         ),
     )
 }

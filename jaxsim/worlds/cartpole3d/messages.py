@@ -183,7 +183,11 @@ def _table(o: Observation) -> np.ndarray:
     leaves: list[Any] = [*o.cart_position[:2], *o.cart_velocity[:2]]
     leaves += [*o.pole_quaternion, *o.pole_velocity]
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
-        leaves += [alive, *p, *v]
+        each: list[Any] = [alive, *p, *v]
+        if np.ndim(alive) > np.ndim(o.cart_position.x):
+            # Stacked slots, one after the other.
+            each = [leaf[..., i] for i in range(np.shape(alive)[-1]) for leaf in each]
+        leaves += each
     arrays = [leaf if isinstance(leaf, jax.Array) else np.asarray(leaf) for leaf in leaves]
     # Outside 64-bit mode a compiled stack would round a float64 to float32.
     narrow = all(jax.dtypes.canonicalize_dtype(a.dtype) == a.dtype for a in arrays)
@@ -345,15 +349,17 @@ def _observation(table: np.ndarray, config: Config) -> Observation:
         return Vector(leaf(i), leaf(i + 1), leaf(i + 2))
 
     zero: Any = np.zeros_like(leaf(0))
-    slots = range(BODY, _width(config), PER_BLOCK)
+    slots = [(leaf(i), vector(i + 1), vector(i + 4)) for i in range(BODY, len(columns), PER_BLOCK)]
+    if config.stacked:
+        slots = [jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), *slots)]
     return Observation(
         cart_position=Vector(leaf(0), leaf(1), zero),
         cart_velocity=Vector(leaf(2), leaf(3), zero),
         pole_quaternion=(leaf(4), leaf(5), leaf(6), leaf(7)),
         pole_velocity=vector(8),
-        block_position=tuple(vector(i + 1) for i in slots),
-        block_velocity=tuple(vector(i + 4) for i in slots),
-        block_alive=tuple(leaf(i).astype(bool) for i in slots),
+        block_position=tuple(p for _, p, _ in slots),
+        block_velocity=tuple(v for _, _, v in slots),
+        block_alive=tuple(alive.astype(bool) for alive, _, _ in slots),
     )
 
 

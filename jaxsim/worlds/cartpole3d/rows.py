@@ -4,6 +4,7 @@ Rows of one class are built together: their arrays have a leading axis of rows b
 axes. The full tick runs on few lanes, so wide arrays and few operations are what is fast here.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -101,9 +102,13 @@ def room_boxes(params: Params) -> list[tuple[Vector, Vector]]:
 def _box_contact(
     params: Params, block: Block, centre: Vector, half: Vector
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Contact of stacked blocks with one box: active, gap, and normal (3, N, ...)."""
+    """Contact of stacked blocks with one box: active, gap, and normal (3, N, ...).
+
+    Bullet's box is a smaller one with a margin around it, which rounds its edges.
+    """
     d = geo.sub(block.p, centre)
-    over = Vector(*(c - jnp.clip(c, -h, h) for c, h in zip(d, half, strict=True)))
+    core = [h - MARGIN for h in half]
+    over = Vector(*(c - jnp.clip(c, -h, h) for c, h in zip(d, core, strict=True)))
     square = geo.dot(over, over)
     outside = square > 0
     length = jnp.sqrt(jnp.where(outside, square, 1.0))
@@ -115,7 +120,7 @@ def _box_contact(
         jnp.where(outside, o / length, jnp.where(n, jnp.where(c < 0, -1.0, 1.0), 0.0))
         for o, n, c in zip(over, nearest, d, strict=True)
     ]
-    gap = jnp.where(outside, length, -least) - params.block_radius
+    gap = jnp.where(outside, length - MARGIN, -least) - params.block_radius
     meet = block.alive
     for c, h in zip(d, half, strict=True):
         meet = meet & (jnp.abs(c) <= h + params.block_radius)
@@ -176,7 +181,14 @@ def _on_pole(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.
     return _stack([pull.x, pull.y, zero, *turn]), _stack([a.x, a.y, zero, *alpha])
 
 
-def cart_rows(s: Structure, block: Block) -> Row:
+class Touch(NamedTuple):
+    """Rows of blocks against cart or pole, with where they touch it."""
+
+    row: Row
+    arm: Vector  # (R, ...) m, from the cart's origin or the pivot, in the body's frame
+
+
+def cart_rows(s: Structure, block: Block) -> Touch:
     """Rows of stacked blocks against the cart."""
     p = s.params
     offset = Vector(block.p.x - s.pose.x, block.p.y - s.pose.y, block.p.z - PIVOT_HEIGHT)
@@ -195,7 +207,7 @@ def cart_rows(s: Structure, block: Block) -> Row:
         & _boxes_meet(local, offset, turned, half, p.block_radius)
     )
     read, kick = _on_cart(s, near.normal, near.point)
-    return Row(
+    row = Row(
         active,
         gap,
         p.restitution_block * p.restitution_cart,
@@ -203,9 +215,10 @@ def cart_rows(s: Structure, block: Block) -> Row:
         -read,
         -kick,
     )
+    return Touch(row, near.point)
 
 
-def pole_rows(s: Structure, block: Block) -> Row:
+def pole_rows(s: Structure, block: Block) -> Touch:
     """Rows of stacked blocks against the pole."""
     p = s.params
     middle = POLE_BOTTOM + 0.5 * p.pole_length
@@ -221,8 +234,9 @@ def pole_rows(s: Structure, block: Block) -> Row:
         & (gap <= BREAKING * jnp.minimum(breaking_size(p), _disc(half, p.pole_com - middle)))
         & _boxes_meet(local, offset, s.world, half, p.block_radius)
     )
-    read, kick = _on_pole(s, near.normal, Vector(near.point.x, near.point.y, near.point.z + middle))
-    return Row(
+    arm = Vector(near.point.x, near.point.y, near.point.z + middle)
+    read, kick = _on_pole(s, near.normal, arm)
+    row = Row(
         active,
         gap,
         p.restitution_block * p.restitution_pole,
@@ -230,6 +244,50 @@ def pole_rows(s: Structure, block: Block) -> Row:
         -read,
         -kick,
     )
+    return Touch(row, arm)
+
+
+def tangents(normal: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The two directions in which Bullet's friction acts, (3, ...) unit vectors.
+
+    They span the contact plane and depend on its normal only, not on how the bodies slide.
+    """
+    x, y, z = normal
+    steep = jnp.abs(z) > math.sqrt(0.5)
+    k = 1 / jnp.sqrt(y * y + jnp.where(steep, z * z, x * x))
+    zero = 0.0 * k
+    px, py, pz = (
+        jnp.where(steep, zero, -y * k),
+        jnp.where(steep, -z * k, x * k),
+        jnp.where(steep, y * k, zero),
+    )
+    return _stack([px, py, pz]), _stack(geo.cross(Vector(x, y, z), Vector(px, py, pz)))
+
+
+def pair_slides(row: Row) -> list[Row]:
+    """Friction rows of pairs of blocks, one for each direction."""
+    return [Row(row.active, 0.0, 0.0, direction) for direction in tangents(row.normal)]
+
+
+def cart_slides(s: Structure, touch: Touch) -> list[Row]:
+    """Friction rows of blocks against the cart, one for each direction."""
+    return [
+        _slide(touch, d, _on_cart(s, geo.yaw(s.pose.cos, -s.pose.sin, Vector(*d)), touch.arm))
+        for d in tangents(touch.row.normal)
+    ]
+
+
+def pole_slides(s: Structure, touch: Touch) -> list[Row]:
+    """Friction rows of blocks against the pole, one for each direction."""
+    return [
+        _slide(touch, d, _on_pole(s, geo.rotate_back(s.world, Vector(*d)), touch.arm))
+        for d in tangents(touch.row.normal)
+    ]
+
+
+def _slide(touch: Touch, direction: jax.Array, sides: tuple[jax.Array, jax.Array]) -> Row:
+    read, kick = sides
+    return Row(touch.row.active, 0.0, 0.0, direction, -read, -kick)
 
 
 def _disc(half: Vector, offset: Scalar) -> Scalar:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines, noise
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
 from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
 
@@ -14,8 +15,11 @@ def observe(state: State) -> Observation:
     """Read the sensors.
 
     Cart position and pole orientation are those before the last tick; velocities are new but
-    turned by the old rotation. Blocks are reported as they are. The original reads link poses
-    that Bullet cached at the start of the tick; agents and the end test depend on it.
+    turned by the old rotation. Blocks are reported as they are, but for those on lines. The
+    original reads link poses that Bullet cached at the start of the tick; agents and the end test
+    depend on it.
+
+    Sensors that err (`noise`) are part of the state: it always reads the same.
     """
     old, velocity = state.reported, state.velocity
     r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
@@ -24,15 +28,18 @@ def observe(state: State) -> Observation:
     # The absolute spin is formed with the new pose and only then seen in the old frame.
     spin = pole_spin(velocity, fresh)
     zero = jnp.zeros_like(old.x)
-    return Observation(
+    blocks = [lines.seen(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
+    seen = list(zip(state.blocks, blocks, strict=True))
+    exact = Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
         pole_velocity=geo.rotate(geo.yawed(old.cos, old.sin, r), spin),
-        block_position=tuple(_known(b.alive, b.p) for b in state.blocks),
-        block_velocity=tuple(_known(b.alive, b.v) for b in state.blocks),
+        block_position=tuple(_known(b.alive, p) for b, (p, _) in seen),
+        block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
         block_alive=tuple(b.alive for b in state.blocks),
     )
+    return exact if state.sensors is None else noise.disturb(exact, state.sensors, state.step)
 
 
 def _known(alive: jax.Array, a: Vector) -> Vector:
@@ -40,14 +47,16 @@ def _known(alive: jax.Array, a: Vector) -> Vector:
 
 
 def _world_quaternion(pose: Pose) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Rz(yaw) q."""
+    """Rz(yaw) q, of the two signs the one that Bullet finds from a rotation matrix.
+
+    That makes w positive, or where |w| is at most a half the largest of the other three, which is
+    z for a pole that leans by less than 75 degrees.
+    """
     ch, sh = pose.half_cos, pose.half_sin
-    return (
-        ch * pose.qx - sh * pose.qy,
-        ch * pose.qy + sh * pose.qx,
-        ch * pose.qz + sh * pose.qw,
-        ch * pose.qw - sh * pose.qz,
-    )
+    x, y = ch * pose.qx - sh * pose.qy, ch * pose.qy + sh * pose.qx
+    z, w = ch * pose.qz + sh * pose.qw, ch * pose.qw - sh * pose.qz
+    sign = jnp.where(jnp.where(jnp.abs(w) > 0.5, w, z) < 0, -1.0, 1.0)
+    return sign * x, sign * y, sign * z, sign * w
 
 
 def to_vector(observation: Observation) -> jax.Array:
@@ -67,7 +76,10 @@ def to_vector(observation: Observation) -> jax.Array:
         *o.pole_quaternion,
         *o.pole_velocity,
     ]
-    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
-        parts += [alive, *p, *v]
     dtype = jnp.result_type(o.cart_position.x)
-    return jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)
+    lanes = jnp.shape(o.cart_position.x)
+    whole = [jnp.stack(jnp.broadcast_arrays(*parts), axis=-1, dtype=dtype)]
+    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
+        each = jnp.stack([alive, *p, *v], axis=-1, dtype=dtype)
+        whole.append(each.reshape(*lanes, -1))
+    return jnp.concatenate(whole, axis=-1)

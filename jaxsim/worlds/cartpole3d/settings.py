@@ -9,10 +9,16 @@ import jax.numpy as jnp
 
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
+from jaxsim.worlds.cartpole3d import noise
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
-from jaxsim.worlds.cartpole3d.types import Config, Params
+from jaxsim.worlds.cartpole3d.spawn import needed_slots
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
-_number, _whole = Rows(Params()).number, Rows(Params()).whole
+MOST = CAPACITIES[-1]  # blocks
+PULL = "repairs/pull_to_centroid"
+
+_rows = Rows(Params())
+_number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole and the blocks"),
@@ -39,8 +45,8 @@ _ROWS = [
         2.0,
         "share of a block's weight that is carried; 0 lets blocks fall",
     ),
-    _whole("block_count_min", "blocks/count_min", 0, 4, "fewest blocks at the start"),
-    _whole("block_count_max", "blocks/count_max", 0, 4, "most blocks at the start"),
+    _whole("block_count_min", "blocks/count_min", 0, MOST, "fewest blocks at the start"),
+    _whole("block_count_max", "blocks/count_max", 0, MOST, "most blocks at the start"),
     _number(
         "block_speed_min", "blocks/speed_min", "m/s", 0.0, 50.0, "least initial speed per axis"
     ),
@@ -56,6 +62,92 @@ _ROWS = [
     _number("room_ceiling", "room/ceiling", "m", 9.5, 100.0, "height of the ceiling"),
     _number("bounce_spread", "walls/bounce_spread", "", 0.0, 2.0, "extra bounce drawn per episode"),
     _number("action_sign", "actions/sign", "", -10.0, 10.0, "factor of every push; -1 swaps them"),
+    _number("action_scale_x", "actions/scale_x", "", -10.0, 10.0, "factor of right and left"),
+    _number("action_scale_y", "actions/scale_y", "", -10.0, 10.0, "factor of forward and backward"),
+    _number(
+        "action_turn",
+        "actions/turn",
+        "degrees",
+        -360.0,
+        360.0,
+        "every push is turned by this, counter-clockwise seen from above",
+    ),
+    _number(
+        "noise_position",
+        "sensors/noise_position",
+        "m",
+        0.0,
+        10.0,
+        "standard deviation of the noise on positions of cart and blocks, each axis",
+    ),
+    _number(
+        "noise_velocity",
+        "sensors/noise_velocity",
+        "m/s",
+        0.0,
+        10.0,
+        "standard deviation of the noise on velocities of cart and blocks, each axis",
+    ),
+    _number(
+        "noise_angle",
+        "sensors/noise_angle",
+        "rad",
+        0.0,
+        1.0,
+        "standard deviation of a random rotation of the pole's orientation about each axis",
+    ),
+    _number(
+        "noise_rate",
+        "sensors/noise_rate",
+        "rad/s",
+        0.0,
+        10.0,
+        "standard deviation of the noise on the pole's angular velocity, each axis",
+    ),
+    _number(
+        "step_position",
+        "sensors/step_position",
+        "m",
+        0.0,
+        10.0,
+        "positions are rounded to multiples of this; 0 for as they are",
+    ),
+    _number(
+        "step_velocity",
+        "sensors/step_velocity",
+        "m/s",
+        0.0,
+        10.0,
+        "velocities are rounded to multiples of this; 0 for as they are",
+    ),
+    _number(
+        "step_angle",
+        "sensors/step_angle",
+        "rad",
+        0.0,
+        1.0,
+        "the pole's rotation vector is rounded to multiples of this; 0 for as it is",
+    ),
+    _number(
+        "step_rate",
+        "sensors/step_rate",
+        "rad/s",
+        0.0,
+        10.0,
+        "the pole's angular velocity is rounded to multiples of this; 0 for as it is",
+    ),
+    _switch(
+        "closed_room", "repairs/closed_room", "204 and 206: 1 for blocks that stay in the room"
+    ),
+    _switch("wind_on_pole", "repairs/wind_on_pole", "206: 1 for wind that also pushes the pole"),
+    _number(
+        "pole_drag",
+        "wind/pole_drag",
+        "",
+        0.0,
+        10.0,
+        "drag coefficient of the pole, where the wind pushes it; 1.2 is that of a cylinder",
+    ),
     _number("wind_speed", "wind/speed", "m/s", 0.0, 100.0, "greatest speed of the wind"),
     _number(
         "pull_centroid", "blocks/pull_centroid", "N", -200.0, 200.0, "towards their own centroid"
@@ -89,6 +181,31 @@ _ROWS = [
         50.0,
         "if above 0, all start towards one point at up to this",
     ),
+    _number(
+        "line_near", "blocks/line_near", "m", 0.0, 5.0, "lines pass at least this far from the cart"
+    ),
+    _number(
+        "line_far",
+        "blocks/line_far",
+        "m",
+        0.0,
+        5.0,
+        "if above 0, blocks slide on lines that pass at most this far from the cart's start",
+    ),
+    _number(
+        "friction_block",
+        "blocks/friction",
+        "",
+        0.0,
+        2.0,
+        "of blocks on each other, and times that of cart or pole; blocks do not spin",
+    ),
+    _number("friction_cart", "cart/friction", "", 0.0, 2.0, "of the cart, against blocks"),
+    _number("friction_pole", "pole/friction", "", 0.0, 2.0, "of the pole, against blocks"),
+    _whole("spawn_period", "spawn/period", 0, 200, "if above 0, ticks between two new blocks"),
+    _whole("spawn_ahead", "spawn/ahead", 0, 1, "1: they appear where the cart heads, 0: anywhere"),
+    _number("spawn_speed_min", "spawn/speed_min", "m/s", 0.0, 50.0, "their least speed per axis"),
+    _number("spawn_speed_max", "spawn/speed_max", "m/s", 0.0, 50.0, "their greatest speed"),
     _number("start_spread", "start/spread", "m", 0.0, 4.0, "cart starts within +- this in x and y"),
     _number("start_push", "start/push", "N", 0.0, 100.0, "largest push in the hidden first tick"),
     _number("start_lean", "start/lean", "", 0.0, 0.1, "half width of the initial pole numbers"),
@@ -103,6 +220,12 @@ PARAMETERS: dict[str, Parameter] = {
         "novelty/difficulty", "easy", choices=DIFFICULTIES, description="difficulty of the level"
     ),
     **{row.path: row for _, row in _ROWS},
+    PULL: Parameter(
+        PULL,
+        0,
+        choices=(0, 1),
+        description="205: 1 for blocks that are pulled to their centroid, whatever the sign",
+    ),
 }
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
@@ -112,7 +235,10 @@ _RANGES = (
     ("blocks/count_min", "blocks/count_max"),
     ("blocks/speed_min", "blocks/speed_max"),
     ("blocks/aim_speed_min", "blocks/aim_speed_max"),
+    ("blocks/line_near", "blocks/line_far"),
+    ("spawn/speed_min", "spawn/speed_max"),
 )
+_OFF_AT_ZERO = ("blocks/line_far",)
 
 
 def fill_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,7 +258,8 @@ def check_values(values: Mapping[str, Any]) -> None:
     """
     filled = fill_values(values)
     for low, high in _RANGES:
-        if filled[low] > filled[high]:
+        off = high in _OFF_AT_ZERO and not filled[high]
+        if filled[low] > filled[high] and not off:
             raise ValueError(
                 f"parameter {low!r} is {filled[low]}, above {high!r}, which is {filled[high]}"
             )
@@ -151,17 +278,43 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Param
     parameters.check(PARAMETERS, values)
     check_values(values)
     filled = fill_values(values)
-    if filled["blocks/count_max"] > config.max_blocks:
+    needed = most_blocks(values, config.max_steps)
+    if needed > config.max_blocks:
         raise ValueError(
-            f"parameter 'blocks/count_max' is {filled['blocks/count_max']}; this environment "
-            f"holds {config.max_blocks} blocks (option max_blocks)"
+            f"an episode may hold {needed} blocks ({_reason(filled)}); max_blocks is "
+            f"{config.max_blocks}: leave that option out or raise it to {capacity(needed)}"
         )
     numbers = {field: filled[path] for path, field in FIELDS.items()}
     numbers["novelty_level"] = filled["novelty/level"]
+    if filled[PULL]:
+        numbers["pull_centroid"] = abs(numbers["pull_centroid"])
     params = Params(**numbers)
     terms = tuple(sorted({*config.terms, *terms_of(params)}))
     traced = jax.tree.map(lambda number: jnp.asarray(number, config.dtype), params)
     return traced, replace(config, terms=terms)
+
+
+def most_blocks(values: Mapping[str, Any], max_steps: int) -> int:
+    """Most blocks that an episode with these values can hold.
+
+    Args:
+      values: by path; what is missing takes its level's value.
+      max_steps: steps after which an episode is truncated.
+    """
+    filled = fill_values(values)
+    return needed_slots(filled["blocks/count_max"], filled["spawn/period"], max_steps)
+
+
+def capacity(needed: int) -> int:
+    """The smallest of the usual capacities that holds a number of blocks, or just that number."""
+    return next((size for size in CAPACITIES if size >= needed), needed)
+
+
+def _reason(filled: Mapping[str, Any]) -> str:
+    """Where the blocks of an episode come from."""
+    at_start = f"parameter 'blocks/count_max' is {filled['blocks/count_max']}"
+    period = filled["spawn/period"]
+    return at_start + (f", and one appears every {period} ticks" if period else "")
 
 
 def terms_of(params: Params) -> set[str]:
@@ -172,10 +325,17 @@ def terms_of(params: Params) -> set[str]:
         params.pull_cart,
         params.pull_origin,
     )
+    pushes = (params.action_scale_x, params.action_scale_y, params.action_turn)
     needed = {
+        "actions": pushes != (1, 1, 0),
         "attraction": any(pulls),
         "bounce": bool(params.bounce_spread),
+        "closed_room": bool(params.closed_room),
+        "lines": bool(params.line_far or params.friction_block),
+        "noise": any(noise.sizes(params)),
         "one_start": params.novelty_level == SAME_START,
+        "pole_wind": bool(params.wind_on_pole and params.wind_speed),
+        "spawn": bool(params.spawn_period),
         "wind": bool(params.wind_speed),
     }
     return {term for term, wanted in needed.items() if wanted}

@@ -5,34 +5,52 @@ number it calls the cart's initial velocity acts as a force. The states made her
 that hidden tick (`step` is -1); the first step from them leads to the first observation.
 """
 
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import slots
+from jaxsim.worlds.cartpole3d.placement import (
+    BLOCK_MIDDLE,
+    BLOCK_SPREAD,
+    REDRAWS,
+    at_speed,
+    clear_of,
+    redrawn,
+    sign,
+)
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
     Block,
     Config,
     Params,
     Pose,
+    Rail,
     Scalar,
     State,
+    Supply,
     Vector,
     Velocity,
 )
 
 AIM_HEIGHT = 0.5  # m, height at which blocks are aimed at the cart
-CLEARANCE = 1.0  # m, blocks start at least this far from the cart, horizontally
-BLOCK_SPREAD = 4.0  # m, blocks start at U(-spread, spread) in x and y
-BLOCK_MIDDLE = 5.0  # m, and that far around this height
-REDRAWS = 64  # most positions tried for one block; 0.05^64 is never
 RESTING = 4.95  # m, height at which an empty block slot is kept, clear of floor and ceiling
 
 # Counter slots of one episode's start.
 _SLOT_CART, _SLOT_PUSH, _SLOT_POLE, _SLOT_COUNT, _SLOT_POINT = 0, 2, 4, 10, 11
 _SLOT_BOUNCE, _SLOT_WIND, _SLOT_BLOCKS = 15, 16, 20
 _SLOTS_PER_BLOCK = 8 + 3 * REDRAWS
+
+# Counter of the key that lines are drawn from, and its slots for each block.
+_LINES = 1
+LINE_REDRAWS = 512  # most lines tried, and most places on one; about a tenth of them fit
+_SLOT_HEIGHT, _SLOT_SPEED, _SLOT_SIGN, _SLOT_LINES = 0, 1, 2, 3
+_SLOT_PLACES = _SLOT_LINES + 3 * LINE_REDRAWS
+_SLOTS_PER_LINE = _SLOT_PLACES + LINE_REDRAWS
 
 
 def draw(key: jax.Array, params: Params, config: Config) -> State:
@@ -56,28 +74,128 @@ def draw(key: jax.Array, params: Params, config: Config) -> State:
     share = rng.uniform(k, _SLOT_COUNT, dtype=dtype)
     count = params.block_count_min + jnp.minimum(jnp.floor(share * span), span - 1)
     blocks = _draw_blocks(k, x, y, count, params, config)
+    if "lines" in config.terms:
+        blocks = _draw_lines(rng.fold(k, _LINES), blocks, x, y, lean[0], params, config)
     bounce = rng.uniform(k, _SLOT_BOUNCE, dtype=dtype) * params.bounce_spread
     angle = rng.uniform(k, _SLOT_WIND, dtype=dtype) * (2 * jnp.pi)
-    return initial(x, y, push, lean, blocks, bounce, angle)
+    start = initial(x, y, push, lean, slots.arrange(blocks), bounce, angle)
+    return fitted(start, config)
 
 
 def _draw_blocks(
     k: rng.Words, x: jax.Array, y: jax.Array, count: jax.Array, params: Params, config: Config
-) -> tuple[Block, ...]:
-    """Draw all blocks, clear of the cart at (x, y)."""
+) -> Block:
+    """Draw all blocks, clear of the cart at (x, y); leaves (N, ...)."""
     number = config.max_blocks
     dtype = jnp.dtype(config.dtype)
     index = jnp.arange(number).reshape((number,) + (1,) * x.ndim)
     base = _SLOT_BLOCKS + index * _SLOTS_PER_BLOCK
-    p = _clear_positions(k, base, x, y, dtype)
+    p = clear_of(k, base + 8, x, y, dtype)
     v = _draw_velocities(k, base, p, Vector(x, y, jnp.zeros_like(x)), params, dtype)
-    alive = index < count
-    speeds = [jnp.where(alive, c, 0.0) for c in v]
+    return _present(p, v, index < count)
+
+
+def _present(p: Vector, v: Vector, alive: jax.Array) -> Block:
+    """Blocks where they are alive, and resting empty slots."""
     rest = (0.0, 0.0, RESTING)
-    places = [jnp.where(alive, c, own) for c, own in zip(p, rest, strict=True)]
-    return tuple(
-        Block(Vector(*(c[i] for c in places)), Vector(*(c[i] for c in speeds)), alive[i])
-        for i in range(number)
+    return Block(
+        Vector(*(jnp.where(alive, c, own) for c, own in zip(p, rest, strict=True))),
+        Vector(*(jnp.where(alive, c, 0.0) for c in v)),
+        alive,
+    )
+
+
+def _draw_lines(
+    k: rng.Words,
+    free: Block,
+    x: jax.Array,
+    y: jax.Array,
+    lean: jax.Array,
+    params: Params,
+    config: Config,
+) -> Block:
+    """Put blocks on lines where the parameters ask for it; leaves (N, ...)."""
+    number = config.max_blocks
+    dtype = jnp.dtype(config.dtype)
+    base = jnp.arange(number).reshape((number,) + (1,) * x.ndim) * _SLOTS_PER_LINE
+
+    def unit(slot: Any) -> jax.Array:
+        return rng.uniform(k, base + slot, dtype=dtype)
+
+    def line(attempt: jax.Array | int) -> Vector:
+        px, py, turn = (unit(_SLOT_LINES + 3 * attempt + i) for i in range(3))
+        spread = BLOCK_SPREAD
+        return Vector(spread * (2 * px - 1), spread * (2 * py - 1), 2 * jnp.pi * turn)
+
+    def in_band(drawn: Vector) -> jax.Array:
+        px, py, angle = drawn
+        distance = jnp.abs(jnp.cos(angle) * (py - y) - jnp.sin(angle) * (px - x))
+        return (distance >= params.line_near) & (distance <= params.line_far)
+
+    (px, py, angle), _ = redrawn(line, in_band, LINE_REDRAWS)
+    height = 2 * unit(_SLOT_HEIGHT) - 1
+    engine = config.engine
+
+    def place(attempt: jax.Array | int) -> Vector:
+        s = LINE_REACH * (2 * unit(_SLOT_PLACES + attempt) - 1)
+        s = joint_position(s, lean, engine)
+        return Vector(s, 0.0 * s, 0.0 * s)
+
+    point = Vector(px, py, height)
+    s, _ = redrawn(place, lambda s: starts_inside(point, angle, s.x), LINE_REDRAWS)
+    low, high = params.block_speed_min, params.block_speed_max
+    speed = sign(k, base + _SLOT_SIGN) * (low + (high - low) * unit(_SLOT_SPEED))
+    held = on_line(point, angle, s.x, speed)
+    wanted = free.alive & (jnp.asarray(params.line_far) > 0)
+    still = Rail(*(0.0 * angle for _ in range(4)))
+    blank = Block(free.p, free.v, free.alive, still)
+    held = Block(held.p, held.v, free.alive, held.rail)
+    return jax.tree.map(lambda a, b: jnp.where(wanted, a, b), held, blank)
+
+
+LINE_REACH = 10.0  # m, blocks start within +- this along their line
+
+
+def joint_position(s: Any, lean: Any, engine: str) -> Any:
+    """Place on the line that an engine's reset sets for a drawn one, m.
+
+    The patched engine divides every joint position it sets by the length of two numbers, of which
+    the second is whatever was there: the first of the pole's initial numbers.
+    """
+    return s / (s * s + lean * lean) ** 0.5 if engine == "tbplanar" else s
+
+
+def starts_inside(base: Vector, angle: Any, s: Any) -> Any:
+    """Whether the original accepts a place on a line, by its own mistaken direction.
+
+    It takes the z component of the line's quaternion for the line's angle.
+    """
+    z = angle / (1 + angle * angle) ** 0.5
+    px, py = base.x + s * jnp.cos(z), base.y + s * jnp.sin(z)
+    return (jnp.abs(px) < BLOCK_SPREAD) & (jnp.abs(py) < BLOCK_SPREAD)
+
+
+def on_line(base: Vector, angle: Any, s: Any, speed: Any) -> Block:
+    """A block on a line, before the hidden tick.
+
+    Args:
+      base: m, through which the line goes; the block is 1 m higher.
+      angle: drawn for the line. The original writes it into a quaternion (0, 0, angle, 1), so the
+        line really points to 2 atan(angle); until the quaternion is normalised in the hidden tick,
+        collider and sensors stand (1 + angle^2) times as far from the base, in height too.
+      s: m, along the line from the base.
+      speed: m/s, along the line.
+    """
+    direction = 2 * jnp.arctan(angle)
+    cos, sin = jnp.cos(direction), jnp.sin(direction)
+    rise = angle * angle
+    excess = rise * s
+    far = s + excess
+    return Block(
+        Vector(base.x + far * cos, base.y + far * sin, base.z + 1 + rise),
+        Vector(speed * cos, speed * sin, 0.0 * speed),
+        jnp.ones_like(speed, bool),
+        Rail(cos, sin, -excess, -rise),
     )
 
 
@@ -91,17 +209,16 @@ def _draw_velocities(
 
     low, high = params.block_speed_min, params.block_speed_max
     sizes = [unit(base + i) for i in range(3)]
-    signs = [jnp.where(rng.bits(k, base + 3 + i) >> 31 == 1, -1.0, 1.0) for i in range(3)]
-    nominal = [sign * (u * (high - low) + low) for u, sign in zip(sizes, signs, strict=True)]
+    nominal = [sign(k, base + 3 + i) * (u * (high - low) + low) for i, u in enumerate(sizes)]
     scattered = [params.scatter_speed * (2 * u - 1) for u in sizes]
     scatter = params.scatter_speed > 0
     v = Vector(*(jnp.where(scatter, a, b) for a, b in zip(scattered, nominal, strict=True)))
     target = Vector(cart.x, cart.y, cart.z + AIM_HEIGHT)
     low, high = params.aim_speed_min, params.aim_speed_max
-    aimed = _at_speed(p, target, low + (high - low) * unit(base + 7))
+    aimed = at_speed(p, target, low + (high - low) * unit(base + 7))
     v = _either(unit(base + 6) < params.aim_share, aimed, v)
     point = _gathering_point(*(unit(_SLOT_POINT + i) for i in range(3)))
-    gathering = _at_speed(p, point, params.gather_speed_max * unit(_SLOT_POINT + 3))
+    gathering = at_speed(p, point, params.gather_speed_max * unit(_SLOT_POINT + 3))
     return _either(jnp.asarray(params.gather_speed_max) > 0, gathering, v)
 
 
@@ -111,40 +228,8 @@ def _gathering_point(*units: Scalar) -> Vector:
     return Vector(x, y, z + BLOCK_MIDDLE)
 
 
-def _at_speed(p: Vector, target: Vector, speed: Scalar) -> Vector:
-    """Velocity of a given size from p towards a target."""
-    d = geo.sub(target, p)
-    return geo.scale(d, speed / jnp.sqrt(jnp.maximum(geo.dot(d, d), 1e-12)))
-
-
 def _either(condition: jax.Array, a: Vector, b: Vector) -> Vector:
     return Vector(*(jnp.where(condition, x, y) for x, y in zip(a, b, strict=True)))
-
-
-def _clear_positions(
-    k: rng.Words, base: jax.Array, x: jax.Array, y: jax.Array, dtype: jnp.dtype
-) -> Vector:
-    """Draw until each block is clear of the cart; block i's slots start at `base[i]`."""
-
-    def position(attempt: jax.Array | int) -> Vector:
-        slot = base + 8 + 3 * attempt
-        spread = BLOCK_SPREAD
-        px, py, pz = (rng.uniform(k, slot + i, -spread, spread, dtype) for i in range(3))
-        return Vector(px, py, pz + BLOCK_MIDDLE)
-
-    def clear(p: Vector) -> jax.Array:
-        return (p.x - x) ** 2 + (p.y - y) ** 2 >= CLEARANCE**2
-
-    def redraw(carry: tuple[jax.Array, Vector]) -> tuple[jax.Array, Vector]:
-        attempt, p = carry
-        keep = clear(p)
-        fresh = position(attempt)
-        return attempt + 1, Vector(*(jnp.where(keep, a, b) for a, b in zip(p, fresh, strict=True)))
-
-    def crowded(carry: tuple[jax.Array, Vector]) -> jax.Array:
-        return (carry[0] < REDRAWS) & ~jnp.all(clear(carry[1]))
-
-    return jax.lax.while_loop(crowded, redraw, (jnp.int32(1), position(0)))[1]
 
 
 def initial(
@@ -166,6 +251,37 @@ def initial(
     wind = Vector(-jnp.sin(wind_angle), jnp.cos(wind_angle), zero)
     push_at_start = Vector(push[0], push[1], zero)
     return State(pose, pose, velocity, blocks, bounce, wind, push_at_start, step, step >= 0)
+
+
+def fitted(start: State, config: Config) -> State:
+    """Bring a start into the form that a configuration plays: its slots and optional parts.
+
+    Args:
+      start: before the hidden tick, with at most as many slots as the configuration has.
+      config: of the environment that is to play it.
+    """
+    lane = start.pose.x
+    block = slots.stack(start.blocks, lane)
+    if "lines" in config.terms and block.rail is None:
+        block = replace(block, rail=Rail(*(0.0 * block.p.x for _ in range(4))))
+    spare = config.max_blocks - block.alive.shape[0]
+    if spare < 0:
+        raise ValueError(
+            f"the start has {block.alive.shape[0]} block slots; config.max_blocks is "
+            f"{config.max_blocks}"
+        )
+    block = jax.tree.map(partial(_lengthen, spare=spare), block)
+    middle = jnp.where(block.alive, block.p.z, RESTING)
+    block = replace(block, p=Vector(block.p.x, block.p.y, middle))
+    zero = 0.0 * lane
+    here = Vector(lane, start.pose.y, zero)
+    supply = Supply(here, Vector(zero, zero, zero)) if "spawn" in config.terms else None
+    return replace(start, blocks=slots.arrange(block), supply=supply)
+
+
+def _lengthen(leaf: jax.Array, spare: int) -> jax.Array:
+    """Add slots with zeros."""
+    return jnp.concatenate([leaf, jnp.zeros((spare, *leaf.shape[1:]), leaf.dtype)])
 
 
 def begin(start: State, params: Params, config: Config, key: rng.Words) -> State:

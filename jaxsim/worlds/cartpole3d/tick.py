@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics, solver, wind
+from jaxsim.worlds.cartpole3d import contacts, dynamics, lines, repairs, solver, spawn, wind
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
@@ -48,7 +48,7 @@ def tick(params: Params, moving: Moving, forces: Forces, active: jax.Array) -> M
     """
     after, touching = _cheap(params, moving, forces)
     touching = touching & active
-    if jnp.ndim(touching) == 0:
+    if touching.ndim == 0:
         return jax.lax.cond(
             touching, lambda: _full(params, moving, forces, touching), lambda: after
         )
@@ -68,7 +68,14 @@ def advance(
       force: N on the cart, world frame.
       active: as for `tick`.
     """
-    moving = (state.pose, state.velocity, state.blocks)
+    if "spawn" in config.terms:
+        state = spawn.supply(params, key, state)
+    if "pole_wind" in config.terms:
+        state = replace(state, velocity=repairs.blown(params, state))
+    blocks = state.blocks
+    if "lines" in config.terms:
+        blocks = tuple(lines.arrive(block, state.step < 0) for block in blocks)
+    moving = (state.pose, state.velocity, blocks)
     on_blocks: list[list[Vector]] = []
     if "wind" in config.terms:
         force = geo.add(force, wind.on_cart(params, state))
@@ -84,7 +91,9 @@ def advance(
             restitution_block=params.restitution_block + state.extra_bounce,
         )
     pose, velocity, blocks = tick(params, moving, (force, summed), active)
-    return replace(
+    if "closed_room" in config.terms:
+        blocks = repairs.keep_inside(params, blocks)
+    after = replace(
         state,
         pose=pose,
         reported=state.pose,
@@ -92,6 +101,7 @@ def advance(
         blocks=blocks,
         step=state.step + 1,
     )
+    return spawn.remember(after) if "spawn" in config.terms else after
 
 
 def _free_motion(
@@ -136,7 +146,7 @@ def _finish(
     pose: Pose, blocks: tuple[Block, ...], velocity: Velocity, speeds: list[Vector]
 ) -> Moving:
     """Clamp the velocities and move everything with them; empty slots rest."""
-    velocity, speeds = dynamics.clamp_all(velocity, speeds)
+    velocity, speeds = dynamics.clamp_all(velocity, blocks, speeds)
     speeds = [
         Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
         for block, v in zip(blocks, speeds, strict=True)
@@ -151,14 +161,14 @@ def _full_where(
     """Replace the lanes of `after` that may touch something by their full tick.
 
     Groups of up to `GROUP` such lanes are gathered, advanced and scattered back until none is
-    left. Slots of a group without a lane point past the end: gathers clamp, scatters drop.
+    left. Places of a group without a lane point past the end: gathers clamp, scatters drop.
     """
     lanes = touching.shape[0]
     size = min(GROUP, lanes)
     params = jax.tree.map(lambda p: jnp.broadcast_to(p, (lanes,)), params)
 
     def take(leaf: jax.Array, chosen: jax.Array) -> jax.Array:
-        return leaf.at[chosen].get(mode="clip")
+        return leaf.at[..., chosen].get(mode="clip")
 
     def replace_group(carry: tuple[jax.Array, Moving]) -> tuple[jax.Array, Moving]:
         pending, result = carry
@@ -167,7 +177,7 @@ def _full_where(
         full = _full(group[0], group[1], group[2], chosen < lanes)
 
         def put(old: jax.Array, new: jax.Array) -> jax.Array:
-            return old.at[chosen].set(new, mode="drop", unique_indices=True)
+            return old.at[..., chosen].set(new, mode="drop", unique_indices=True)
 
         return put(pending, jnp.zeros(size, bool)), jax.tree.map(put, result, full)
 

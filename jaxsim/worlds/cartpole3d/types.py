@@ -1,7 +1,9 @@
 """What CartPole3D is made of: static configuration, traced parameters, state, observation.
 
-Every physical quantity is a scalar leaf. A leaf may carry any leading batch shape, as long as all
-leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
+Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its leading axis, as
+long as all leaves of a call broadcast together: the step is elementwise, so a batch needs no
+`vmap`. Up to `UNROLLED` block slots are Blocks of their own, the fastest form; more are stacked in
+one Block, whose leaves have a further, last axis of slots.
 
 Symbols: x right, y forward, z up, metres, seconds, kilograms. Quaternions are (x, y, z, w).
 """
@@ -10,7 +12,10 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+
+from jaxsim import rng
 
 Scalar = jax.Array | float
 
@@ -18,9 +23,30 @@ DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
-TERMS = ("attraction", "bounce", "one_start", "wind")
-"""Optional parts: forces between blocks and towards things; restitution drawn for each episode;
-level 112's single start; wind."""
+TERMS = (
+    "actions",
+    "attraction",
+    "bounce",
+    "closed_room",
+    "lines",
+    "noise",
+    "one_start",
+    "pole_wind",
+    "spawn",
+    "wind",
+)
+"""Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
+restitution drawn for each episode; a room that no block leaves; blocks on lines, with friction;
+noise and rounding of the sensors; level 112's single start; wind on the pole; blocks that appear
+later; wind on cart and blocks."""
+
+UNROLLED = 4
+"""Most block slots that are kept as separate Blocks."""
+CAPACITIES = (4, 8, 17, 32, 71, 104, 205)
+"""Sizes that a capacity is rounded up to: what the catalogue's levels need, so that programs are
+shared."""
+
+ENGINES = ("stock", "tbplanar")
 
 ACTIONS = ("nothing", "right", "left", "forward", "backward")
 """Names of the action codes 0 to 4; right is +x and forward is +y."""
@@ -36,12 +62,15 @@ class Config:
       terms: parts of the physics that some level of the batch needs and most do not, out of
         `TERMS`, sorted; a term that is not named is not compiled.
       dtype: floating type of state and parameters, "float32" or "float64".
+      engine: whose reset is drawn: "stock" PyBullet's, or "tbplanar", that of the fork in the
+        original's official image, which starts blocks on lines elsewhere.
     """
 
-    max_blocks: int = 4
+    max_blocks: int = UNROLLED
     max_steps: int = 200
     dtype: str = "float32"
     terms: tuple[str, ...] = ()
+    engine: str = "stock"
 
     def __post_init__(self) -> None:
         """Refuse values that cannot work."""
@@ -54,6 +83,13 @@ class Config:
             raise ValueError(f"terms is {self.terms!r}; it must be sorted names out of {TERMS}")
         if self.dtype not in ("float32", "float64"):
             raise ValueError(f"dtype is {self.dtype!r}; it must be 'float32' or 'float64'")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is {self.engine!r}; it must be 'stock' or 'tbplanar'")
+
+    @property
+    def stacked(self) -> bool:
+        """Whether all slots share one Block with an axis of slots."""
+        return self.max_blocks > UNROLLED
 
 
 @jax.tree_util.register_dataclass
@@ -92,12 +128,35 @@ class Params:
     pull_cart: Scalar = 0.0  # N, on each block towards the cart as last reported, 0.5 m high
     pull_origin: Scalar = 0.0  # N, on each block towards the world's origin
     action_sign: Scalar = 1.0  # -1 swaps right with left and forward with backward
+    action_scale_x: Scalar = 1.0  # factor of the pushes right and left
+    action_scale_y: Scalar = 1.0  # factor of the pushes forward and backward
+    action_turn: Scalar = 0.0  # degrees, all pushes turned, counter-clockwise seen from above
+    noise_position: Scalar = 0.0  # m, standard deviation of what sensors add; see `noise`
+    noise_velocity: Scalar = 0.0  # m/s
+    noise_angle: Scalar = 0.0  # rad, about each axis of the world
+    noise_rate: Scalar = 0.0  # rad/s
+    step_position: Scalar = 0.0  # m, readings are rounded to multiples of this, if > 0
+    step_velocity: Scalar = 0.0  # m/s
+    step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
+    step_rate: Scalar = 0.0  # rad/s
+    closed_room: Scalar = 0.0  # 1 for blocks that never leave the room; see `repairs`
+    wind_on_pole: Scalar = 0.0  # 1 for wind that also pushes the pole
+    pole_drag: Scalar = 1.2  # drag coefficient of the pole in that wind
     aim_share: Scalar = 0.0  # probability that a block starts towards the cart
     aim_speed_min: Scalar = 0.0  # m/s, of such a block
     aim_speed_max: Scalar = 0.0  # m/s
     scatter_speed: Scalar = 0.0  # m/s, other blocks start with U(-1, 1) of this per axis, if > 0
     gather_speed_max: Scalar = 0.0  # m/s, all blocks start towards one point, at U(0, 1) of this
     wind_speed: Scalar = 0.0  # m/s, greatest speed of the wind
+    line_near: Scalar = 0.0  # m, blocks slide on lines at least this far from the cart's start
+    line_far: Scalar = 0.0  # m, and at most this far, if above 0
+    friction_block: Scalar = 0.0  # coefficients multiply for a pair of bodies; walls have none
+    friction_cart: Scalar = 0.5
+    friction_pole: Scalar = 0.5
+    spawn_period: Scalar = 0.0  # ticks between two blocks that appear, the hidden tick included
+    spawn_ahead: Scalar = 0.0  # 1: they appear where the cart has been heading, else anywhere
+    spawn_speed_min: Scalar = 0.0  # m/s, their smallest initial speed along each axis
+    spawn_speed_max: Scalar = 0.0  # m/s
     start_spread: Scalar = 3.0  # m, cart starts at U(-spread, spread) in x and y
     start_push: Scalar = 1.0  # N, force U(-push, push) on the cart in the hidden first tick
     start_lean: Scalar = 0.01  # half width of the six initial pole numbers
@@ -153,12 +212,57 @@ class Vector(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
+class Rail:
+    """A horizontal line that a block slides on."""
+
+    x: Scalar  # () unit direction; (0, 0) leaves the block free
+    y: Scalar  # ()
+    lag: Scalar  # () m, along the line, from where the sensors see the block to where it is
+    drop: Scalar  # () m, the same along z; zero after the hidden tick
+
+    @property
+    def holds(self) -> jax.Array:
+        """() bool, whether there is a line."""
+        return jnp.logical_or(self.x != 0, self.y != 0)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
 class Block:
-    """One free sphere."""
+    """One sphere, or several stacked on an axis of slots."""
 
     p: Vector  # () m, centre, world
     v: Vector  # () m/s, world
     alive: jax.Array  # () bool, False for an empty slot
+    rail: Rail | None = None  # only with the term "lines"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Supply:
+    """What decides where the next block appears."""
+
+    base: Vector  # () m, where the cart started; z is 0
+    heading: Vector  # () m/s, sum of the reported cart velocities since the last one; z is 0
+
+
+class Sizes(NamedTuple):
+    """One number for each kind of reading."""
+
+    position: Scalar  # m
+    velocity: Scalar  # m/s
+    angle: Scalar  # rad
+    rate: Scalar  # rad/s
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sensors:
+    """How the sensors of an episode err; see `noise`."""
+
+    key: rng.Words  # () of all noise of the episode
+    noise: Sizes  # () standard deviations
+    step: Sizes  # () readings are rounded to multiples of these; 0 for as they are
 
 
 @jax.tree_util.register_dataclass
@@ -169,12 +273,14 @@ class State:
     pose: Pose  # after the last tick
     reported: Pose  # before the last tick: what the sensors and the end test see
     velocity: Velocity
-    blocks: tuple[Block, ...]  # N = Config.max_blocks of them
+    blocks: tuple[Block, ...]  # one for each of N slots, or a single stacked one
     extra_bounce: Scalar  # () added to the restitution of walls and blocks in this episode
     wind: Vector  # () direction of the wind: sine and cosine of its angle, z is 0
     push: Vector  # () N, force on the cart in the hidden first tick, world
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
+    supply: Supply | None = None  # only with the term "spawn"
+    sensors: Sensors | None = None  # None where the term "noise" is not compiled: no errors
 
 
 @jax.tree_util.register_dataclass
@@ -183,7 +289,7 @@ class Observation:
     """What the sensors report; cart pose and pole orientation are one tick old.
 
     Positions in m, velocities in m/s, pole angular velocity in rad/s, all in the world frame.
-    An empty block slot reads zero.
+    An empty block slot reads zero. Blocks are listed, or stacked, as in the state.
     """
 
     cart_position: Vector  # z is 0

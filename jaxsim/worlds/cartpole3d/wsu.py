@@ -6,30 +6,40 @@ a part of it.
 
 import hashlib
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import rng
+from jaxsim.worlds.cartpole3d import spawn
 from jaxsim.worlds.cartpole3d import start as starts
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, params_of
-from jaxsim.worlds.cartpole3d.settings import params_from_values
-from jaxsim.worlds.cartpole3d.start import (
-    AIM_HEIGHT,
-    BLOCK_MIDDLE,
-    BLOCK_SPREAD,
-    CLEARANCE,
-    RESTING,
+from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
+from jaxsim.worlds.cartpole3d.settings import capacity, most_blocks, params_from_values
+from jaxsim.worlds.cartpole3d.start import AIM_HEIGHT, LINE_REACH, RESTING
+from jaxsim.worlds.cartpole3d.types import (
+    ENGINES,
+    Block,
+    Config,
+    Params,
+    Rail,
+    State,
+    Vector,
 )
-from jaxsim.worlds.cartpole3d.types import Block, Config, Params, State, Vector
 
 Draws = np.random.RandomState
 
 
 def wsu_start(
-    seed: int, level: int = 200, difficulty: str = "easy", dtype: str = "float64"
+    seed: int,
+    level: int = 200,
+    difficulty: str = "easy",
+    dtype: str = "float64",
+    engine: str = "stock",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """Draw the start that the original generator draws for a seed.
 
@@ -38,34 +48,97 @@ def wsu_start(
       level: of the catalogue.
       difficulty: "easy", "medium" or "hard".
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
+      engine: "stock" or "tbplanar", see `Config`.
+      start_zeroed_out: the generator's option of that name: the cart stands in the middle and
+        unpushed, the pole is upright and at rest. Everything is drawn all the same; blocks keep
+        clear of where the cart is.
 
     Returns:
-      The state before the hidden first tick, scalar leaves, four block slots.
+      The state before the hidden first tick, scalar leaves, four block slots; `fitted` brings it
+      into the form of an environment with more slots or optional parts.
 
     Raises:
-      ValueError: a negative seed, a level or difficulty that is not covered, or float64
+      ValueError: a negative seed, a level, difficulty or engine that does not exist, or float64
         without x64.
     """
-    _check(seed, level, difficulty, dtype)
-    draws = _generator(0 if level == 112 else seed)
+    _check(seed, level, difficulty, dtype, engine)
+    draws = generator(0 if level == 112 else seed)
     # The constructor draws restitution or wind before the world draws anything.
     bounce = draws.random_sample() / 10 if level == 204 else 0.0
     angle = 2 * np.pi * draws.random_sample() if level == 206 else 0.0
-    xy, push, lean, positions, velocities = _draw_world(draws, level, difficulty)
-    return _state(xy, push, lean, positions, velocities, (bounce, angle), dtype)
+    world = _draw_world(draws, level, difficulty, engine, start_zeroed_out)
+    return _state(world, (bounce, angle), dtype)
 
 
-def _draw_world(draws: Draws, level: int, difficulty: str) -> tuple[Any, ...]:
-    """Draw cart, push, pole, and the blocks' positions and velocities."""
+class _World(NamedTuple):
+    """What the original draws for its world."""
+
+    xy: np.ndarray
+    push: np.ndarray
+    lean: np.ndarray
+    blocks: list[Block]  # NumPy leaves
+
+
+def _draw_world(
+    draws: Draws, level: int, difficulty: str, engine: str = "stock", zeroed: bool = False
+) -> _World:
+    """Draw cart, push, pole and blocks in the original's order."""
     xy = draws.uniform(-3.0, 3.0, 2)
     push = draws.uniform(-1.0, 1.0, 2)
     lean = draws.uniform(-0.01, 0.01, 6)
+    if zeroed:
+        xy, push, lean = 0 * xy, 0 * push, 0 * lean
     count = 1 if level == 112 else draws.randint(3) + 2
+    if level == 202:
+        return _World(xy, push, lean, _on_lines(draws, difficulty, engine, count, xy, lean[0]))
     positions = [_position(draws, xy) for _ in range(count)]
-    return xy, push, lean, positions, _velocities(draws, level, difficulty, positions, xy)
+    velocities = _velocities(draws, level, difficulty, positions, xy)
+    return _World(xy, push, lean, list(map(_block, positions, velocities)))
 
 
-def _check(seed: int, level: int, difficulty: str, dtype: str) -> None:
+def _block(p: np.ndarray, v: np.ndarray) -> Block:
+    return Block(Vector(*p), Vector(*v), _flag(True))
+
+
+def _flag(value: bool) -> Any:
+    return np.bool_(value)
+
+
+def _on_lines(
+    draws: Draws, difficulty: str, engine: str, count: int, xy: np.ndarray, lean: float
+) -> list[Block]:
+    """Draw all lines, then the place and speed of each block on its line."""
+    params = params_of(202, difficulty, np.float64)
+    drawn = [_line(draws, params, xy) for _ in range(count)]
+    return [_place_on(draws, params, *line, lean, engine) for line in drawn]
+
+
+def _line(draws: Draws, params: Params, xy: np.ndarray) -> tuple[Vector, float]:
+    """Draw a line: a point of it and its angle."""
+    while True:
+        angle = 2 * np.pi * draws.random_sample()
+        p = draws.uniform(-BLOCK_SPREAD, BLOCK_SPREAD, 2)
+        d = p - xy
+        distance = abs(np.cos(angle) * d[1] - np.sin(angle) * d[0])
+        if params.line_near <= distance <= params.line_far:
+            return Vector(p[0], p[1], draws.uniform(-1.0, 1.0)), angle
+
+
+def _place_on(
+    draws: Draws, params: Params, base: Vector, angle: float, lean: float, engine: str
+) -> Block:
+    """Draw where on its line a block starts and how fast."""
+    while True:
+        s = starts.joint_position(draws.uniform(-LINE_REACH, LINE_REACH), lean, engine)
+        if starts.starts_inside(base, angle, s):
+            break
+    speed = draws.uniform(params.block_speed_min, params.block_speed_max)
+    if draws.uniform() < 0.5:
+        speed = -speed
+    return starts.on_line(base, np.float64(angle), s, np.float64(speed))
+
+
+def _check(seed: int, level: int, difficulty: str, dtype: str, engine: str) -> None:
     if seed < 0:
         raise ValueError(f"seed is {seed}; the original accepts whole numbers from 0")
     if level not in LEVELS:
@@ -73,11 +146,13 @@ def _check(seed: int, level: int, difficulty: str, dtype: str) -> None:
         raise ValueError(f"level is {level}; the original's random stream is known for: {known}")
     if difficulty not in DIFFICULTIES:
         raise ValueError(f"difficulty is {difficulty!r}; it must be 'easy', 'medium' or 'hard'")
+    if engine not in ENGINES:
+        raise ValueError(f"engine is {engine!r}; it must be 'stock' or 'tbplanar'")
     if dtype == "float64" and not jax.config.read("jax_enable_x64"):
         raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
 
 
-def _generator(seed: int) -> Draws:
+def generator(seed: int) -> Draws:
     """Seed as Gym up to 0.21 does: the first 8 bytes of SHA-512 of the decimal seed."""
     digest = hashlib.sha512(str(seed).encode()).digest()[:8]
     low, high = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
@@ -94,8 +169,8 @@ def _position(draws: Draws, cart: np.ndarray) -> np.ndarray:
             return p
 
 
-def _nominal(draws: Draws) -> np.ndarray:
-    v = draws.uniform(6.0, 10.0, 3)
+def _nominal(draws: Draws, low: float = 6.0, high: float = 10.0) -> np.ndarray:
+    v = draws.uniform(low, high, 3)
     for axis in range(3):
         if draws.uniform() < 0.5:
             v[axis] = -v[axis]
@@ -139,35 +214,52 @@ def _aimed(draws: Draws, level: int, params: Params, p: np.ndarray, xy: np.ndarr
     return _nominal(draws)
 
 
-def _state(
-    xy: np.ndarray,
-    push: np.ndarray,
-    lean: np.ndarray,
-    positions: list[np.ndarray],
-    velocities: list[np.ndarray],
-    episode: tuple[float, float],
-    dtype: str,
-) -> State:
+def _state(world: _World, episode: tuple[float, float], dtype: str) -> State:
     def number(value: float) -> jax.Array:
         return jnp.asarray(value, dtype)
 
-    def block(index: int) -> Block:
-        alive = index < len(positions)
-        p = positions[index] if alive else np.array([0.0, 0.0, RESTING])
-        v = velocities[index] if alive else np.zeros(3)
-        return Block(Vector(*map(number, p)), Vector(*map(number, v)), jnp.asarray(alive))
+    def leaf(value: Any) -> jax.Array:
+        return jnp.asarray(value) if np.asarray(value).dtype == bool else number(value)
 
-    blocks = tuple(block(i) for i in range(Config().max_blocks))
-    x, y = map(number, xy)
-    forces, numbers = [number(f) for f in push], [number(r) for r in lean]
+    rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
+    if world.blocks[0].rail is not None:
+        rest = replace(rest, rail=Rail(0.0, 0.0, 0.0, 0.0))
+    spare = [rest] * (Config().max_blocks - len(world.blocks))
+    blocks = tuple(jax.tree.map(leaf, [*world.blocks, *spare]))
+    x, y = map(number, world.xy)
+    forces, numbers = [number(f) for f in world.push], [number(r) for r in world.lean]
     return starts.initial(x, y, forces, numbers, blocks, *map(number, episode))
 
 
-def wsu_shares(seed: int, count: int) -> np.ndarray:
+def wsu_shares(seed: int, count: int, *, start_zeroed_out: bool = False) -> np.ndarray:
     """Numbers in [0, 1) that level 105 draws tick by tick, the hidden tick first, (count,)."""
-    draws = _generator(seed)
-    _draw_world(draws, 105, "easy")
+    draws = generator(seed)
+    _draw_world(draws, 105, "easy", zeroed=start_zeroed_out)
     return draws.random_sample(count)
+
+
+def wsu_spawns(
+    seed: int, difficulty: str, count: int, *, start_zeroed_out: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities of the blocks that level 208 adds, (count, 3) m and m/s each."""
+    params = params_of(208, difficulty, np.float64)
+    low, high = float(params.spawn_speed_min), float(params.spawn_speed_max)
+    draws = generator(seed)
+    xy = _draw_world(draws, 208, difficulty, zeroed=start_zeroed_out).xy
+    drawn = [(_position(draws, xy), _nominal(draws, low, high)) for _ in range(count)]
+    positions, velocities = zip(*drawn, strict=True)
+    return np.stack(positions), np.stack(velocities)
+
+
+def wsu_distances(seed: int, count: int) -> np.ndarray:
+    """Shares of the largest distance that level 108 draws one after the other, (count,).
+
+    The original draws them from Python's own generator and never seeds it; these are what a
+    generator seeded with the episode's seed gives.
+    """
+    # Python seeds the same generator as NumPy, with the 32-bit words of the number.
+    words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
+    return np.random.RandomState(words).random_sample(count)
 
 
 _begin = jax.jit(starts.begin, static_argnums=2)
@@ -179,6 +271,9 @@ def from_wsu_seed(
     difficulty: str = "easy",
     params: Params | None = None,
     dtype: str = "float64",
+    engine: str = "stock",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """State after the original generator's reset for a seed.
 
@@ -188,18 +283,37 @@ def from_wsu_seed(
       difficulty: "easy", "medium" or "hard".
       params: physics of the hidden first tick; the level's own if None.
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
+      engine: "stock" or "tbplanar", see `Config`.
+      start_zeroed_out: as in `wsu_start`.
+
+    Returns:
+      The state in the form that `jaxsim.make` with this level and difficulty plays. What a level
+      draws in later ticks comes from the keys of `step`.
 
     Raises:
       ValueError: as `wsu_start`.
     """
-    start = wsu_start(seed, level, difficulty, dtype)
+    start = wsu_start(seed, level, difficulty, dtype, engine, start_zeroed_out=start_zeroed_out)
     values = {"novelty/level": level, "novelty/difficulty": difficulty}
-    own, config = params_from_values(values, Config(dtype=dtype))
+    slots = capacity(most_blocks(values, Config().max_steps))
+    own, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
     params = params or own
+    start = starts.fitted(start, config)
     if level == 105:
         # What the original draws in its hidden tick; nothing is left to draw from the key.
-        share = wsu_shares(seed, 1)[0]
+        share = wsu_shares(seed, 1, start_zeroed_out=start_zeroed_out)[0]
         pull = params.pull_centroid + params.pull_centroid_random * share
         params = replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
+    if level == 208:
+        # Likewise the block that appears in the hidden tick, if one does.
+        drawn = wsu_spawns(seed, difficulty, 1, start_zeroed_out=start_zeroed_out)
+        start = _with_first_spawn(start, drawn, params)
+        params = replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
     key = rng.words(jax.random.key(seed))
     return _begin(start, params, config, key)
+
+
+def _with_first_spawn(start: State, drawn: tuple[np.ndarray, np.ndarray], params: Params) -> State:
+    dtype = jnp.result_type(start.pose.x)
+    p, v = (Vector(*jnp.asarray(own[0], dtype)) for own in drawn)
+    return spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))

@@ -101,7 +101,12 @@ def test_too_many_blocks_are_refused():
         named[name] = np.concatenate([named[name], named[name]], axis=1)
     with pytest.raises(ValueError, match=r"8 blocks; config\.max_blocks is 4"):
         state_from_arrays(named)
-    assert len(state_from_arrays(named, Config(max_blocks=8)).blocks) == 8
+    wide = state_from_arrays(named, Config(max_blocks=8))
+    assert wide.blocks[0].alive.shape == (*np.shape(named["cart_yaw"]), 8)
+    again = state_to_arrays(wide)
+    named["block_vel"] = np.where(named["block_alive"][..., None], named["block_vel"], 0)
+    for name in ("block_pos", "block_vel", "block_alive"):
+        np.testing.assert_allclose(again[name], named[name], rtol=1e-6)
 
 
 def test_observation_vector_holds_every_number_in_order():

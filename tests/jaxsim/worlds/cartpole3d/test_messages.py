@@ -438,7 +438,9 @@ def test_ten_flat_blocks_come_in_the_order_of_their_numbers():
         an_observation(blocks, cap=11), first=False, time_stamp=0.0, flat_blocks=True
     )
     parsed, _ = parse_feature_vector(dict(sorted(vector.items())), Config(max_blocks=11))
-    assert [float(p.x) for p in parsed.block_position] == list(range(11))
+    assert parsed.block_position[0].x.tolist() == list(range(11))
+    again = feature_vector(parsed, first=False, time_stamp=0.0, flat_blocks=True)
+    assert again == vector
 
 
 @pytest.mark.parametrize("flat_blocks", [False, True])

@@ -247,10 +247,11 @@ def _walls(w: World) -> list[Contact]:
             x, radius = w.blocks[i], p["block_radius"]
             if np.any(x + radius < low) or np.any(x - radius > high):
                 continue
-            away = x - np.clip(x, low, high)
+            # The edges are rounded: Bullet's box is a smaller one with a margin around it.
+            away = x - np.clip(x, low + MARGIN, high - MARGIN)
             distance = np.linalg.norm(away)
             if distance > 0:
-                normal = away / distance
+                normal, distance = away / distance, distance - MARGIN
             else:  # inside: out through the nearest face
                 depths = np.concatenate([x - low, high - x])
                 face = int(np.argmin(depths))

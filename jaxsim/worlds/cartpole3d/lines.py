@@ -1,0 +1,67 @@
+"""Blocks that slide on horizontal lines, without gravity or drag.
+
+The original builds such a block as a sphere on a prismatic joint: one number says where it is and
+one how fast it moves, so every impulse acts through its component along the line.
+"""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+
+from jaxsim.worlds.cartpole3d.types import DT, Block, Rail, Scalar, Vector
+
+
+def component(rail: Rail, a: Vector) -> Scalar:
+    """Return the component of a vector along the line."""
+    return rail.x * a.x + rail.y * a.y
+
+
+def along(rail: Rail, a: Vector) -> Vector:
+    """Keep of a vector what the line lets through; all of it where there is no line."""
+    size = component(rail, a)
+    return either(rail, Vector(rail.x * size, rail.y * size, 0.0 * a.z), a)
+
+
+def either(rail: Rail, held: Vector, free: Vector) -> Vector:
+    """Take `held` where there is a line and `free` elsewhere."""
+    return Vector(*(jnp.where(rail.holds, a, b) for a, b in zip(held, free, strict=True)))
+
+
+def arrive(block: Block, hidden: Scalar) -> Block:
+    """Forget the last tick's motion, so that only the hidden tick slips.
+
+    Args:
+      block: with a rail.
+      hidden: () bool, whether the hidden first tick is next.
+    """
+    assert block.rail is not None
+    lag, drop = (jnp.where(hidden, c, 0.0) for c in (block.rail.lag, block.rail.drop))
+    return replace(block, rail=replace(block.rail, lag=lag, drop=drop))
+
+
+def glide(block: Block, v: Vector) -> Block:
+    """Move a block for one tick and slip it by what `arrive` has left.
+
+    The original normalises a line's direction only after its hidden tick. In that tick collider and
+    sensors stand further out than the block really is; the slip is the way back.
+    """
+    assert block.rail is not None
+    rail, slip = block.rail, block.rail.lag
+    moved = DT * component(rail, v) + slip
+    p = Vector(
+        block.p.x + DT * v.x + rail.x * slip,
+        block.p.y + DT * v.y + rail.y * slip,
+        block.p.z + DT * v.z + rail.drop,
+    )
+    return Block(p, v, block.alive, replace(rail, lag=moved))
+
+
+def seen(block: Block) -> tuple[Vector, Vector]:
+    """Position and velocity that the sensors report: the place of one tick ago, and no velocity.
+
+    The original reads the velocity of the line's base, which never moves.
+    """
+    assert block.rail is not None
+    rail, p, v = block.rail, block.p, block.v
+    place = Vector(p.x - rail.x * rail.lag, p.y - rail.y * rail.lag, p.z - rail.drop)
+    return either(rail, place, p), either(rail, Vector(*(0.0 * c for c in v)), v)

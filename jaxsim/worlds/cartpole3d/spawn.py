@@ -1,0 +1,147 @@
+"""Blocks that appear while an episode runs.
+
+A block appears every so many ticks, before the tick, either anywhere in the room or at rest where
+the cart has been heading. The world needs a slot for each: see `needed_slots`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import rng
+from jaxsim.worlds.cartpole3d import dynamics, placement, slots
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.types import Block, Params, Scalar, State, Supply, Vector
+
+REACH = 10.0  # m, blocks ahead appear at up to this distance from the world's origin
+AHEAD_HEIGHT = 1.0  # m
+AHEAD_CLEARANCE = 0.75  # m, horizontally, from the cart's start, the origin and every block
+AHEAD_LIMIT = 4.5  # m, largest |x| and |y|
+AHEAD_DRAWS = 101  # distances tried; then no block appears
+
+_KEY = 1  # counter of the key that spawning draws from, below that of the tick
+_SLOT_SPEED, _SLOT_PLACE, _SLOT_DISTANCE = 0, 6, 6 + 3 * placement.REDRAWS
+
+
+def needed_slots(at_start: int, period: int, max_steps: int) -> int:
+    """Most blocks that an episode can hold: the hidden tick counts."""
+    return at_start + ((max_steps + 1) // period if period else 0)
+
+
+def supply(params: Params, key: rng.Words, state: State) -> State:
+    """Add the block that is due before the next tick, if one is.
+
+    Args:
+      params: physics.
+      key: counter key of this tick.
+      state: with stacked or single slots; one is free.
+    """
+    period = jnp.round(params.spawn_period).astype(jnp.int32)
+    # The hidden tick, from step -1, is the first.
+    due = (period > 0) & ((state.step + 2) % jnp.maximum(period, 1) == 0) & ~state.done
+
+    def appear(state: State) -> State:
+        p, v, found = draw(params, rng.fold(key, _KEY), state)
+        return add_block(state, p, v, due, found)
+
+    return jax.lax.cond(jnp.any(due), appear, lambda state: state, state)
+
+
+def draw(params: Params, k: rng.Words, state: State) -> tuple[Vector, Vector, jax.Array]:
+    """Draw position and velocity of the next block, and whether there is room for it."""
+    dtype = jnp.result_type(state.pose.x)
+    base = _supply_of(state).base
+    v = placement.signed(k, _SLOT_SPEED, params.spawn_speed_min, params.spawn_speed_max, dtype)
+    anywhere = placement.clear_of(k, _SLOT_PLACE, base.x, base.y, dtype)
+    ahead, found, _ = place_ahead(
+        state, lambda attempt: rng.uniform(k, _SLOT_DISTANCE + attempt, dtype=dtype)
+    )
+    here = jnp.asarray(params.spawn_ahead) > 0
+    p = Vector(*(jnp.where(here, a, b) for a, b in zip(ahead, anywhere, strict=True)))
+    return p, v, found | ~here
+
+
+def place_ahead(
+    state: State, share: Callable[[jax.Array | int], jax.Array]
+) -> tuple[Vector, jax.Array, jax.Array]:
+    """Find a place on the way that the cart has been heading.
+
+    Args:
+      state: before the block appears.
+      share: attempt, from 0 -> number in [0, 1), of the largest distance.
+
+    Returns:
+      (position, whether it is free, numbers drawn). A cart that has not moved has no way.
+    """
+    own = _supply_of(state)
+    size = dynamics.norm(own.heading)
+    moved = size > 0
+    ahead = geo.scale(own.heading, 1 / jnp.where(moved, size, 1.0))
+
+    def place(attempt: jax.Array | int) -> Vector:
+        p = geo.scale(ahead, REACH * share(attempt))
+        return Vector(p.x, p.y, p.z + AHEAD_HEIGHT)
+
+    def free(p: Vector) -> jax.Array:
+        origin = jnp.zeros_like(p.x)
+        clear = _apart(p, own.base.x, own.base.y) & _apart(p, origin, origin)
+        for block in state.blocks:
+            apart = ~block.alive | _apart(p, block.p.x, block.p.y)
+            clear = clear & slots.over(jnp.all, apart, p.x)
+        return clear & (jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) <= AHEAD_LIMIT)
+
+    p, drawn = placement.redrawn(place, free, AHEAD_DRAWS)
+    return p, moved & free(p), drawn
+
+
+def _apart(p: Vector, x: Scalar, y: Scalar) -> jax.Array:
+    return jnp.asarray((p.x - x) ** 2 + (p.y - y) ** 2 >= AHEAD_CLEARANCE**2)
+
+
+def add_block(
+    state: State, p: Vector, v: Vector, due: jax.Array, found: jax.Array | bool = True
+) -> State:
+    """Put a block into the next slot of the lanes where one is `due` and a place was `found`.
+
+    Where one is due, the cart's way is forgotten, so that the next block follows the way from here.
+    """
+    next_slot = slots.count(state)
+    blocks = tuple(
+        _put(block, p, v, due & found & (first + _numbers(block, state.pose.x) == next_slot))
+        for first, block in enumerate(state.blocks)
+    )
+    own = _supply_of(state)
+    heading = Vector(*(jnp.where(due, 0.0, c) for c in own.heading))
+    return replace(state, blocks=blocks, supply=Supply(own.base, heading))
+
+
+def _numbers(block: Block, lane: Scalar) -> jax.Array:
+    """Numbers of the slots of one Block, from 0."""
+    if jnp.ndim(block.alive) == jnp.ndim(lane):
+        return jnp.int32(0)
+    shape = (-1,) + (1,) * jnp.ndim(lane)
+    return jnp.arange(block.alive.shape[0], dtype=jnp.int32).reshape(shape)
+
+
+def _put(block: Block, p: Vector, v: Vector, here: jax.Array) -> Block:
+    def choose(new: Vector, old: Vector) -> Vector:
+        return Vector(*(jnp.where(here, a, b) for a, b in zip(new, old, strict=True)))
+
+    rail = block.rail
+    if rail is not None:
+        rail = jax.tree.map(lambda leaf: jnp.where(here, 0.0, leaf), rail)
+    return Block(choose(p, block.p), choose(v, block.v), block.alive | here, rail)
+
+
+def remember(state: State) -> State:
+    """Add the cart velocity that was just reported to the way it is heading."""
+    own, old, v = _supply_of(state), state.reported, state.velocity
+    said = geo.yaw(old.cos, old.sin, Vector(v.vx, v.vy, 0.0 * v.vx))
+    return replace(state, supply=Supply(own.base, geo.add(own.heading, said)))
+
+
+def _supply_of(state: State) -> Supply:
+    assert state.supply is not None
+    return state.supply

@@ -1,0 +1,78 @@
+"""Lists of what may touch against plain searches."""
+
+from itertools import combinations
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.worlds.cartpole3d import candidates
+from jaxsim.worlds.cartpole3d.types import Block, Vector
+
+LANES = 40
+SQUARE = 1.0  # m^2
+
+
+def crowd(number: int, spread: float, seed: int = 0) -> Block:
+    """Blocks at random places, a tenth of them missing; leaves (N, L)."""
+    draws = np.random.default_rng(seed)
+    p = draws.uniform(-spread, spread, (3, number, LANES)).astype(np.float32)
+    alive = draws.random((number, LANES)) < 0.9
+    return Block(Vector(*map(jnp.asarray, p)), Vector(*map(jnp.asarray, p)), jnp.asarray(alive))
+
+
+def near_pairs(block: Block, lane: int) -> list[tuple[int, int]]:
+    p = np.stack([np.asarray(c)[:, lane] for c in block.p])
+    alive = np.asarray(block.alive)[:, lane]
+    return [
+        (i, j)
+        for i, j in combinations(range(len(alive)), 2)
+        if alive[i] and alive[j] and np.sum((p[:, i] - p[:, j]) ** 2) <= SQUARE
+    ]
+
+
+@pytest.mark.parametrize(("number", "spread"), [(5, 0.5), (17, 2.0), (60, 5.0)])
+def test_the_list_holds_every_near_pair_in_order(number, spread):
+    block = crowd(number, spread)
+    first, second, found = jax.jit(candidates.pairs_within)(block, SQUARE)
+    expected = [near_pairs(block, lane) for lane in range(LANES)]
+    assert sum(map(len, expected)) > LANES
+    for lane, pairs in enumerate(expected):
+        assert int(found[lane]) == len(pairs)
+        listed = zip(first[: len(pairs), lane], second[: len(pairs), lane], strict=True)
+        assert [(int(i), int(j)) for i, j in listed] == pairs
+    any_pair = jax.jit(candidates.any_pair)(block, SQUARE)
+    assert np.asarray(any_pair).tolist() == [bool(pairs) for pairs in expected]
+
+
+def test_pairs_beyond_the_list_are_left_out():
+    block = crowd(30, 0.1)
+    first, second, found = candidates.pairs_within(block, SQUARE)
+    assert np.all(np.asarray(found) == candidates.MAX_PAIRS)
+    for lane in range(LANES):
+        pairs = near_pairs(block, lane)[: candidates.MAX_PAIRS]
+        listed = zip(first[:, lane], second[:, lane], strict=True)
+        assert [(int(i), int(j)) for i, j in listed] == pairs
+
+
+def test_flagged_slots_are_listed_in_order():
+    flags = np.random.default_rng(1).random((50, LANES)) < 0.2
+    listed, found = jax.jit(candidates.flagged, static_argnums=1)(jnp.asarray(flags), 8)
+    for lane in range(LANES):
+        expected = np.flatnonzero(flags[:, lane])[:8]
+        assert int(found[lane]) == len(expected)
+        assert np.asarray(listed)[: len(expected), lane].tolist() == expected.tolist()
+    assert np.any(flags.sum(axis=0) > 8)
+
+
+def test_one_lane_needs_no_axis():
+    block = crowd(12, 1.5)
+    lane: Any = jax.tree.map(lambda leaf: leaf[:, 3], block)
+    first, second, found = candidates.pairs_within(lane, SQUARE)
+    pairs = near_pairs(block, 3)
+    assert int(found) == len(pairs) > 0
+    assert (int(first[0]), int(second[0])) == pairs[0]
+    chosen = candidates.take(jnp.stack(lane.p), second[:1], axis=1)
+    np.testing.assert_array_equal(chosen[:, 0], jnp.stack(lane.p)[:, pairs[0][1]])

@@ -1,0 +1,132 @@
+"""Blocks on lines, level 202."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.worlds import cartpole3d
+from jaxsim.worlds.cartpole3d import lines, start
+from jaxsim.worlds.cartpole3d import rows as rows_of
+from jaxsim.worlds.cartpole3d.types import Block, Rail, Vector
+
+BANDS = {"easy": (3.0, 4.0), "medium": (2.0, 3.0), "hard": (1.5, 2.0)}
+LANES = 2000
+
+
+@pytest.fixture(scope="module", params=["stock", "tbplanar"])
+def drawn(request):
+    """Starts of level 202 hard: cart, first pole number, angle of the line, place along it."""
+    env, params = jaxsim.make("CartPole3D-v0", level=202, difficulty="hard", engine=request.param)
+    state = jax.jit(env.start)(jax.random.split(jax.random.key(1), LANES), params)
+    return request.param, state
+
+
+def test_lines_pass_the_cart_in_their_band(drawn):
+    _, state = drawn
+    block = state.blocks[0]
+    # The drawn angle is half the tangent of what the line turned out to be.
+    rise = -np.asarray(block.rail.drop)
+    angle = np.sqrt(rise)
+    place = -np.asarray(block.rail.lag) / rise
+    base = [
+        np.asarray(p - r * f)
+        for p, r, f in (
+            (block.p.x, block.rail.x, place * (1 + rise)),
+            (block.p.y, block.rail.y, place * (1 + rise)),
+        )
+    ]
+    dx, dy = base[0] - np.asarray(state.pose.x), base[1] - np.asarray(state.pose.y)
+    distance = np.abs(np.cos(angle) * dy - np.sin(angle) * dx)
+    near, far = BANDS["hard"]
+    well_drawn = rise > 0.05  # else the place cannot be told from the lag
+    assert well_drawn.mean() > 0.9
+    tolerance = 2e-3
+    assert distance[well_drawn].min() > near - tolerance
+    assert distance[well_drawn].max() < far + tolerance
+    direction = 2 * np.arctan(angle)
+    np.testing.assert_allclose(block.rail.x, np.cos(direction), atol=1e-4)
+
+
+def test_only_the_patched_engine_moves_places_to_the_ends(drawn):
+    engine, state = drawn
+    block = state.blocks[0]
+    rise = -np.asarray(block.rail.drop)
+    place = (-np.asarray(block.rail.lag) / rise)[rise > 0.05]
+    at_ends = np.abs(np.abs(place) - 1) < 1e-2
+    assert at_ends.mean() > 0.9 if engine == "tbplanar" else at_ends.mean() < 0.1
+
+
+@pytest.mark.parametrize("engine", ["stock", "tbplanar"])
+def test_joint_positions_of_both_engines(engine):
+    expected = {"stock": 3.0, "tbplanar": 3.0 / np.sqrt(9.0 + 0.01**2)}
+    assert start.joint_position(3.0, 0.01, engine) == pytest.approx(expected[engine], abs=1e-15)
+
+
+def test_a_block_on_a_line_neither_falls_nor_slows_down():
+    """Free ticks: speed stays, height stays, and what is seen is a tick old."""
+    env, params = jaxsim.make("CartPole3D-v0", level=202, difficulty="easy")
+    step = jax.jit(env.step)
+    keys = jax.random.split(jax.random.key(5), 256)
+    state = jax.jit(env.start)(keys, params)
+    _, state, *_ = step(keys, state, jnp.zeros(256, int), params)
+    observation, after, *_ = step(keys, state, jnp.zeros(256, int), params)
+    free = 0
+    for i, (a, b) in enumerate(zip(state.blocks, after.blocks, strict=True)):
+        same = np.asarray(a.alive & (a.v.x == b.v.x) & (a.v.y == b.v.y))
+        free += same.sum()
+        assert np.all(np.asarray(b.v.z) == 0)
+        assert np.all(np.asarray(a.p.z == b.p.z))
+        speed = np.hypot(np.asarray(b.v.x), np.asarray(b.v.y))
+        moved = np.hypot(np.asarray(b.p.x - a.p.x), np.asarray(b.p.y - a.p.y))
+        np.testing.assert_allclose(moved[same], 0.02 * speed[same], atol=1e-4)
+        seen = observation.block_position[i]
+        for c, was in zip(seen, a.p, strict=True):
+            np.testing.assert_allclose(c, np.where(a.alive, was, 0.0), atol=1e-4)
+        assert np.all(np.asarray(observation.block_velocity[i].x) == 0)
+    assert free > 300
+
+
+def test_the_first_observation_is_further_out():
+    """The original normalises a line's direction only in its hidden tick."""
+    env, params = jaxsim.make("CartPole3D-v0", level=202)
+    begun = env.start(jax.random.split(jax.random.key(2), 64), params)
+    observation, state = env.reset(jax.random.split(jax.random.key(2), 64), params)
+    for block, was, seen in zip(
+        state.blocks, begun.blocks, observation.block_position, strict=True
+    ):
+        alive = np.asarray(block.alive)
+        for c, at in zip(seen, was.p, strict=True):
+            np.testing.assert_allclose(
+                np.asarray(c)[alive], np.asarray(at)[alive], rtol=1e-4, atol=1e-3
+            )
+        higher = np.asarray(seen.z - block.p.z)[alive]
+        np.testing.assert_allclose(higher, -np.asarray(was.rail.drop)[alive], rtol=1e-4, atol=1e-4)
+        assert np.all(np.asarray(block.p.z)[alive] <= 2.0 + 1e-5)
+
+
+def test_only_the_component_along_a_line_acts():
+    rail = Rail(*map(jnp.asarray, (0.6, 0.8, 0.0, 0.0)))
+    free = Rail(*map(jnp.asarray, (0.0, 0.0, 0.0, 0.0)))
+    push = Vector(*map(jnp.asarray, (1.0, 2.0, 3.0)))
+    np.testing.assert_allclose(jnp.stack(lines.along(rail, push)), [1.32, 1.76, 0.0], rtol=1e-6)
+    assert lines.along(free, push) == push
+    block = Block(push, push, jnp.asarray(True), rail)
+    glided = lines.glide(block, Vector(*map(jnp.asarray, (3.0, 4.0, 0.0))))
+    np.testing.assert_allclose(float(glided.rail.lag), 0.1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("normal", [(0.6, 0.0, 0.8), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0)])
+def test_tangents_span_the_contact_plane(normal):
+    n = np.array(normal)
+    p, q = map(np.asarray, rows_of.tangents(jnp.asarray(n)))
+    frame = np.stack([n, p, q])
+    np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-6)
+
+
+def test_an_engine_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="engine is 'mujoco'; it must be 'stock' or 'tbplanar'"):
+        jaxsim.make("CartPole3D-v0", engine="mujoco")
+    with pytest.raises(ValueError, match="engine is 'mujoco'"):
+        cartpole3d.wsu_start(0, 202, engine="mujoco")

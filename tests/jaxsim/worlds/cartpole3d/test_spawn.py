@@ -1,0 +1,147 @@
+"""Blocks that appear while an episode runs, levels 108 and 208."""
+
+import random
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.worlds import cartpole3d
+from jaxsim.worlds.cartpole3d import placement, spawn
+from jaxsim.worlds.cartpole3d.generate import wsu_distances, wsu_spawns
+from jaxsim.worlds.cartpole3d.slots import inward
+from jaxsim.worlds.cartpole3d.types import Config, Supply, Vector
+
+LANES = 256
+
+
+def number(state):
+    return np.asarray(jnp.sum(state.blocks[0].alive, axis=-1))
+
+
+@pytest.fixture(scope="module")
+def flooded():
+    """Level 208 hard for twenty steps: every state, the hidden tick's first."""
+    env, params = jaxsim.make(
+        "CartPole3D-v0", {"lean_limit": 1.5}, level=208, difficulty="hard", max_steps=20
+    )
+    keys = jax.random.split(jax.random.key(0), LANES)
+    step = jax.jit(env.step)
+    states = [jax.jit(env.start)(keys, params)]
+    for k in range(12):
+        tick_keys = jax.random.split(jax.random.key(k + 1), LANES)
+        states.append(step(tick_keys, states[-1], jnp.zeros(LANES, int), params)[1])
+    return states
+
+
+def test_a_block_appears_in_every_tick_of_208_hard_the_hidden_one_too(flooded):
+    counts = np.stack([number(state) for state in flooded])
+    assert set(counts[0].tolist()) == {2, 3, 4}
+    assert np.all(np.diff(counts, axis=0) == 1)
+
+
+def test_new_blocks_keep_clear_of_the_carts_start_and_move_as_drawn(flooded):
+    before, after = flooded[3], flooded[4]
+    slot = number(before)
+    lanes = np.arange(LANES)
+    block = jax.tree.map(lambda leaf: np.asarray(leaf)[lanes, slot], after.blocks[0])
+    assert block.alive.all()
+    base = after.supply.base
+    placed = [p - 0.02 * v for p, v in zip(block.p, block.v, strict=True)]
+    away = np.hypot(placed[0] - np.asarray(base.x), placed[1] - np.asarray(base.y))
+    assert away.min() > placement.CLEARANCE - 0.05
+    assert np.abs(placed[0]).max() < 4.1 and 0.9 < placed[2].min() < placed[2].max() < 9.1
+    sizes = np.abs(np.stack(block.v))
+    # Drag has taken under a hundredth; a few have already hit something.
+    usual = np.all((sizes > 2.9) & (sizes < 5.0), axis=0)
+    assert usual.mean() > 0.8
+
+
+def state_heading(x: float, y: float, base=(0.0, 0.0), blocks=()):
+    """A lane whose cart has been heading (x, y)."""
+    named = {
+        "cart_pos": np.array(base),
+        "cart_yaw": np.array(0.0),
+        "cart_vel": np.zeros(2),
+        "cart_yaw_rate": np.array(0.0),
+        "pole_jq": np.array([0.0, 0.0, 0.0, 1.0]),
+        "pole_jw": np.zeros(3),
+    }
+    if blocks:
+        named |= {"block_pos": np.array(blocks), "block_vel": np.zeros((len(blocks), 3))}
+    state = cartpole3d.state_from_arrays(named, Config(max_blocks=8, terms=("spawn",)))
+    heading = Vector(*map(jnp.asarray, (x, y, 0.0)))
+    return inward(replace(state, supply=Supply(state.supply.base, heading)))
+
+
+def place(state, shares):
+    table = jnp.asarray(shares + [0.0] * (spawn.AHEAD_DRAWS + 1 - len(shares)))
+    p, found, drawn = spawn.place_ahead(state, lambda attempt: table[attempt])
+    return np.array([float(c) for c in p]), bool(found), int(drawn)
+
+
+def test_a_block_ahead_appears_on_the_way_from_the_origin():
+    p, found, drawn = place(state_heading(3.0, 4.0, base=(-3.0, 0.0)), [0.4])
+    assert found and drawn == 1
+    np.testing.assert_allclose(p, [2.4, 3.2, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("base", "blocks", "rejected"),
+    [
+        ((-3.0, 0.0), (), 0.07),  # too near to the origin
+        ((2.0, 0.0), (), 0.25),  # to where the cart started
+        ((-3.0, 0.0), ((2.5, 0.3, 7.0),), 0.2),  # to a block, however high
+        ((-3.0, 0.0), (), 0.46),  # beyond 4.5 m
+    ],
+)
+def test_places_that_are_taken_are_drawn_again(base, blocks, rejected):
+    state = state_heading(2.0, 0.0, base, blocks)
+    p, found, drawn = place(state, [rejected, 0.35])
+    assert found and drawn == 2
+    np.testing.assert_allclose(p, [3.5, 0.0, 1.0], rtol=1e-6)
+
+
+def test_after_a_hundred_and_one_taken_places_no_block_appears():
+    state = state_heading(2.0, 0.0)
+    _, found, drawn = place(state, [0.0] * spawn.AHEAD_DRAWS + [0.3])
+    assert not found and drawn == spawn.AHEAD_DRAWS
+    _, found, _ = place(state, [0.0] * (spawn.AHEAD_DRAWS - 1) + [0.3])
+    assert found
+
+
+def test_a_cart_that_has_not_moved_has_no_way():
+    assert not place(state_heading(0.0, 0.0), [0.3])[1]
+
+
+def test_a_full_world_takes_no_more_blocks():
+    state = state_heading(1.0, 0.0, blocks=[(i - 3.0, 3.0, 5.0) for i in range(8)])
+    p = Vector(*map(jnp.asarray, (1.0, 1.0, 1.0)))
+    after = spawn.add_block(state, p, p, jnp.asarray(True))
+    np.testing.assert_array_equal(after.blocks[0].p.x, state.blocks[0].p.x)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**40 + 3])
+def test_distances_of_108_are_those_of_pythons_own_generator(seed):
+    own = random.Random(seed)
+    assert wsu_distances(seed, 5).tolist() == [own.random() for _ in range(5)]
+
+
+def test_the_originals_later_blocks_do_not_depend_on_how_many_are_drawn():
+    p, v = wsu_spawns(3, "medium", 10)
+    q, w = wsu_spawns(3, "medium", 4)
+    np.testing.assert_array_equal(p[:4], q)
+    np.testing.assert_array_equal(v[:4], w)
+    assert np.all((np.abs(v) >= 3) & (np.abs(v) < 5))
+
+
+@pytest.mark.parametrize(("difficulty", "period"), [("easy", 3), ("hard", 1)])
+def test_from_wsu_seed_has_the_block_of_the_hidden_tick(difficulty, period, x64):
+    state = cartpole3d.from_wsu_seed(4, 208, difficulty)
+    start = cartpole3d.wsu_start(4, 208, difficulty)
+    at_start = sum(bool(block.alive) for block in start.blocks)
+    assert int(number(state)) == at_start + (period == 1)
+    assert state.blocks[0].alive.shape == ({"easy": 71, "hard": 205}[difficulty],)
