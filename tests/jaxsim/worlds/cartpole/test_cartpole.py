@@ -6,9 +6,8 @@ test are those of Gymnasium's CartPole-v1; only its limit, 200 steps, is another
 
 import json
 import math
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import numpy as np
 import pytest
 
 from jaxsim.worlds import cartpole
+from tests.conftest import double_precision
 
-ROOT = Path(__file__).parents[4]
 NAME = "protocols/cartpole_trajectories.json"
 TOLERANCE = {"float32": 1e-6, "float64": 1e-14}  # a few roundings of numbers up to 3
 KEY = jax.random.key(0)
@@ -27,25 +26,9 @@ STEP = jax.jit(cartpole.CartPole().step)
 START = jax.jit(cartpole.CartPole().start)
 
 
-def find(name: str) -> Path:
-    """Recorded data: where JAXSIM_SHARED_DATA says, beside the checkout, or the excerpt here."""
-    own = os.environ.get("JAXSIM_SHARED_DATA")
-    folders = [Path(own)] if own else []
-    folders += [ROOT.parent / "shared" / "data", ROOT / "tests" / "data"]
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    pytest.skip(f"no {name} in {', '.join(map(str, folders))}; set JAXSIM_SHARED_DATA")
-
-
-@contextmanager
-def precision(dtype: str) -> Iterator[None]:
-    """64-bit types for float64; newer versions of jax have the switch at the top level."""
-    switch = getattr(jax, "enable_x64", None)
-    if switch is None:
-        from jax.experimental import enable_x64 as switch
-    with switch(dtype == "float64"):
-        yield
+def precision(dtype: str) -> AbstractContextManager[None]:
+    """64-bit types for float64."""
+    return double_precision() if dtype == "float64" else nullcontext()
 
 
 def twin(params: dict[str, float], s: np.ndarray, action: int) -> np.ndarray:
@@ -75,8 +58,8 @@ def hold(rows: Any) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trajectories() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(find(NAME).read_text())
+def trajectories(recorded_data: Callable[[str], Path]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(recorded_data(NAME).read_text())
     return found
 
 

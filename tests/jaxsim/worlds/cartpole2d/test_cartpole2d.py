@@ -5,9 +5,7 @@ amplifies what a start is off by up to a million times in 220 ticks, so a whole 
 from the state before the hidden tick, whose four numbers follow exactly from the first row.
 """
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,35 +18,14 @@ import pytest
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole2d import dynamics, sensors
 from jaxsim.worlds.cartpole2d.types import Motion
+from tests.conftest import double_precision
 
-ROOT = Path(__file__).parents[4]
 DIFFICULTIES = ("easy", "medium", "hard")
 CASES = [(level, d) for level in (50, 51, 52, 53) for d in DIFFICULTIES]
 TICKS = 220
 KEY = jax.random.key(0)
 STEP = jax.jit(cartpole2d.CartPole2D().step)
 START = jax.jit(cartpole2d.CartPole2D().start)
-
-
-def find(name: str) -> Path:
-    """Recorded data: where JAXSIM_SHARED_DATA says, beside the checkout, or the excerpt here."""
-    own = os.environ.get("JAXSIM_SHARED_DATA")
-    folders = [Path(own)] if own else []
-    folders += [ROOT.parent / "shared" / "data", ROOT / "tests" / "data"]
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    pytest.skip(f"no {name} in {', '.join(map(str, folders))}; set JAXSIM_SHARED_DATA")
-
-
-@contextmanager
-def double_precision() -> Iterator[None]:
-    """64-bit types; newer versions of jax have the switch at the top level."""
-    switch = getattr(jax, "enable_x64", None)
-    if switch is None:
-        from jax.experimental import enable_x64 as switch
-    with switch(True):
-        yield
 
 
 @dataclass(frozen=True)
@@ -66,8 +43,19 @@ class Episode:
         return np.array([self.p1[0, 0] - 0.02 * self.p1[0, 1], 1.0, 0.0, 0.4])
 
 
-def episodes(level: int, difficulty: str, policy: str) -> list[Episode]:
-    data = np.load(find(f"oracle/L{level}_{difficulty}_{policy}.npz"))
+Read = Callable[[int, str, str], list[Episode]]
+
+
+@pytest.fixture(scope="session")
+def episodes(recorded_data: Callable[[str], Path]) -> Read:
+    """Read the recorded episodes of a level, difficulty and policy, or skip the test."""
+    return lambda level, difficulty, policy: read(
+        recorded_data(f"oracle/L{level}_{difficulty}_{policy}.npz")
+    )
+
+
+def read(path: Path) -> list[Episode]:
+    data = np.load(path)
     columns = [data[name] for name in ("p1", "action", "reward", "done")]
     cuts = np.cumsum(data["n_rows"])[:-1]
     parts = zip(*(np.split(column, cuts) for column in columns), strict=True)
@@ -144,7 +132,9 @@ def zones_of(level: int, difficulty: str, episode: Episode) -> tuple[float, ...]
 
 @pytest.mark.parametrize("policy", ["pd", "random"])
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_whole_episodes_equal_the_recordings(level: int, difficulty: str, policy: str) -> None:
+def test_whole_episodes_equal_the_recordings(
+    level: int, difficulty: str, policy: str, episodes: Read
+) -> None:
     """Float64: every tick to 1e-6, of which 2.4e-7 is the recording's own rounding near 5 m/s."""
     recorded = episodes(level, difficulty, policy)
     zones = [zones_of(level, difficulty, e) for e in recorded]
@@ -176,7 +166,9 @@ def test_whole_episodes_equal_the_recordings(level: int, difficulty: str, policy
 
 
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_one_float32_tick_equals_the_recordings(level: int, difficulty: str) -> None:
+def test_one_float32_tick_equals_the_recordings(
+    level: int, difficulty: str, episodes: Read
+) -> None:
     recorded = episodes(level, difficulty, "random")
     zones = [zones_of(level, difficulty, e) for e in recorded]
     before = np.concatenate([e.p1[:-1] for e in recorded])
@@ -194,7 +186,9 @@ def test_one_float32_tick_equals_the_recordings(level: int, difficulty: str) -> 
 
 
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_the_recorded_controller_acts_the_same_on_our_sensors(level: int, difficulty: str) -> None:
+def test_the_recorded_controller_acts_the_same_on_our_sensors(
+    level: int, difficulty: str, episodes: Read
+) -> None:
     """Its actions follow from what it was told, which the recordings do not hold.
 
     The controller weighs the pole's axis u and its rate u': u + 0.45 u' + 0.05 v + 0.02 x, and
