@@ -50,7 +50,7 @@ class Programs:
         self.env = env
         self.reset, self.step = _Counted(env.reset), _Counted(env.step)
         self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
-        self.vmapped = jax.jit(jax.vmap(env.step, in_axes=-1, out_axes=-1))
+        self.vmapped = jax.jit(jax.vmap(env.step))
         self.other_sizes = jax.jit(env.step)
         self.fresh = True  # what does not depend on the parameters is still to be checked
 
@@ -215,7 +215,7 @@ def _check_same_tree(a: Any, b: Any, what: str) -> None:
 
 
 def _lane(tree: Any, index: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[..., index], jax.device_get(tree))
+    return jax.tree.map(lambda leaf: leaf[index], jax.device_get(tree))
 
 
 # --- the properties ---------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def _check_ends(played: list[_Played]) -> None:
             _require(same, "the flags of a finished episode change")
         _require(not np.any(reward[over]), "a finished episode still gets rewards")
         for (path, x), (_, y) in zip(_named(state), _named(new), strict=True):
-            same = np.array_equal(x[..., over], y[..., over])
+            same = np.array_equal(x[over], y[over])
             _require(same, f"the state of a finished episode changes: {path}")
 
 
@@ -366,7 +366,7 @@ def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> Non
         (leaf, row)
         for leaf, values in enumerate(leaves)
         if _is_float(values)
-        for row in range(values[..., 0].size)
+        for row in range(values[0].size)
     ]
     lanes = len(one.action)
     paths = [path for path, _ in _named(one.state)]
@@ -375,7 +375,7 @@ def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> Non
             spoilt = [np.array(leaf) for leaf in leaves]
             where = [""] * lanes
             for lane, (leaf, row) in enumerate(numbers[begin : begin + lanes]):
-                spoilt[leaf].reshape(-1, lanes)[row, lane] = value
+                spoilt[leaf].reshape(lanes, -1)[lane, row] = value
                 where[lane] = f"{value} in {paths[leaf]} of the state"
             state = jax.tree.unflatten(tree, spoilt)
             for _ in range(2):
@@ -390,7 +390,7 @@ def _check_flagged(result: Any, where: list[str]) -> None:
     for path, leaf in _named(result):
         if not _is_float(leaf):
             continue
-        finite = np.isfinite(leaf).reshape(-1, len(where)).all(axis=0)
+        finite = np.isfinite(leaf).reshape(len(where), -1).all(axis=1)
         for lane in np.flatnonzero(~finite & ~flagged):
             _require(
                 where[lane], f"a number of one lane that is not finite spoils {path} of others"
@@ -419,7 +419,7 @@ def _check_company(programs: Programs, params: Any, played: list[_Played]) -> No
     """A batch twice as large, whose other half is something else, gives the same bits."""
 
     def double(a: Any, b: Any) -> Any:
-        return jax.tree.map(lambda x, y: np.concatenate([x, y], axis=-1), *jax.device_get((a, b)))
+        return jax.tree.map(lambda x, y: np.concatenate([x, y]), *jax.device_get((a, b)))
 
     lanes = len(played[0].action)
     backwards = jax.tree.map(lambda leaf: leaf[::-1], params)
@@ -428,5 +428,5 @@ def _check_company(programs: Programs, params: Any, played: list[_Played]) -> No
         theirs = (other.state, other.action, backwards)
         keys = jnp.concatenate([one.keys, other.keys])
         result = programs.other_sizes(keys, *double(mine, theirs))
-        mine = jax.tree.map(lambda leaf: leaf[..., :lanes], jax.device_get(result))
+        mine = jax.tree.map(lambda leaf: leaf[:lanes], jax.device_get(result))
         _require(_equal(mine, one.result), "a lane's result depends on the size of the batch")
