@@ -19,6 +19,12 @@ class Group:
     env: Any
     params: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """Name of the environment, with its capacity if it has one."""
+        slots = getattr(getattr(self.env, "config", None), "max_blocks", None)
+        return self.env.name if slots is None else f"{self.env.name}, {slots} block slots"
+
 
 def cases() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, environment id and parameters by path of each level and difficulty."""

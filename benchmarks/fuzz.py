@@ -279,7 +279,7 @@ def hunts(found: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, s
         seen = sum(len(earlier.params) for earlier in found[: index + 1])
         share = episodes * seen // cases - given
         given += share
-        player, name = Player(group), group.env.name
+        player, name = Player(group), group.name
         if share:
             yield name, "random episodes", player.episodes(share, seed)
         if isinstance(group.env, CartPole3D):

@@ -549,3 +549,27 @@ def test_columns_of_cartpole(cartpole_records):
     assert (columns["predicted_probability"] == 0).all()
     assert (columns["threshold"] == 1).all()
     assert len(np.unique(length)) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_levels_with_many_blocks_share_a_schedule_with_others():
+    """Blocks on lines, blocks that appear and the nominal level, in one program."""
+
+    def level(number, difficulty):
+        values = {"novelty/level": number, "novelty/difficulty": difficulty}
+        return repeat(2, task="CartPole3D", **values)
+
+    schedule = toy.schedule(
+        ("1.train", [level(200, "easy"), level(208, "easy"), level(202, "hard"), level(108, "hard")])
+    )
+    arguments = {"agent": agents.get("pd"), "seed": 1}
+    records = play(schedule, lifetimes=64, **arguments)
+    more = play(schedule, lifetimes=80, options=scanner.Options(chunk=64), **arguments)
+    for name, column in records.columns.items():
+        np.testing.assert_array_equal(more.columns[name][:64], column, err_msg=name)
+    performance, _ = records.by_block("performance")
+    nominal, flooded, lined, supplied = performance.mean(axis=(0, 2))
+    # The original: .905, .681, .776 and .897, with standard deviations of about .25.
+    assert flooded < nominal - 0.1 and lined < nominal - 0.02
+    assert abs(supplied - 0.897) < 0.1

@@ -34,6 +34,7 @@ def checked():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, *_ in catalogue.cases()])
 def test_every_level_of_every_environment_keeps_the_contract(name, checked):
     programs, params = checked[name]
@@ -42,6 +43,7 @@ def test_every_level_of_every_environment_keeps_the_contract(name, checked):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_option_together_keeps_the_contract():
     """But for rounded readings: two programs may round a number to different steps."""
     values = {

@@ -26,6 +26,7 @@ def test_groups_hold_every_case_once(found):
         assert f"{level.task} {level.number} hard" in names
 
 
+@pytest.mark.slow
 def test_two_thousand_random_episodes_and_made_up_states(found):
     """The programs that play most levels; the others take longer to compile than to play."""
     by_name = {g.env.name: g for g in sorted(found, key=lambda g: len(g.params))}
@@ -42,6 +43,7 @@ def test_two_thousand_random_episodes_and_made_up_states(found):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_random_episodes(tmp_path):
     page = tmp_path / "fuzz.md"
     assert fuzz.main(["--episodes", "100000", "--seed", "0", "--out", str(page)]) == 0
