@@ -561,7 +561,10 @@ def test_levels_with_many_blocks_share_a_schedule_with_others():
         return repeat(2, task="CartPole3D", **values)
 
     schedule = toy.schedule(
-        ("1.train", [level(200, "easy"), level(208, "easy"), level(202, "hard"), level(108, "hard")])
+        (
+            "1.train",
+            [level(200, "easy"), level(208, "easy"), level(202, "hard"), level(108, "hard")],
+        )
     )
     arguments = {"agent": agents.get("pd"), "seed": 1}
     records = play(schedule, lifetimes=64, **arguments)
