@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.backend import mask, materialise
+from jaxsim.backend import mask, materialise, opaque_one
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import rows as rows_of
 from jaxsim.worlds.cartpole3d import slots
