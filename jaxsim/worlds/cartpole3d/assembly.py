@@ -58,10 +58,17 @@ class Prepared(NamedTuple):
 
 
 class Sliding(NamedTuple):
-    """Friction of a class of contacts, in two directions of the contact plane."""
+    """Friction of a class of contacts, in two directions of the contact plane.
+
+    Blocks on lines touch things that cannot move them: the floor, or the side of the cart in the
+    vertical direction. In such a row Bullet divides zero by zero, and not a number in its running
+    maximum of corrections makes it forget those before. It then ends the iteration early.
+    """
 
     rows: list[Prepared]
     coefficient: Scalar
+    unseen: jax.Array  # (R, ...) bool, whether corrections of what the contact pushes are forgotten
+    stuck: jax.Array  # (R, ...) bool, whether those of its friction are
 
 
 class Touching(NamedTuple):
@@ -112,13 +119,19 @@ def _prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.A
 def _constants(
     row: rows_of.Row, wanted: jax.Array, softness: Scalar, one: jax.Array, missing: float
 ) -> Prepared:
-    if row.read is not None and row.kick is not None:
-        softness = softness + jnp.sum(row.read * row.kick, axis=0)
+    softness = _softness(row, softness)
     # Nothing moves two bodies that are both fixed.
     movable = softness > 0
     target = jnp.where(row.active & movable, wanted, missing)
     mass = jnp.broadcast_to(1 / jnp.where(movable, softness, 1.0), target.shape)
     return Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
+
+
+def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
+    """What a unit impulse adds to the relative velocity of a row, 1/kg."""
+    if row.read is None or row.kick is None:
+        return of_blocks
+    return of_blocks + jnp.sum(row.read * row.kick, axis=0)
 
 
 class Builder:
@@ -127,11 +140,11 @@ class Builder:
     def __init__(self, s: rows_of.Structure, blocks: Block, v: jax.Array, g: jax.Array) -> None:
         self.s, self.blocks, self.v, self.g = s, blocks, v, g
         self.mobility = Mobility(1 / s.params.block_mass, blocks.rail)
+        self.walls = rows_of.wall_rows(s.params, blocks)
 
     def rows(self) -> Rows:
         """Every row of the tick."""
-        s, blocks = self.s, self.blocks
-        walls = rows_of.wall_rows(s.params, blocks)
+        s, walls = self.s, self.walls
         speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
         row = rows_of.structure_rows(s)
         structure = _prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
@@ -179,15 +192,25 @@ class Builder:
         own, other = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., Prepared]) -> Prepared:
+        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * relative, axis=0)
             return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
 
         sliding = None
         if self.mobility.rails is not None:
-            along = [prepare(slide, _stopping) for slide in rows_of.pair_slides(row)]
-            sliding = Sliding(along, params.friction_block * params.friction_block)
+            held = self._held()
+            sliding = _friction(
+                rows_of.pair_slides(row),
+                prepare,
+                params.friction_block * params.friction_block,
+                _many(first, held) | _many(second, held),
+            )
         return Touching(prepare(row, _prepare), first, second, count, sliding)
+
+    def _held(self) -> jax.Array:
+        """Whether each block touches a wall that cannot move it, (N, ...) bool."""
+        movable = self.mobility.softness(self.walls.normal) > 0
+        return jnp.any(self.walls.active & ~movable, axis=0)
 
     def _cart(self, slots: Any, count: jax.Array | None) -> Touching:
         touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
@@ -213,16 +236,37 @@ class Builder:
         mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
         velocity = _many(slots, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., Prepared]) -> Prepared:
+        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * velocity, axis=0)
             speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
             return make(row, speed, mobility.softness(row.normal), self.s.one)
 
         sliding = None
         if mobility.rails is not None:
-            along = [prepare(slide, _stopping) for slide in slides(self.s, touch)]
-            sliding = Sliding(along, self.s.params.friction_block * friction)
+            sliding = _friction(
+                slides(self.s, touch),
+                prepare,
+                self.s.params.friction_block * friction,
+                _many(slots, self._held()),
+            )
         return Touching(prepare(touch.row, _prepare), slots, None, count, sliding)
+
+
+def _friction(
+    slides: list[rows_of.Row],
+    prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
+    coefficient: Scalar,
+    unseen: jax.Array,
+) -> Sliding:
+    """Friction of a class from its rows, one for each direction."""
+    stuck = [prepare(slide, _is_stuck) for slide in slides]
+    along = [prepare(slide, _stopping) for slide in slides]
+    return Sliding(along, coefficient, unseen, stuck[0] | stuck[1])
+
+
+def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
+    """Whether nothing moves along a row."""
+    return jnp.logical_not(_softness(row, softness) > 0)
 
 
 def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:

@@ -89,13 +89,14 @@ def room_boxes(params: Params) -> list[tuple[Vector, Vector]]:
     # The side walls stand on the floor's upper face and end at the ceiling's upper face.
     height, middle = 0.5 * (ceiling + WALL - floor), 0.5 * (ceiling + WALL + floor)
     zero = 0.0 * side
+    # In the order in which the original solves a block that starts in two walls at once.
     return [
-        (Vector(-side, zero, middle), Vector(half, outer, height)),
-        (Vector(side, zero, middle), Vector(half, outer, height)),
         (Vector(zero, -side, middle), Vector(outer, half, height)),
         (Vector(zero, side, middle), Vector(outer, half, height)),
-        (Vector(zero, zero, floor - half), Vector(outer, outer, half)),
+        (Vector(-side, zero, middle), Vector(half, outer, height)),
+        (Vector(side, zero, middle), Vector(half, outer, height)),
         (Vector(zero, zero, ceiling + half), Vector(outer, outer, half)),
+        (Vector(zero, zero, floor - half), Vector(outer, outer, half)),
     ]
 
 
@@ -121,7 +122,7 @@ def _box_contact(
         for o, n, c in zip(over, nearest, d, strict=True)
     ]
     gap = jnp.where(outside, length - MARGIN, -least) - params.block_radius
-    meet = block.alive
+    meet = block.alive & (gap <= BREAKING * breaking_size(params))
     for c, h in zip(d, half, strict=True):
         meet = meet & (jnp.abs(c) <= h + params.block_radius)
     return meet, gap, _stack(normal)

@@ -178,18 +178,19 @@ class _Sweep:
         impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, jnp.max(t.used), visit, carry)
         return impulse
 
-    def _correct(self, p: Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
+    def correct(self, p: Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
         """Change of impulse that a row asks for at its present relative velocity."""
         change = jnp.maximum(impulse + (p.target - speed) * p.mass, 0.0) - impulse
         return materialise(jnp.where(self.live, change, 0.0), self.one)
 
-    def _note(self, correction: jax.Array) -> None:
+    def note(self, correction: jax.Array) -> None:
+        """Remember a correction, m/s, if it is the largest of the pass."""
         self.worst = jnp.maximum(self.worst, jnp.abs(correction))
 
     def _wall(self, p: Prepared, impulse: jax.Array) -> jax.Array:
         """One wall against all blocks at once: they do not share it."""
-        change = self._correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
-        self._note(jnp.max(jnp.abs(change / p.mass), axis=0))
+        change = self.correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
+        self.note(jnp.max(jnp.abs(change / p.mass), axis=0))
         self.dv = self.dv + self.mobility.push(p.normal * change)
         return impulse + change
 
@@ -203,7 +204,6 @@ class _Sweep:
 
     def push(self, p: Prepared, change: jax.Array, first: Any, second: Any) -> None:
         """Apply a change of a row's impulse to what it touches."""
-        self._note(change / p.mass)
         self._move(first, p.normal * change)
         if second is not None:
             self._move(second, -p.normal * change)
@@ -219,8 +219,8 @@ class _Sweep:
             self.dv = self.dv.at[:, slot].add(step)
 
     def _structure(self, p: Prepared, impulse: jax.Array) -> jax.Array:
-        change = self._correct(p, jnp.sum(p.read * self.dg, axis=0), impulse)
-        self._note(change / p.mass)
+        change = self.correct(p, jnp.sum(p.read * self.dg, axis=0), impulse)
+        self.note(change / p.mass)
         self.dg = self.dg + p.kick * change
         return impulse + change
 
@@ -235,7 +235,9 @@ def _touch_row(t: Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
 
     def correct(sweep: _Sweep, k: Any, impulse: jax.Array) -> jax.Array:
         p, slots = t.rows.row(k), _slots(t, k)
-        change = sweep._correct(p, sweep.speed(p, *slots), impulse)
+        change = sweep.correct(p, sweep.speed(p, *slots), impulse)
+        correction = change / p.mass
+        sweep.note(jnp.where(t.sliding.unseen[k], 0.0, correction) if t.sliding else correction)
         sweep.push(p, change, *slots)
         return impulse + change
 
@@ -265,6 +267,9 @@ def _slide_row(t: Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Arr
         slid = (jnp.where(live, part * share, 0.0) for part in wanted)
         new = [jnp.where(sweep.live, a, b) for a, b in zip(slid, impulse, strict=True)]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
+        # Bullet adds the corrections of both directions up, whatever their signs.
+        correction = sum(change / p.mass for p, change in zip(each, changes, strict=True))
+        sweep.note(jnp.where(sliding.stuck[k], 0.0, correction))
         for p, change in zip(each, changes, strict=True):
             sweep.push(p, change, *slots)
         return impulse + jnp.stack(changes)
