@@ -13,7 +13,6 @@ pytest.importorskip(
     "x86-64 only, elsewhere `pip install pybullet` builds it with a C++ compiler",
 )
 
-import jaxsim
 from benchmarks import parity
 from benchmarks.recordings import KINDS, Recording
 from tests.conftest import double_precision
@@ -129,7 +128,7 @@ def test_the_scene_plays_the_recorded_episodes(recording, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [level.number for level in jaxsim.levels()])
+@pytest.mark.parametrize("level", sorted({level for level, _ in LEVELS}))
 def test_the_scene_plays_the_recorded_episodes_of_every_level(level, recording, tmp_path):
     recorded = recording(f"L{level}_hard_pd")  # skips where only the excerpt is at hand
     with double_precision():

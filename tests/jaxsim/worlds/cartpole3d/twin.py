@@ -230,12 +230,12 @@ def _room(p: Mapping[str, float]) -> list[tuple[Array, Array]]:
     floor, ceiling = p["room_floor"], p["room_ceiling"]
     top = ceiling + 0.1
     corners = [
-        ((-outer, -outer, floor), (-inner, outer, top)),
-        ((inner, -outer, floor), (outer, outer, top)),
         ((-outer, -outer, floor), (outer, -inner, top)),
         ((-outer, inner, floor), (outer, outer, top)),
-        ((-outer, -outer, floor - 0.1), (outer, outer, floor)),
+        ((-outer, -outer, floor), (-inner, outer, top)),
+        ((inner, -outer, floor), (outer, outer, top)),
         ((-outer, -outer, ceiling), (outer, outer, top)),
+        ((-outer, -outer, floor - 0.1), (outer, outer, floor)),
     ]
     return [(np.array(low), np.array(high)) for low, high in corners]
 
@@ -257,6 +257,8 @@ def _walls(w: World) -> list[Contact]:
                 face = int(np.argmin(depths))
                 normal = np.eye(3)[face % 3] * (-1.0 if face < 3 else 1.0)
                 distance = -depths[face]
+            if distance - radius > 0.02 * np.sqrt(3) * radius:
+                continue
             j = _row(w)
             j[3 * i : 3 * i + 3] = normal
             restitution = p["restitution_wall"] * p["restitution_block"]
