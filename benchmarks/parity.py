@@ -172,14 +172,15 @@ def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observa
     slots = max(len(state.blocks), *state.blocks[0].alive.shape[1:], 1)
     lanes = LANES if slots == UNROLLED else STACKED_LANES
     count = state.step.shape[0]
-    arguments = (state, np.asarray(action, np.int32), params)
+    # Lanes are cut in NumPy, which compiles nothing for yet another number of them.
+    arguments = jax.tree.map(np.asarray, (state, np.asarray(action, np.int32), params))
     parts = []
     for first in range(0, count, lanes):
         part = chosen(arguments, slice(first, first + lanes))
         own = part[0].step.shape[0]
         advance = compiled_step(dtype, slots)
         observation, state, *_ = advance(jax.random.key(0), *pad(part, lanes))
-        parts.append(chosen((observation, state), slice(own)))
+        parts.append(chosen(jax.tree.map(np.asarray, (observation, state)), slice(own)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 

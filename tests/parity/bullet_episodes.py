@@ -12,10 +12,11 @@ import jaxsim
 from benchmarks import parity
 from benchmarks.recordings import Recording
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import Observation, Params, State
+from jaxsim.worlds.cartpole3d import Observation, State
 from jaxsim.worlds.cartpole3d.types import Vector
 from jaxsim.worlds.cartpole3d.wsu import wsu_shares
 from tests.parity.bullet_scene import Scene
+from tests.parity.bullet_spawns import Spawns
 
 MAX_STEPS = 200
 DIRECTIONS = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # of each action
@@ -72,13 +73,14 @@ def play(
     values = {"novelty/level": level, "novelty/difficulty": difficulty, **changes}
     params = jaxsim.make("CartPole3D-v0", values, dtype="float64")[1]
     policy = policy or pd(level, difficulty)
-    rows = [
-        row | {"episode": index}
-        for index, seed in enumerate(map(int, seeds))
-        for row in _episode(
-            params, cartpole3d.wsu_start(seed, level, difficulty), seed, policy, folder
-        )
-    ]
+    slots = parity.most_slots(level, difficulty)
+    rows = []
+    for index, seed in enumerate(map(int, seeds)):
+        start = cartpole3d.wsu_start(seed, level, difficulty)
+        spawns = Spawns(params, seed, difficulty, np.array([start.pose.x, start.pose.y]))
+        with closing(Scene(params, start, folder, slots)) as scene:
+            episode = _episode(scene, start, spawns, seed, policy)
+            rows += [row | {"episode": index} for row in episode]
     columns = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
     lengths = np.bincount(columns["episode"]) - 1
     recording = Recording(f"L{level}_{difficulty}", np.array(list(seeds)), lengths, **columns)
@@ -86,30 +88,33 @@ def play(
 
 
 def _episode(
-    params: Params, start: State, seed: int, policy: Policy, folder: Path
+    scene: Scene, start: State, spawns: Spawns, seed: int, policy: Policy
 ) -> Iterator[dict[str, Any]]:
     """Rows as in `Recording`: the reset, then one a step until the episode is done."""
-    shares = wsu_shares(seed, MAX_STEPS + 1)
+    params, shares = scene.params, wsu_shares(seed, MAX_STEPS + 1)
     action, force = -1, np.array([start.push.x, start.push.y])
-    with closing(Scene(params, start, folder)) as scene:
-        for tick in range(MAX_STEPS + 1):
-            scene.tick(force, shares[tick])
-            fallen = _has_fallen(scene.reported["pole_quaternion"], float(params.lean_limit))
-            done = tick > 0 and (fallen or tick == MAX_STEPS)
-            yield {
-                "state": scene.state,
-                "reported": scene.reported,
-                "tick": tick,
-                "action": action,
-                "reward": tick / MAX_STEPS,
-                "done": done,
-                "kind": scene.kind,
-                "covered": True,
-            }
-            if done:
-                break
-            action = policy(scene.reported, seed, tick)
-            force = float(params.force * params.action_sign) * DIRECTIONS[action]
+    for tick in range(MAX_STEPS + 1):
+        spawned = spawns.due(tick, scene.places)
+        if spawned is not None:
+            scene.add(spawned)
+        scene.tick(force, shares[tick])
+        spawns.remember(scene.reported["cart_velocity"])
+        fallen = _has_fallen(scene.reported["pole_quaternion"], float(params.lean_limit))
+        done = tick > 0 and (fallen or tick == MAX_STEPS)
+        yield {
+            "state": scene.state,
+            "reported": scene.reported,
+            "tick": tick,
+            "action": action,
+            "reward": tick / MAX_STEPS,
+            "done": done,
+            "kind": scene.kind,
+            "covered": True,
+        }
+        if done:
+            break
+        action = policy(scene.reported, seed, tick)
+        force = float(params.force * params.action_sign) * DIRECTIONS[action]
 
 
 def _has_fallen(q: np.ndarray, limit: float) -> bool:

@@ -4,7 +4,7 @@ The cart slides and yaws on a planar joint of a base that is fixed where the epi
 pole stands on a spherical joint. Inertias come from the colliders, whatever the URDF says.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from pybullet_utils.bullet_client import BulletClient
 
 from benchmarks.recordings import BLOCKS, CARTPOLE, KINDS, WALLS, hardness
 from jaxsim.worlds.cartpole3d import Params, State, state_to_arrays
-from jaxsim.worlds.cartpole3d.types import DT
+from jaxsim.worlds.cartpole3d.types import DT, Block
+from tests.parity.bullet_blocks import Body, Motion, add_block, links
 from tests.parity.bullet_forces import on_blocks, wind_on_cart
 
 CART, POLE, BASE = 0, 1, -1  # links
@@ -61,8 +62,9 @@ class Scene:
 
     Args:
       params: physics, scalar leaves.
-      start: before the hidden first tick, scalar leaves.
+      start: before the hidden first tick, scalar leaves, a Block for each slot.
       folder: where the description of cart and pole is written for PyBullet to read.
+      slots: for blocks, in what is read.
 
     Attributes:
       state: true state, named as `state_from_arrays` wants it.
@@ -70,22 +72,20 @@ class Scene:
       kind: class of the last tick, out of `KINDS`.
     """
 
-    def __init__(self, params: Params, start: State, folder: Path) -> None:
-        self.params = params
+    def __init__(self, params: Params, start: State, folder: Path, slots: int) -> None:
+        self.params, self.slots = params, slots
         self.wind = np.array([start.wind.x, start.wind.y])
         arrays, bounce = state_to_arrays(start), float(start.extra_bounce)
-        self.alive = arrays["block_alive"]
         self.client: Any = BulletClient(pybullet.DIRECT)
         self.client.setTimeStep(DT)
         self.client.setGravity(0, 0, -float(params.gravity))
         self.cartpole = self._add_cartpole(arrays, folder)
         self.walls = self._add_walls(float(params.restitution_wall) + bounce)
-        self.blocks = [
-            self._add_block(p, v, float(params.restitution_block) + bounce)
-            for p, v in zip(
-                arrays["block_pos"][self.alive], arrays["block_vel"][self.alive], strict=True
-            )
-        ]
+        self.bounce = float(params.restitution_block) + bounce
+        self.blocks: list[Body] = []
+        for block in start.blocks:
+            if block.alive:
+                self.add(block)
         self.kind = KINDS[0]
         self.reported = self._read_reported()
         self.state = self._read_state()
@@ -104,9 +104,13 @@ class Scene:
         path = folder / "cartpole.urdf"
         path.write_text(URDF.format(pole_length=length, pole_middle=0.05 + 0.5 * length, **numbers))
         body = c.loadURDF(str(path), [*start["cart_pos"], 0], useFixedBase=True)
-        for link, bounce in ((CART, p.restitution_cart), (POLE, p.restitution_pole)):
-            c.changeDynamics(body, link, restitution=float(bounce))
-        self._damp(body)
+        for link, bounce, friction in (
+            (CART, p.restitution_cart, p.friction_cart),
+            (POLE, p.restitution_pole, p.friction_pole),
+        ):
+            c.changeDynamics(body, link, restitution=float(bounce), lateralFriction=float(friction))
+        drag = float(p.drag)
+        c.changeDynamics(body, BASE, linearDamping=drag, angularDamping=drag)
         # PyBullet holds a spherical joint with a motor unless told that it has no strength.
         c.setJointMotorControlMultiDof(
             body, POLE, c.POSITION_CONTROL, targetPosition=[0, 0, 0, 1], force=[0, 0, 0]
@@ -114,7 +118,7 @@ class Scene:
         c.resetJointStateMultiDof(body, POLE, list(start["pole_jq"]), list(start["pole_jw"]))
         return body
 
-    def _add_walls(self, bounce: float) -> list[int]:
+    def _add_walls(self, bounce: float) -> int:
         half, p = 0.5 * WALL, self.params
         side, outer = float(p.room_half_width) + half, float(p.room_half_width) + WALL
         floor, ceiling = float(p.room_floor), float(p.room_ceiling)
@@ -128,33 +132,27 @@ class Scene:
             ((0, 0, ceiling + half), (outer, outer, half)),
             ((0, 0, floor - half), (outer, outer, half)),
         ]
-        return [self._add_box(*box, bounce) for box in boxes]
-
-    def _add_box(self, centre: tuple[float, ...], extents: tuple[float, ...], bounce: float) -> int:
-        # Placed within its body, a shape becomes a compound, which tests bounding boxes without a
+        # Placed within its link, a shape becomes a compound, which tests bounding boxes without a
         # margin: a block touches a wall only once it reaches it.
-        shape = self.client.createCollisionShape(
-            pybullet.GEOM_BOX, halfExtents=extents, collisionFramePosition=centre
+        base, *shapes = [
+            self.client.createCollisionShape(
+                pybullet.GEOM_BOX, halfExtents=extents, collisionFramePosition=centre
+            )
+            for centre, extents in boxes
+        ]
+        # One body, as in the original: in which order contacts are solved depends on it.
+        body = self.client.createMultiBody(
+            0, base, **links(shapes, mass=0, joint=pybullet.JOINT_FIXED)
         )
-        body = self.client.createMultiBody(0, shape)
-        self.client.changeDynamics(body, BASE, lateralFriction=0, restitution=bounce)
-        return body
-
-    def _add_block(self, position: np.ndarray, velocity: np.ndarray, bounce: float) -> int:
-        c, p = self.client, self.params
-        shape = c.createCollisionShape(pybullet.GEOM_SPHERE, radius=float(p.block_radius))
-        mass = float(p.block_mass) if np.isfinite(p.block_mass) else 0
-        body = c.createMultiBody(mass, shape, basePosition=list(position))
-        c.changeDynamics(body, BASE, lateralFriction=0, restitution=bounce)
-        self._damp(body)
-        c.resetBaseVelocity(body, list(velocity))
-        return body
-
-    def _damp(self, body: int) -> None:
-        drag = float(self.params.drag)
-        self.client.changeDynamics(body, BASE, linearDamping=drag, angularDamping=drag)
+        for link in range(BASE, len(shapes)):
+            self.client.changeDynamics(body, link, lateralFriction=0, restitution=bounce)
+        return int(body)
 
     # --- playing ------------------------------------------------------------------------------
+
+    def add(self, block: Block) -> None:
+        """Put a block (scalar leaves) into the next slot."""
+        self.blocks.append(add_block(self.client, self.params, block, self.bounce))
 
     def tick(self, push: np.ndarray, share: float) -> None:
         """Advance by one tick and read everything.
@@ -164,14 +162,13 @@ class Scene:
           share: number in [0, 1) that scales the random attraction.
         """
         push = push + wind_on_cart(float(self.params.wind_speed), self.wind, self.reported_yaw)
-        self._push(
-            self.cartpole, CART, [*push, 0], self.client.getLinkState(self.cartpole, CART)[0]
-        )
+        place = self.client.getLinkState(self.cartpole, CART)[0]
+        self.client.applyExternalForce(self.cartpole, CART, [*push, 0], place, pybullet.WORLD_FRAME)
         if np.isfinite(self.params.block_mass):
-            places, cart = self._places(), self.reported["cart_position"]
-            forces = on_blocks(self.params, places, cart, self.wind, share)
-            for block, place, force in zip(self.blocks, places, forces, strict=True):
-                self._push(block, BASE, force, place)
+            cart = self.reported["cart_position"]
+            forces = on_blocks(self.params, self.places, cart, self.wind, share)
+            for block, force in zip(self.blocks, forces, strict=True):
+                block.push(force)
         self.reported_yaw = self.state["cart_yaw"]
         self.client.stepSimulation()
         self.kind = self._contact_kind()
@@ -179,19 +176,16 @@ class Scene:
         self.reported = self._read_reported()
         self.state = self._read_state()
 
-    def _push(self, body: int, link: int, force: Sequence[float], place: Sequence[float]) -> None:
-        """Apply a force in N at a place, both in the world frame, during the next tick."""
-        self.client.applyExternalForce(body, link, list(force), list(place), pybullet.WORLD_FRAME)
-
-    def _places(self) -> np.ndarray:
-        """(n, 3) m, centres of the blocks."""
-        return np.array([self.client.getBasePositionAndOrientation(b)[0] for b in self.blocks])
-
     # --- reading ------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> np.ndarray:
+        """(n, 3) m, centres of the blocks."""
+        return np.array([block.motion()[0] for block in self.blocks])
 
     def _contact_kind(self) -> str:
         """Class of the last tick: its hardest contact, as found at its start."""
-        owner = {self.cartpole: CARTPOLE} | dict.fromkeys(self.walls, WALLS)
+        owner = {self.cartpole: CARTPOLE, self.walls: WALLS}
         touching = [
             {owner.get(contact[1], BLOCKS), owner.get(contact[2], BLOCKS)}
             for contact in self.client.getContactPoints()
@@ -201,7 +195,7 @@ class Scene:
     def _read_reported(self) -> dict[str, np.ndarray]:
         """What the sensors see: link poses as Bullet cached them at the start of the last tick."""
         cart, pole = (self.client.getLinkState(self.cartpole, link, 1) for link in (CART, POLE))
-        position, velocity, alive = self._read_blocks()
+        position, velocity, alive = self._in_slots(block.reported() for block in self.blocks)
         return {
             "cart_position": np.array(cart[0]) * [1, 1, 0],
             "cart_velocity": np.array(cart[6]) * [1, 1, 0],
@@ -216,7 +210,7 @@ class Scene:
         """The true state, named as `state_from_arrays` wants it."""
         cart = self.client.getLinkState(self.cartpole, CART, 1, 1)
         rotation, rate, *_ = self.client.getJointStateMultiDof(self.cartpole, POLE)
-        position, velocity, alive = self._read_blocks()
+        position, velocity, alive = self._in_slots(block.motion() for block in self.blocks)
         return {
             "cart_pos": np.array(cart[0][:2]),
             "cart_yaw": np.array(2 * np.arctan2(cart[1][2], cart[1][3])),
@@ -229,9 +223,10 @@ class Scene:
             "block_alive": alive,
         }
 
-    def _read_blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _in_slots(self, motions: Iterable[Motion]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and presence of all slots; empty ones read zero."""
-        position, velocity = np.zeros((2, len(self.alive), 3))
-        position[self.alive] = self._places()
-        velocity[self.alive] = [self.client.getBaseVelocity(block)[0] for block in self.blocks]
-        return position, velocity, self.alive.astype(float)
+        numbers = np.zeros((self.slots, 2, 3))
+        for slot, motion in zip(numbers, motions, strict=False):
+            slot[:] = motion
+        alive = np.arange(self.slots) < len(self.blocks)
+        return numbers[:, 0], numbers[:, 1], alive.astype(float)

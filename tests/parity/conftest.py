@@ -11,9 +11,9 @@ from jaxsim.worlds.cartpole3d import Observation
 
 
 @pytest.fixture(scope="session")
-def recording(recorded_data: Callable[[str], Path]) -> Callable[[str], Recording]:
-    """Read a recorded file by name, or skip the test."""
-    return lambda name: read_recording(recorded_data(f"oracle/{name}.npz"))
+def recording(recorded_data: Callable[[str], Path]) -> Callable[..., Recording]:
+    """Read a recorded file by name, with so many block slots, or skip the test."""
+    return lambda name, slots=4: read_recording(recorded_data(f"oracle/{name}.npz"), slots)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import parity
 from tests.conftest import SHARED, double_precision
-from tests.parity.bounds import HIT, PAIR, SLIDING_HIT, SLIDING_PAIR
+from tests.parity.bounds import HIT, PAIR, SLIDING_HIT
 
 FOLDER = SHARED / "oracle"
 pytestmark = [
@@ -51,8 +51,7 @@ def test_ticks_that_touch_neither_cart_nor_pole_are_exact(errors, kind):
     assert sum(e.ticks for e in found.values()) >= 100
     for case, e in found.items():
         assert max(e.cart_velocity, e.pole_rate) < 5e-6, case
-        pair = SLIDING_PAIR if case[0] == 202 else PAIR
-        assert e.block_velocity < (pair if kind == "pair" else 3 * EXACT), case
+        assert e.block_velocity < (PAIR if kind == "pair" else 3 * EXACT), case
 
 
 def test_hits_of_cart_and_pole_are_as_exact_as_the_original_repeats_itself(errors):

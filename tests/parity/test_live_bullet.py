@@ -4,6 +4,8 @@ PyBullet plays whole episodes from the original's seeds; each of its ticks is re
 state before it. Recordings are not needed, so this covers physics that was never recorded.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 
@@ -17,16 +19,17 @@ from benchmarks import parity
 from benchmarks.recordings import KINDS, Recording
 from tests.conftest import double_precision
 from tests.parity import bullet_episodes
-from tests.parity.bounds import HIT, PAIR
+from tests.parity.bounds import CHAIN, HIT, PAIR, SLIDING_HIT
 
 LEVELS = [
     *((level, "easy") for level in (101, 102, 103, 104, 105, 106, 111, 112, 200)),
     *((level, "hard") for level in (107, 113, 114, 115, 203, 204, 205, 206, 207)),
-    *((201, difficulty) for difficulty in parity.DIFFICULTIES),
+    *((level, difficulty) for level in (201, 202) for difficulty in parity.DIFFICULTIES),
+    *((level, difficulty) for level in (108, 208) for difficulty in ("easy", "hard")),
 ]
 SEEDS = range(100, 106)  # none of them was recorded
 
-# Physics of no level, on top of level 203 hard, where blocks are aimed at the cart.
+# Physics of no level, on top of level 203 hard, where blocks are aimed at the cart, or of 202.
 OTHER_PHYSICS = {
     "another cart and pole": {
         "gravity": 6.0,
@@ -58,7 +61,15 @@ OTHER_PHYSICS = {
         "blocks/pull_origin": 3.0,
         "blocks/pull_centroid": -2.0,
     },
+    "other friction on lines": {
+        "cart/friction": 1.0,
+        "pole/friction": 0.2,
+        "blocks/friction": 0.8,
+        "blocks/mass": 2.0,
+        "blocks/restitution": 0.7,
+    },
 }
+ON_LINES = {*(f"202 {d}" for d in parity.DIFFICULTIES), "other friction on lines"}
 
 # Rounding of the few operations of a tick on numbers of up to 100 m/s and some 100 m.
 EXACT = 1e-12
@@ -78,7 +89,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, parity.Case]:
     with double_precision():
         found = {f"{level} {d}": play(level, d, SEEDS, folder) for level, d in LEVELS}
         for name, changes in OTHER_PHYSICS.items():
-            found[name] = play(203, "hard", SEEDS, folder, changes=changes)
+            level = 202 if name in ON_LINES else 203
+            found[name] = play(level, "hard", SEEDS, folder, changes=changes)
         random = bullet_episodes.at_random
         found["random actions"] = play(203, "hard", SEEDS, folder, policy=random)
     return found
@@ -107,14 +119,23 @@ def above(errors: dict[str, Errors], bound: float) -> dict[tuple[str, str], floa
     return {place: error for place, error in worst.items() if not error <= bound}
 
 
+def large_share(hits: dict[str, Errors], without: Collection[str]) -> float:
+    """Share of ticks with a velocity error above 1e-3 m/s."""
+    counted = [e for name, e in hits.items() if name not in without]
+    large = [np.maximum(e["cart_vel"], e["block_vel"]) > 1e-3 for e in counted]
+    return float(np.concatenate(large).mean())
+
+
 def check_recorded(live: Recording, recorded: Recording, exempt: str = "") -> None:
     """Live episodes are the recorded ones, apart from fields that have `exempt` in their name."""
     np.testing.assert_array_equal(live.lengths, recorded.lengths)
-    for column in ("action", "kind", "done"):
-        np.testing.assert_array_equal(getattr(live, column), getattr(recorded, column))
+    rows = np.flatnonzero(recorded.covered)
+    for column in ("action", "done"):
+        np.testing.assert_array_equal(getattr(live, column)[rows], getattr(recorded, column)[rows])
+    assert np.mean((live.kind == recorded.kind)[rows]) >= (0.99 if exempt else 1)
     np.testing.assert_allclose(live.reward, recorded.reward, rtol=1e-7)
     errors = live.errors(np.arange(len(live.tick)), recorded.state, recorded.reported)
-    checked = {f: error for f, error in errors.items() if not exempt or exempt not in f}
+    checked = {f: e[rows] for f, e in errors.items() if not exempt or exempt not in f}
     assert above({"live": checked}, RECORDED) == {}
 
 
@@ -130,11 +151,13 @@ def test_the_scene_plays_the_recorded_episodes(recording, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("level", sorted({level for level, _ in LEVELS}))
 def test_the_scene_plays_the_recorded_episodes_of_every_level(level, recording, tmp_path):
-    recorded = recording(f"L{level}_hard_pd")  # skips where only the excerpt is at hand
+    # This skips where only the excerpt is at hand.
+    recorded = recording(f"L{level}_hard_pd", parity.most_slots(level, "hard"))
     with double_precision():
         live = bullet_episodes.play(level, "hard", recorded.seeds, tmp_path).recording
     # A block in the wind that is a rounding away from a cell of the profile feels another force.
-    check_recorded(live, recorded, exempt="block" if level == 206 else "")
+    # Where many blocks touch, it matters in which order: that depends on how they were made.
+    check_recorded(live, recorded, exempt="block" if level in (108, 206, 208) else "")
 
 
 @pytest.mark.slow
@@ -155,10 +178,18 @@ def test_ticks_of_free_motion_and_of_walls_are_exact(errors, kind, bound, least)
 
 @pytest.mark.slow
 def test_blocks_that_hit_one_another_are_exact_unless_in_a_chain(errors):
-    assert ticks(errors["pair"]) >= 50
-    assert above(errors["pair"], PAIR) == {}
-    exact = np.concatenate([e["block_vel"] <= WALL for e in errors["pair"].values()])
-    assert exact.mean() >= 0.95
+    assert ticks(errors["pair"]) >= 900
+    for name, e in errors["pair"].items():
+        many = name.startswith(("108", "208"))
+        assert above({name: e}, CHAIN if many else PAIR) == {}
+        assert (e["block_vel"] <= WALL).mean() >= (0.9 if many else 0.95), name
+
+
+@pytest.mark.slow
+def test_blocks_on_lines_that_hit_one_another_are_exact(errors):
+    pairs = {name: e for name, e in errors["pair"].items() if name in ON_LINES}
+    assert ticks(pairs) >= 25
+    assert above(pairs, WALL) == {}
 
 
 @pytest.mark.slow
@@ -167,11 +198,12 @@ def test_hits_of_cart_and_pole_are_within_the_tolerance_of_the_original(errors):
     assert ticks(hits) >= 300
     for name, e in hits.items():
         room = 2 if name in OTHER_PHYSICS else 1  # lighter bodies take more from the same error
-        fields = zip(("cart_vel", "pole_tilt_rate", "block_vel"), HIT, strict=True)
+        bounds = SLIDING_HIT if name in ON_LINES else HIT
+        fields = zip(("cart_vel", "pole_tilt_rate", "block_vel"), bounds, strict=True)
         assert {f: e[f].max() for f, bound in fields if e[f].max() > room * bound} == {}, name
-    levels = [e for name, e in hits.items() if name not in {*OTHER_PHYSICS, "random actions"}]
-    large = [np.maximum(e["cart_vel"], e["block_vel"]) > 1e-3 for e in levels]
-    assert np.concatenate(large).mean() < 0.06  # as with the recordings
+    assert large_share(hits, {*OTHER_PHYSICS, *ON_LINES, "random actions"}) < 0.06
+    # Friction makes more of an error in the normal.
+    assert large_share(hits, hits.keys() - ON_LINES) < 0.25
 
 
 @pytest.mark.slow

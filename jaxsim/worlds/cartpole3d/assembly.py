@@ -60,9 +60,9 @@ class Prepared(NamedTuple):
 class Sliding(NamedTuple):
     """Friction of a class of contacts, in two directions of the contact plane.
 
-    Blocks on lines touch things that cannot move them: the floor, or the side of the cart in the
-    vertical direction. In such a row Bullet divides zero by zero, and not a number in its running
-    maximum of corrections makes it forget those before. It then ends the iteration early.
+    Some rows can move nothing: those of a block on a line against the floor, or those of the side
+    of the cart in the vertical direction. There Bullet divides zero by zero, and its running
+    maximum of corrections forgets what was before, so that it may end the iteration early.
     """
 
     rows: list[Prepared]
@@ -208,9 +208,10 @@ class Builder:
         return Touching(prepare(row, _prepare), first, second, count, sliding)
 
     def _held(self) -> jax.Array:
-        """Whether each block touches a wall that cannot move it, (N, ...) bool."""
-        movable = self.mobility.softness(self.walls.normal) > 0
-        return jnp.any(self.walls.active & ~movable, axis=0)
+        """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
+        across = jnp.asarray(self.mobility.softness(self.walls.normal)) <= 0
+        slides = jnp.asarray(self.mobility.light) > 0
+        return jnp.any(self.walls.active & across & slides, axis=0)
 
     def _cart(self, slots: Any, count: jax.Array | None) -> Touching:
         touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
@@ -266,7 +267,7 @@ def _friction(
 
 def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
     """Whether nothing moves along a row."""
-    return jnp.logical_not(_softness(row, softness) > 0)
+    return jnp.asarray(_softness(row, softness)) <= 0
 
 
 def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:

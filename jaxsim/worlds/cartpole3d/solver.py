@@ -268,8 +268,8 @@ def _slide_row(t: Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Arr
         new = [jnp.where(sweep.live, a, b) for a, b in zip(slid, impulse, strict=True)]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
         # Bullet adds the corrections of both directions up, whatever their signs.
-        correction = sum(change / p.mass for p, change in zip(each, changes, strict=True))
-        sweep.note(jnp.where(sliding.stuck[k], 0.0, correction))
+        first, second = (change / p.mass for p, change in zip(each, changes, strict=True))
+        sweep.note(jnp.where(sliding.stuck[k], 0.0, first + second))
         for p, change in zip(each, changes, strict=True):
             sweep.push(p, change, *slots)
         return impulse + jnp.stack(changes)

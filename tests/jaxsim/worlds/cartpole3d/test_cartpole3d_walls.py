@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import Params, contacts
+from jaxsim.worlds.cartpole3d import Params, contacts, rows
 from jaxsim.worlds.cartpole3d.types import Block, Vector
 
 SLOP = 1e-5  # m of overlap that is left alone
@@ -93,3 +93,14 @@ def test_restitutions_multiply_and_the_room_can_be_of_any_size(x64):
         (0, 0, 1.8 + 2 * SLOP), (0, 0, 4), room_ceiling=2.0, room_floor=-9.0, block_radius=0.2
     )
     np.testing.assert_allclose(v, [0, 0, -4 - 4 * SLOP], atol=1e-12)
+
+
+@pytest.mark.parametrize(("x", "y", "touched"), [(5.4, -4.5, []), (5.4, -4.65, [-0.0357])])
+def test_a_block_past_a_corner_touches_only_what_is_near(x, y, touched, x64):
+    """Beyond the wall of +x, 0.35 m from its outer face, and around the corner from that of -y."""
+    place = Vector(*map(jnp.float64, ([x], [y], [5.0])))
+    found = rows.wall_rows(Params(), Block(place, place, jnp.asarray([True])))
+    active, gap = np.asarray(found.active)[:, 0], np.asarray(found.gap)[:, 0]
+    walls = ["-y", "+y", "-x", "+x", "ceiling", "floor"]
+    assert [w for w, a in zip(walls, active, strict=True) if a] == ["-y"] * len(touched) + ["+x"]
+    np.testing.assert_allclose(gap[active], [*touched, -0.15], atol=1e-4)

@@ -258,7 +258,7 @@ def _walls(w: World) -> list[Contact]:
                 normal = np.eye(3)[face % 3] * (-1.0 if face < 3 else 1.0)
                 distance = -depths[face]
             if distance - radius > 0.02 * np.sqrt(3) * radius:
-                continue
+                continue  # only their boxes meet, around the corner of the room
             j = _row(w)
             j[3 * i : 3 * i + 3] = normal
             restitution = p["restitution_wall"] * p["restitution_block"]
