@@ -91,7 +91,9 @@ class Env(Protocol):
         Args:
           key: () or (L,) typed key.
           state: from `reset` or `step`.
-          action: () or (L,) int in [0, num_actions).
+          action: () or (L,) int in [0, num_actions). Another type is refused, and so is a number
+            out of range where it is known. In traced code it does what the world says: nothing,
+            in CartPole3D and CartPole2D; a push to the left, in CartPole.
           params: as for `reset`.
 
         Returns:

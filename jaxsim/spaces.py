@@ -10,13 +10,13 @@ An environment whose observation has a documented vector form registers it with
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import rng
+from jaxsim import inputs, rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
 from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
@@ -88,18 +88,12 @@ class Discrete:
         Raises:
           ValueError: another shape, no integers, or a number out of range.
         """
-        traced = isinstance(x, jax.core.Tracer)
-        values = x if traced else np.asarray(x)
-        if not np.issubdtype(values.dtype, np.integer):
-            self._refuse(f"has dtype {values.dtype}")
-        if values.shape != shape:
-            self._refuse(f"has shape {values.shape}, not {shape}")
-        if not traced and np.any((values < 0) | (values >= self.n)):
-            self._refuse(f"is {x}")
-        return values.astype(self.dtype)
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise ValueError(f"action {what}; it must be an integer from 0 to {self.n - 1}")
+        if np.shape(x) != shape:
+            raise ValueError(
+                f"action has shape {np.shape(x)}, not {shape}; it must be an integer from 0 to "
+                f"{self.n - 1}"
+            )
+        return inputs.action_codes(x, self.n).astype(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,8 @@ from typing import Any, ClassVar, TypeVar
 import jax
 import jax.numpy as jnp
 
+from jaxsim import inputs
+
 C = TypeVar("C")
 
 
@@ -33,6 +35,14 @@ class World:
     def max_steps(self) -> int:
         """Steps after which an episode is truncated."""
         return int(self.config.max_steps)
+
+    def checked(self, action: Any) -> jax.Array:
+        """Return an action that `step` was given.
+
+        Raises:
+          ValueError: it is no integer; or, where its value is known, it is out of range.
+        """
+        return jnp.asarray(inputs.action_codes(action, self.num_actions, self.actions))
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
         """Start an episode; see `jaxsim.env.Env.reset`."""

@@ -62,7 +62,7 @@ class CartPole2D(World):
         """Advance one tick; see `jaxsim.env.Env.step`."""
         rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
         running = ~state.done
-        new = _advance(state, action, params)
+        new = _advance(state, self.checked(action), params)
         finite = all_finite(new, jnp.ndim(state.step))
         fallen = _has_fallen(new, params)
         late = (new.step >= self.config.max_steps) | ~finite

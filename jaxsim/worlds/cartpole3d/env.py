@@ -109,7 +109,7 @@ class CartPole3D(World):
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
-        force = _force(action, params, self.config, state)
+        force = _force(self.checked(action), params, self.config, state)
         new = advance(params, self.config, tick_key, state, force, running)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
