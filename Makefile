@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo test test-long lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -34,8 +34,11 @@ $(INSTALLED): $(LOCKED) pyproject.toml
 demo: install ## Run the main job: 256 lifetimes of a syllabus, with a report in runs/demo
 	$(BIN)/jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/demo --overwrite
 
-test: install ## Run every test, the slow ones too
-	$(BIN)/python -m pytest
+test: install ## Run the tests, but for those that take minutes each
+	$(BIN)/python -m pytest -m 'not long'
+
+test-long: install ## Run the tests that take minutes: every level against the original, the hunts
+	$(BIN)/python -m pytest -m long
 
 lint: install ## Check the code with ruff
 	$(BIN)/ruff check .

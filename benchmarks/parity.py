@@ -1,15 +1,16 @@
-"""Compare CartPole3D with recordings of the original and write docs/parity.md.
+"""Compare every world with recordings of the original and write docs/parity.md.
 
     python -m benchmarks.parity --recordings FOLDER --out docs/parity.md
 
-Three comparisons a level and difficulty: the observation after reset, one tick from every recorded
-state (float64), and whole episodes in closed loop (float32) with the policy of the recordings.
+The comparisons of CartPole3D are here, three a level and difficulty: the observation after reset,
+one tick from every recorded state (float64), and whole episodes in closed loop (float32) with the
+policy of the recordings. Those of CartPole2D and of the classic CartPole have modules of their own.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from benchmarks import parity_cartpole, parity_cartpole2d
 from benchmarks.recordings import KINDS, Recording, observation_arrays, read_recording
 from benchmarks.supplies import Supplies, supplied
 from evaluation.files import write_whole
@@ -27,11 +29,10 @@ from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
 from jaxsim.worlds.cartpole3d.slots import inward, outward
 from jaxsim.worlds.cartpole3d.spawn import add_block
-from jaxsim.worlds.cartpole3d.types import CAPACITIES, TERMS, UNROLLED, Config, Vector
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
-STACKED_LANES = 96  # the same with stacked slots
-SLOTS = (UNROLLED, 32, CAPACITIES[-1])
+STACKED_LANES = 128  # the same with stacked slots
 HEADINGS = ("no contact", "walls", "blocks", "cart or pole")
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -96,7 +97,7 @@ class Case:
 
 def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
     """Recordings of every level that the package has."""
-    for level in jaxsim.levels():
+    for level in cartpole3d.levels():
         for difficulty in DIFFICULTIES:
             path = folder / f"L{level.number}_{difficulty}_{policy}.npz"
             if path.exists():
@@ -105,16 +106,22 @@ def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
 
 
 def most_slots(level: int, difficulty: str) -> int:
-    """Block slots to play a level with: one of a few sizes, so that there are few programs."""
+    """Block slots to play a level with: one of two sizes, so that there are few programs."""
     env, _ = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
-    return next(size for size in SLOTS if size >= env.config.max_blocks)
+    return CAPACITIES[-1] if env.config.stacked else UNROLLED
 
 
+@cache
 def environment(dtype: str, slots: int = UNROLLED) -> CartPole3D:
-    """One environment that plays every level with so many slots; others need more for spawning."""
-    spawning = ("spawn",) if slots > UNROLLED else ()
-    terms = spawning or tuple(term for term in TERMS if term != "spawn")
-    return CartPole3D(Config(dtype=dtype, terms=terms, max_blocks=slots))
+    """One environment that plays every level for which so many slots are taken."""
+    played = [
+        jaxsim.make("CartPole3D-v0", level=level.number, difficulty=difficulty, dtype=dtype)[0]
+        for level in cartpole3d.levels()
+        for difficulty in DIFFICULTIES
+        if most_slots(level.number, difficulty) == slots
+    ]
+    whole = reduce(CartPole3D.covering, played)
+    return CartPole3D(replace(whole.config, max_blocks=slots))
 
 
 @cache
@@ -330,31 +337,56 @@ def _same_lengths(found: list[Case], slots: int) -> np.ndarray:
     return np.asarray(ours) == np.concatenate(lengths)
 
 
-def report(folder: Path) -> str:
-    """The page: one table of ticks and resets, one of closed-loop lengths."""
+def report(recordings: Path, trajectories: Path) -> str:
+    """The page; a world without recorded data has a line that says so in place of its tables.
+
+    Args:
+      recordings: folder of L<level>_<difficulty>_<policy>.npz.
+      trajectories: file of the classic CartPole.
+    """
+    if not any(recordings.glob("L*_*_*.npz")):
+        raise SystemExit(f"no recordings of the form L<level>_<difficulty>_pd.npz in {recordings}")
+    lines = [
+        *_INTRODUCTION,
+        "",
+        *section(recordings),
+        "",
+        *parity_cartpole2d.section(recordings),
+        "",
+        *parity_cartpole.section(trajectories),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def section(folder: Path) -> Iterator[str]:
+    """Lines on CartPole3D: one table of ticks and resets, one of closed-loop lengths."""
     found = list(cases(folder))
+    yield "## CartPole3D: one tick from every recorded state, float64"
+    yield ""
     if not found:
-        raise SystemExit(f"no recordings of the form L<level>_<difficulty>_pd.npz in {folder}")
-    lines = [*_INTRODUCTION, "", "| level | reset | " + " | ".join(HEADINGS) + " |"]
-    lines.append("| --- " * (2 + len(HEADINGS)) + "|")
+        yield "Left out: the folder of recordings has none of CartPole3D under the policy `pd`."
+        return
+    yield from _ONE_TICK
+    yield ""
+    yield "| level | reset | " + " | ".join(HEADINGS) + " |"
+    yield "| --- " * (2 + len(HEADINGS)) + "|"
     for case in found:
         errors = tick_errors(case)
         cells = [_cell(errors.get(kind)) for kind in KINDS]
         reset = f"{reset_error(case):.0e}"
-        lines.append(f"| {case.level} {case.difficulty} | {reset} | " + " | ".join(cells) + " |")
-    same = same_lengths(found)
-    lines += ["", *_closed_loop(found, same)]
-    return "\n".join(lines) + "\n"
+        yield f"| {case.level} {case.difficulty} | {reset} | " + " | ".join(cells) + " |"
+    yield ""
+    yield from _closed_loop(found, same_lengths(found))
 
 
 _INTRODUCTION = [
     "# Parity with the original",
     "",
-    "Generated by `python -m benchmarks.parity`; do not edit. The recordings are float32, so an",
-    "exact value shows as about 1e-7 of its size.",
-    "",
-    "## One tick from every recorded state, float64",
-    "",
+    "Generated by `python -m benchmarks.parity`; do not edit. The recordings of CartPole3D and",
+    "CartPole2D are float32, so an exact value shows as about 1e-7 of its size.",
+]
+
+_ONE_TICK = [
     "Largest errors after one tick: cart velocity (m/s), pole rate across its axis (rad/s), block",
     "velocity (m/s), by the hardest contact of the tick; in brackets the number of ticks and the",
     "share with a velocity error above 1e-3. Hits of cart and pole differ because the original's",
@@ -374,7 +406,7 @@ def _cell(errors: TickErrors | None) -> str:
 
 
 def _closed_loop(found: list[Case], same: np.ndarray) -> Iterator[str]:
-    yield "## Whole episodes in closed loop, float32"
+    yield "## CartPole3D: whole episodes in closed loop, float32"
     yield ""
     yield "The recordings' policy on our own observations, from the recorded seeds: episodes of the"
     yield f"recorded length. All levels together: {same.sum()} of {same.size} ({same.mean():.1%})."
@@ -391,11 +423,18 @@ def _closed_loop(found: list[Case], same: np.ndarray) -> Iterator[str]:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--recordings", type=Path, required=True, help="folder of L*_*_pd.npz")
+    parser.add_argument("--recordings", type=Path, required=True, help="folder of L*_*_*.npz")
+    parser.add_argument(
+        "--trajectories",
+        type=Path,
+        help="file of CartPole; FOLDER/../protocols/cartpole_trajectories.json if missing",
+    )
     parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    page = report(arguments.recordings)
+    folder = arguments.recordings
+    beside = folder / ".." / "protocols" / "cartpole_trajectories.json"
+    page = report(folder, arguments.trajectories or beside)
     if arguments.out:
         write_whole(arguments.out, page)
     else:

@@ -10,9 +10,10 @@ corrected together by Holm's method.
 import argparse
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,25 @@ import numpy as np
 from scipy import stats
 
 import jaxsim
-from benchmarks.parity import environment
+from benchmarks.parity import environment, most_slots
 from evaluation.files import write_whole
 from evaluation.scanner import play_episode
 from jaxsim import agents, rng
+from jaxsim.worlds import cartpole3d
 
-POLICIES = ("random", "nothing", "pd")
+POLICIES = ("random", "nothing", "pd", "greedy")
 CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
 LEVEL = 0.05  # of the joint test
 
 Cell = tuple[int, str]
+
+RISING: tuple[tuple[Cell, ...], ...] = (
+    ((201, "hard"), (201, "medium"), (201, "easy")),
+    ((203, "hard"), (203, "medium"), (203, "easy"), (200, "easy")),
+    ((207, "hard"), (207, "medium"), (207, "easy")),
+    ((208, "hard"), (208, "medium"), (208, "easy")),
+)
+"""Cells whose scores under `pd` rise in this order in the original."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +64,9 @@ class Score:
 
 
 @cache
-def _player(policy: str) -> Any:
-    """Compiled play of `CHUNK` episodes under any level's parameters."""
-    env = environment("float32")
+def _player(policy: str, slots: int) -> Any:
+    """Compiled play of `CHUNK` episodes of any level that is played with so many slots."""
+    env = environment("float32", slots)
 
     @jax.jit
     def play(root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
@@ -74,7 +84,8 @@ def performances(policy: str, cell: Cell, episodes: int, seed: int) -> np.ndarra
     root = rng.words(jax.random.key(seed))
     starts = range(0, episodes, CHUNK)
     numbers = jnp.arange(CHUNK, dtype=jnp.uint32)
-    played = [_player(policy)(root, numbers + start, params) for start in starts]
+    play = _player(policy, most_slots(*cell))
+    played = [play(root, numbers + start, params) for start in starts]
     return np.concatenate([np.asarray(p) for p in played])[:episodes]
 
 
@@ -85,7 +96,7 @@ def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
         for row in csv.DictReader(file):
             difficulty = row["difficulty"] if row["difficulty"] in _DIFFICULTIES else "easy"
             cells[int(row["level"]), difficulty].append(float(row["performance"]))
-    known = {level.number for level in jaxsim.levels()}
+    known = {level.number for level in cartpole3d.levels()}
     return {cell: np.array(values) for cell, values in cells.items() if cell[0] in known}
 
 
@@ -100,6 +111,60 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     adjusted = np.empty(count)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
+
+
+@dataclass(frozen=True)
+class Gap:
+    """By how much one cell scores above another, with half its 95 % interval."""
+
+    mean: float
+    half: float
+
+    @classmethod
+    def between(cls, low: np.ndarray, high: np.ndarray) -> "Gap":
+        """Gap from one cell's performances up to another's."""
+        below, above = Score.of(low), Score.of(high)
+        return cls(above.mean - below.mean, float(np.hypot(below.half, above.half)))
+
+    @property
+    def rises(self) -> bool:
+        """Whether the second cell is above the first beyond doubt."""
+        return self.mean > self.half
+
+    def __str__(self) -> str:
+        """Show it as in the tables."""
+        return f"{self.mean:+.3f} ± {self.half:.3f}"
+
+
+def gaps(by_cell: Mapping[Cell, np.ndarray]) -> dict[tuple[Cell, Cell], Gap]:
+    """Gaps between neighbours of `RISING`, of those that are both among the cells."""
+    return {
+        (low, high): Gap.between(by_cell[low], by_cell[high])
+        for chain in RISING
+        for low, high in pairwise(chain)
+        if low in by_cell and high in by_cell
+    }
+
+
+def _order(ours: Mapping[Cell, np.ndarray], theirs: Mapping[Cell, np.ndarray]) -> Iterator[str]:
+    found, expected = gaps(ours), gaps(theirs)
+    if not found:
+        return
+    held = sum(gap.rises for gap in found.values())
+    yield ""
+    yield "## Order of levels and difficulties under pd"
+    yield ""
+    yield "From the worse cell up to the better one, by the original. The gap of our means is above"
+    yield f"half its 95 % interval in **{held} of {len(found)}** pairs."
+    yield ""
+    yield "| worse | better | ours | original |"
+    yield "| --- | --- | --- | --- |"
+    for (low, high), gap in found.items():
+        yield f"| {_named(low)} | {_named(high)} | {gap} | {expected[low, high]} |"
+
+
+def _named(cell: Cell) -> str:
+    return f"{cell[0]} {cell[1]}"
 
 
 def page(folder: Path, episodes: int, seed: int) -> Iterator[str]:
@@ -131,7 +196,8 @@ def page(folder: Path, episodes: int, seed: int) -> Iterator[str]:
         for cell in sorted(theirs[policy]):
             own, other = Score.of(ours[policy, cell]), Score.of(theirs[policy][cell])
             p = adjusted[policy, cell]
-            yield f"| {cell[0]} {cell[1]} | {own} | {other} (n = {other.episodes}) | {p:.2f} |"
+            yield f"| {_named(cell)} | {own} | {other} (n = {other.episodes}) | {p:.2f} |"
+    yield from _order({cell: ours["pd", cell] for cell in theirs["pd"]}, theirs["pd"])
 
 
 def main() -> None:

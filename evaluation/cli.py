@@ -48,7 +48,9 @@ def _add_run(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
-    run.add_argument("--agent", default="pd", metavar="NAME", help="random, nothing or pd (pd)")
+    run.add_argument(
+        "--agent", default="pd", metavar="NAME", help="random, nothing, pd or greedy (pd)"
+    )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")

@@ -27,7 +27,6 @@ from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 from jaxsim import __version__, rng
 from jaxsim.agents import Agent, Episodes, NoveltyPrediction
-from jaxsim.worlds.cartpole3d.types import DT
 
 LANES = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
@@ -153,6 +152,8 @@ class _Crew:
     ) -> None:
         devices, chunks, lanes = options.layout(lifetimes)
         self.lifetimes, self.segment = lifetimes, options.segment
+        dt = np.asarray(tasks.env.dt(tasks.params), np.float32)
+        self.dt = np.broadcast_to(dt, tasks.novelty_levels.shape)  # s, by variant
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
         root = rng.words(jax.random.key(seed))
         # The number of lifetimes is data: the program must not depend on it.
@@ -187,7 +188,8 @@ class _Crew:
             if progress:
                 progress(done * self.lifetimes, total * self.lifetimes)
         outcome = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:total].T, *parts)
-        return _columns(outcome)
+        variant = schedule.block_variants()[schedule.episode_blocks()]
+        return _columns(outcome, self.dt[variant])
 
     def _compile(self, memory: Any, plan: "_Plan") -> dict[jax.Device, Callable[..., Any]]:
         """Compile the same program for each device, side by side."""
@@ -235,7 +237,8 @@ def _plans(schedule: Schedule, segment: int) -> list[_Plan]:
     return plans
 
 
-def _columns(outcome: Any) -> dict[str, np.ndarray]:
+def _columns(outcome: Any, dt: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of the records; `dt` is (E,), s, the length of a step in each episode."""
     return {
         "reward": outcome.reward,
         "performance": outcome.performance,
@@ -244,7 +247,7 @@ def _columns(outcome: Any) -> dict[str, np.ndarray]:
         "predicted_level": outcome.prediction.level,
         "predicted_probability": outcome.prediction.probability,
         "threshold": outcome.prediction.threshold,
-        "seconds": (outcome.length * np.float32(DT)).astype(np.float32),
+        "seconds": (outcome.length * dt).astype(np.float32),
     }
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
-from jaxsim.worlds.cartpole3d import levels
+from jaxsim.worlds.cartpole3d import Level
 
 try:
     __version__ = version("jaxsim-novelty")
@@ -26,8 +26,18 @@ register(
     check=cartpole3d.check_values,
 )
 
+
+def levels() -> tuple[Level, ...]:
+    """Return every level of the novelty catalogue, of both worlds, by number.
+
+    Each tells what it changes, what an agent is told about it at each hint level, and its quirks.
+    """
+    return (*cartpole2d.levels(), *cartpole3d.levels())
+
+
 __all__ = [
     "EnvSpec",
+    "Level",
     "__version__",
     "levels",
     "make",

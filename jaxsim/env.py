@@ -17,7 +17,10 @@
 * `terminated` (the task ended) and `truncated` (a limit was reached) are separate; an episode is
   over when either holds. There is no auto-reset: from then on `step` returns the state unchanged,
   reward 0 and the same flags.
-* A state that is no longer finite ends its episode as truncated, with `info["nonfinite"]` set.
+* No number that is not finite leaves `step` unflagged: if the state would no longer be finite, the
+  episode ends as truncated with `info["nonfinite"]` set, in this step and from then on. The state
+  stays what it was, so all that is returned is finite if what was given is. (The state of an
+  episode that is over is returned as it was given, whatever it holds.)
 * `info["performance"]` is the task's score so far in [0, 1].
 """
 
@@ -44,6 +47,14 @@ class Env(Protocol):
         """Steps after which an episode is truncated."""
         ...
 
+    def dt(self, params: Any) -> Any:
+        """Return the simulated time of one step, s, () or (L,).
+
+        Args:
+          params: physics, scalar leaves or (L,).
+        """
+        ...
+
     def start(self, key: jax.Array, params: Any) -> Any:
         """Draw the state before the hidden first step.
 
@@ -54,7 +65,10 @@ class Env(Protocol):
         ...
 
     def observe(self, state: Any) -> Any:
-        """Return the observation of a state, as `reset` and `step` do."""
+        """Return the observation of a state, as `reset` and `step` do.
+
+        A state always reads the same: noise of the sensors follows from what is in it.
+        """
         ...
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
@@ -77,7 +91,9 @@ class Env(Protocol):
         Args:
           key: () or (L,) typed key.
           state: from `reset` or `step`.
-          action: () or (L,) int in [0, num_actions).
+          action: () or (L,) int in [0, num_actions). Another type is refused, and so is a number
+            out of range where it is known. In traced code it does what the world says: nothing,
+            in CartPole3D and CartPole2D; a push to the left, in CartPole.
           params: as for `reset`.
 
         Returns:

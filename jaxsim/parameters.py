@@ -6,8 +6,13 @@ row by its `path` ("pole/length"); the value is checked here, before anything is
 
 import difflib
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+SHOWN = 60  # characters of a refused value that an error message shows
+_brief = reprlib.Repr()
+_brief.maxstring = _brief.maxlong = _brief.maxother = SHOWN
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Parameter:
         """Say what is wrong with `value`, or None if it is accepted."""
         if self._accepts(value):
             return None
-        return f"parameter {self.path!r} is {value!r}; it must be {self.allowed}"
+        return f"parameter {self.path!r} is {shown(value)}; it must be {self.allowed}"
 
     def _accepts(self, value: object) -> bool:
         if self.choices:
@@ -84,6 +89,11 @@ class Rows:
         default = int(getattr(self.nominal, field))
         return field, Parameter(path, default, "", low, high, description=text)
 
+    def switch(self, field: str, path: str, text: str) -> tuple[str, Parameter]:
+        """Return (field, row) of what is off (0) or on (1)."""
+        default = int(getattr(self.nominal, field))
+        return field, Parameter(path, default, choices=(0, 1), description=text)
+
 
 def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
     """Raise `ValueError` naming the first unknown path or refused value.
@@ -100,9 +110,17 @@ def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
             raise ValueError(problem)
 
 
+def shown(value: object) -> str:
+    """Represent a refused value in an error message: shortened, and whatever it is."""
+    if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
+        # Python refuses to write thousands of digits.
+        return f"a whole number of {value.bit_length()} bits"
+    return _brief.repr(value)
+
+
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     """Word the error for a name that does not exist, with the nearest one that does."""
     names = list(allowed)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name[:SHOWN], names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {kind} {name!r}{hint} (allowed: {', '.join(names)})"
+    return f"unknown {kind} {shown(name)}{hint} (allowed: {', '.join(names)})"

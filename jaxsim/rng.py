@@ -1,18 +1,20 @@
 """Counter-based randomness: any number of a sweep can be drawn alone, in any order.
 
 A key is two 32-bit words. `fold` derives a key from a key and counters (lifetime, episode, ...);
-`bits` and `uniform` draw the number of one slot. Both are a few integer operations a lane, where
+`bits`, `uniform` and `normal` draw the number of one slot. All are a few operations a lane, where
 splitting a threefry key would cost more than the physics of a step.
 
 At the border, keys are typed JAX keys (`jax.random.key`), so agents may use `jax.random` freely.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 GOLDEN = 0x9E3779B9  # 2^32 / golden ratio, spreads consecutive counters
+NORMAL_LIMIT = 5.5  # no number of `normal` is larger; the largest is the quantile of 1 - 2^-25
 
 
 class Words(NamedTuple):
@@ -88,3 +90,13 @@ def uniform(
     """
     unit = (bits(key, slot) >> 8).astype(dtype) * jnp.asarray(2.0**-24, dtype)
     return low + (high - low) * unit
+
+
+def normal(key: Words, slot: jax.Array | int, dtype: Any = jnp.float32) -> jax.Array:
+    """Draw from the standard normal distribution for one slot.
+
+    The value is the quantile of a number with 24 random bits, taken at the middle of its interval,
+    so that it is finite: at most `NORMAL_LIMIT` in size.
+    """
+    middle = 2 * uniform(key, slot, dtype=dtype) + jnp.asarray(2.0**-24 - 1, dtype)
+    return jax.lax.erf_inv(middle) * jnp.asarray(math.sqrt(2.0), dtype)

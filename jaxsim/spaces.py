@@ -10,13 +10,13 @@ An environment whose observation has a documented vector form registers it with
 import math
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import rng
+from jaxsim import inputs, rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
 from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
@@ -88,18 +88,12 @@ class Discrete:
         Raises:
           ValueError: another shape, no integers, or a number out of range.
         """
-        traced = isinstance(x, jax.core.Tracer)
-        values = x if traced else np.asarray(x)
-        if not np.issubdtype(values.dtype, np.integer):
-            self._refuse(f"has dtype {values.dtype}")
-        if values.shape != shape:
-            self._refuse(f"has shape {values.shape}, not {shape}")
-        if not traced and np.any((values < 0) | (values >= self.n)):
-            self._refuse(f"is {x}")
-        return values.astype(self.dtype)
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise ValueError(f"action {what}; it must be an integer from 0 to {self.n - 1}")
+        if np.shape(x) != shape:
+            raise ValueError(
+                f"action has shape {np.shape(x)}, not {shape}; it must be an integer from 0 to "
+                f"{self.n - 1}"
+            )
+        return inputs.action_codes(x, self.n).astype(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,19 +214,33 @@ def _(env: CartPole3D, params: Any) -> tuple[np.ndarray, np.ndarray]:
     """What no episode exceeds, given that each velocity is clamped.
 
     Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen
-    from another, and a body moves at most so far a tick from the farthest start.
+    from another, and a body moves at most so far a tick from the farthest start. Sensors that err
+    add the most that any noise and rounding may.
     """
     config = env.config
     time = DT * (config.max_steps + 2)
     cart_speed = SPEED_LIMIT * math.sqrt(2)
     spin = SPEED_LIMIT * (math.sqrt(3) + 1)
-    start = PARAMETERS["start/spread"].high or 0.0
-    cart = [start + cart_speed * time] * 2 + [cart_speed] * 2
-    pole = [1 + ROUNDING] * 4 + [spin] * 3
-    sideways = BLOCK_SPREAD + SPEED_LIMIT * time
+    off = {kind: _largest_error(env, kind) for kind in ("position", "velocity", "rate")}
+    start = _highest("start/spread") + off["position"]
+    cart = [start + cart_speed * time] * 2 + [cart_speed + off["velocity"]] * 2
+    pole = [1 + ROUNDING] * 4 + [spin + off["rate"]] * 3
+    sideways = BLOCK_SPREAD + SPEED_LIMIT * time + off["position"]
     upwards = BLOCK_MIDDLE + sideways
-    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT] * 3]
+    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT + off["velocity"]] * 3]
     high = np.array(cart + pole + block * config.max_blocks, config.dtype)
     low = -high
     low[len(cart) + len(pole) :: len(block)] = 0.0
     return low, high
+
+
+def _largest_error(env: CartPole3D, kind: str) -> float:
+    """By how much a reading may be off, in its unit."""
+    if "noise" not in env.config.terms:
+        return 0.0
+    noise, step = _highest(f"sensors/noise_{kind}"), _highest(f"sensors/step_{kind}")
+    return rng.NORMAL_LIMIT * noise + 0.5 * step
+
+
+def _highest(path: str) -> float:
+    return PARAMETERS[path].high or 0.0

@@ -1,11 +1,13 @@
 """A kit of properties that every environment must have.
 
-    from jaxsim.testing import check_env
+    from jaxsim.testing import Programs, check_env
     check_env(*jaxsim.make("CartPole3D-v0"))
 
-It checks what `jaxsim.env` promises, on a batch whose lanes have ten different physics.
+It checks what `jaxsim.env` promises, on a batch whose lanes have ten different physics. Most of its
+time goes into compiling; share a `Programs` to check many parameters of one environment.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +19,40 @@ import numpy as np
 VARIANTS = 10  # different params in one batch
 SPREAD = 0.02  # every float parameter is scaled by 1 - this to 1 + this
 ALIGNED = 64  # batches of multiples of this many lanes agree bit for bit
+LEVEL_NUMBER = "novelty_level"  # a parameter that is a name and not a quantity
+SPOILT = (np.nan, np.inf, -np.inf)
+
+
+class _Counted:
+    """A compiled function that counts how often it is traced for each shape of its keys."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.traces: Counter[tuple[int, ...]] = Counter()
+
+        def counted(*args: Any) -> Any:
+            self.traces[args[0].shape] += 1
+            return function(*args)
+
+        self._compiled = jax.jit(counted)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._compiled(*args)
+
+
+class Programs:
+    """The compiled functions of one environment, to be shared by several checks of it.
+
+    Args:
+      env: an environment, see `jaxsim.env.Env`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.reset, self.step = _Counted(env.reset), _Counted(env.step)
+        self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
+        self.vmapped = jax.jit(jax.vmap(env.step))
+        self.other_sizes = jax.jit(env.step)
+        self.fresh = True  # what does not depend on the parameters is still to be checked
 
 
 class _Played(NamedTuple):
@@ -29,7 +65,14 @@ class _Played(NamedTuple):
 
 
 def check_env(
-    env: Any, params: Any, *, key: jax.Array | None = None, lanes: int = 64, steps: int = 30
+    env: Any,
+    params: Any,
+    *,
+    key: jax.Array | None = None,
+    lanes: int = 64,
+    steps: int = 30,
+    one_start: bool = False,
+    programs: Programs | None = None,
 ) -> None:
     """Raise `AssertionError`, with a sentence that says what is wrong, unless `env` is sound.
 
@@ -37,67 +80,71 @@ def check_env(
       env: an environment, see `jaxsim.env.Env`.
       params: its parameters, scalar leaves.
       key: () typed key that decides starts and actions; `jax.random.key(0)` if None.
-      lanes: size of the batch; bits are compared with a larger batch if it is a multiple of 64.
+      lanes: size of the batch, more than 10; bits are compared with a larger batch if it is a
+        multiple of 64.
       steps: steps to play; more, up to `env.max_steps`, until an episode has ended.
+      one_start: whether these parameters are meant to start every episode alike, whatever its key.
+      programs: made from an equal environment, to compile nothing anew for other parameters. Two
+        properties that hold for all parameters or for none are checked the first time only: that
+        keys are typed, and that a step without compilation is the same.
+
+    Raises:
+      AssertionError: the environment breaks its contract.
+      ValueError: too few lanes, or programs of another environment.
 
     Results of differently compiled programs are compared to the square root of the type's
     rounding, relative or absolute: programs may round differently, and contacts amplify that.
     """
+    if lanes <= VARIANTS:
+        raise ValueError(f"lanes is {lanes}; it must be at least {VARIANTS + 1}")
+    programs = programs or Programs(env)
+    if programs.env != env:
+        raise ValueError("programs are of another environment; make them from this one")
     key = jax.random.key(0) if key is None else key
-    _check_keys_are_typed(env, key, params)
+    if programs.fresh:
+        _check_keys_are_typed(env, key, params)
     mixed = _mix(params, lanes)
+    _check_dt(env, mixed, lanes)
     keys = jax.random.split(key, lanes)
-    reset, step = _Counted(env.reset), _Counted(env.step)
-    first = reset(keys, mixed)
-    played = _play(env, step, key, first[1], mixed, steps)
+    first = programs.reset(keys, mixed)
+    played = _play(programs, key, first[1], mixed, steps)
     _check_types(first, played)
-    _check_traces(reset, step, keys, mixed, played)
     _check_finite(first, played)
-    _check_keys_decide(reset, keys, mixed, first)
-    _check_start(env, step, keys, mixed, first)
-    _check_repeats(step, mixed, played)
+    if one_start:
+        _check_one_start(programs, keys, mixed, first)
+    else:
+        _check_keys_decide(programs, keys, mixed, first, played)
+    _check_start(programs, keys, mixed, first)
+    _check_repeats(programs, mixed, played)
+    _check_traces(programs, keys, mixed, played)
     _check_ends(played)
-    _check_other_ways(env, mixed, played)
+    _check_other_ways(programs, mixed, played)
+    _check_spoilt(programs, mixed, played)
     if lanes % ALIGNED == 0:
-        _check_company(env, mixed, played)
+        _check_company(programs, mixed, played)
+    programs.fresh = False
 
 
 # --- playing ----------------------------------------------------------------------------------
 
 
-class _Counted:
-    """A compiled function that counts how often it is traced."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.traces = 0
-
-        def counted(*args: Any) -> Any:
-            self.traces += 1
-            return function(*args)
-
-        self._compiled = jax.jit(counted)
-
-    def __call__(self, *args: Any) -> Any:
-        return self._compiled(*args)
-
-
 def _mix(params: Any, lanes: int) -> Any:
-    """Parameters by lane: every float scaled by one of `VARIANTS` factors."""
+    """Parameters by lane: every float but a level's number scaled by one of `VARIANTS` factors."""
     factor = np.linspace(1 - SPREAD, 1 + SPREAD, VARIANTS)[np.arange(lanes) % VARIANTS]
 
-    def by_lane(leaf: Any) -> jax.Array:
+    def by_lane(path: Any, leaf: Any) -> jax.Array:
         leaf = jnp.asarray(leaf)
-        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+        is_name = LEVEL_NUMBER in jax.tree_util.keystr(path)
+        if is_name or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return jnp.broadcast_to(leaf, (lanes,))
         return leaf * jnp.asarray(factor, leaf.dtype)
 
-    return jax.tree.map(by_lane, params)
+    return jax.tree_util.tree_map_with_path(by_lane, params)
 
 
-def _play(
-    env: Any, step: _Counted, key: jax.Array, state: Any, params: Any, steps: int
-) -> list[_Played]:
+def _play(programs: Programs, key: jax.Array, state: Any, params: Any, steps: int) -> list[_Played]:
     """Play random actions until `steps` are over and an episode has ended."""
+    env = programs.env
     played: list[_Played] = []
     while len(played) < max(steps, 2) or (
         len(played) < env.max_steps and not _is_over(played[-1].result).any()
@@ -106,7 +153,7 @@ def _play(
         lanes = len(jax.tree.leaves(params)[0])
         keys = jax.random.split(chance, lanes)
         action = jax.random.randint(chance, (lanes,), 0, env.num_actions)
-        result = step(keys, state, action, params)
+        result = programs.step(keys, state, action, params)
         played.append(_Played(keys, state, action, result))
         state = result[1]
     return played
@@ -189,18 +236,23 @@ def _check_keys_are_typed(env: Any, key: jax.Array, params: Any) -> None:
         raise AssertionError(f"{name} accepts a raw uint32 key; it must raise TypeError")
 
 
-def _check_traces(
-    reset: _Counted, step: _Counted, keys: jax.Array, params: Any, played: list[_Played]
-) -> None:
+def _check_dt(env: Any, params: Any, lanes: int) -> None:
+    dt = np.asarray(env.dt(params))
+    _require(dt.shape in ((), (lanes,)), f"dt has shape {dt.shape}, not () or ({lanes},)")
+    _require(np.all(np.isfinite(dt) & (dt > 0)), f"dt is {dt.min()}; it must be above 0")
+
+
+def _check_traces(programs: Programs, keys: jax.Array, params: Any, played: list[_Played]) -> None:
     """Take other parameters and states through the compiled functions, and count."""
     other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1), params)
-    reset(keys, other)
+    programs.reset(keys, other)
     last = played[-1]
-    step(last.keys, last.result[1], last.action, other)
-    for name, function in (("reset", reset), ("step", step)):
+    programs.step(last.keys, last.result[1], last.action, other)
+    for name, function in (("reset", programs.reset), ("step", programs.step)):
+        traces = function.traces[keys.shape]
         _require(
-            function.traces == 1,
-            f"{name} was traced {function.traces} times for batches that differ in numbers only",
+            traces == 1,
+            f"{name} was traced {traces} times for batches that differ in numbers only",
         )
 
 
@@ -210,6 +262,9 @@ def _check_types(first: Any, played: list[_Played]) -> None:
         observation, state, reward, terminated, truncated, info = one.result
         _check_same_tree(observation, first[0], "observations of step and reset")
         _check_same_tree(state, first[1], "states of step and reset")
+        for name in ("performance", "nonfinite"):
+            _require(name in info, f"info has no {name!r}")
+        _require(info["nonfinite"].dtype == bool, "info['nonfinite'] is not bool")
         _require(_is_float(reward), f"the reward is {reward.dtype}, not a floating type")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             _require(flag.dtype == bool, f"{name} is {flag.dtype}, not bool")
@@ -222,32 +277,62 @@ def _check_finite(first: Any, played: list[_Played]) -> None:
         for path, leaf in _named(result):
             if _is_float(leaf):
                 _require(np.isfinite(leaf).all(), f"{path} is not finite after {number} steps")
+    for one in played:
+        info = one.result[-1]
+        share = np.asarray(info["performance"])
+        _require(np.all((share >= 0) & (share <= 1)), "the performance leaves [0, 1]")
+        _require(not np.any(info["nonfinite"]), "info['nonfinite'] is set, yet all is finite")
 
 
-def _check_keys_decide(reset: _Counted, keys: jax.Array, params: Any, first: Any) -> None:
-    again = reset(keys, params)
-    _require(_equal(first, again), "the same keys give another start")
-    other = reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
-    _require(not _equal(first[0], other[0]), "reset ignores its key: other keys, same start")
-    row = [_lane(first[0], i) for i in (0, VARIANTS % len(keys))]
-    _require(not _equal(*row), "reset ignores its key: two lanes with one physics start alike")
+def _other_starts(programs: Programs, keys: jax.Array, params: Any, first: Any) -> Any:
+    """What `reset` gives for other keys, after the same keys gave the same."""
+    _require(_equal(first, programs.reset(keys, params)), "the same keys give another start")
+    return programs.reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
 
 
-def _check_start(env: Any, step: _Counted, keys: jax.Array, params: Any, first: Any) -> None:
+def _check_keys_decide(
+    programs: Programs, keys: jax.Array, params: Any, first: Any, played: list[_Played]
+) -> None:
+    """Other keys give other states, and that shows in what is observed, if not at once.
+
+    Sensors may be too coarse to tell two starts apart at first.
+    """
+    ignored = "reset ignores its key: "
+    observation, state = _other_starts(programs, keys, params, first)
+    _require(not _equal(first[1], state), ignored + "other keys, same start")
+    row = [_lane(first[1], i) for i in (0, VARIANTS)]
+    _require(not _equal(*row), ignored + "two lanes with one physics start alike")
+    if not _equal(first[0], observation):
+        return
+    for one in played:
+        observation, state, *_ = programs.step(one.keys, state, one.action, params)
+        if not _equal(one.result[0], observation):
+            return
+    raise AssertionError(ignored + "other keys are never seen to make a difference")
+
+
+def _check_one_start(programs: Programs, keys: jax.Array, params: Any, first: Any) -> None:
+    other = _other_starts(programs, keys, params, first)
+    _require(_equal(first, other), "one_start is set, but other keys give another start")
+    row = [_lane(first, i) for i in (0, VARIANTS)]
+    _require(_equal(*row), "one_start is set, but two lanes with one physics start differently")
+
+
+def _check_start(programs: Programs, keys: jax.Array, params: Any, first: Any) -> None:
     """`reset` is `start` and one step whose action is of no account."""
-    start = jax.jit(env.start)(keys, params)
+    start = programs.start(keys, params)
     _check_same_tree(start, first[1], "states of start and reset")
-    for action in (0, env.num_actions - 1):
+    for action in (0, programs.env.num_actions - 1):
         actions = jnp.full(len(keys), action, jnp.int32)
-        observation, state, *_ = step(keys, start, actions, params)
+        observation, state, *_ = programs.step(keys, start, actions, params)
         what = f"reset, and start with a first step of action {action}"
         _check_close((observation, state), first, what)
-    _check_close(jax.jit(env.observe)(first[1]), first[0], "observe of the state of reset")
+    _check_close(programs.observe(first[1]), first[0], "observe of the state of reset")
 
 
-def _check_repeats(step: _Counted, params: Any, played: list[_Played]) -> None:
+def _check_repeats(programs: Programs, params: Any, played: list[_Played]) -> None:
     for number, one in enumerate(played[:3]):
-        again = step(one.keys, one.state, one.action, params)
+        again = programs.step(one.keys, one.state, one.action, params)
         _require(_equal(one.result, again), f"step {number} taken twice gives two results")
 
 
@@ -270,25 +355,68 @@ def _check_ends(played: list[_Played]) -> None:
             _require(same, f"the state of a finished episode changes: {path}")
 
 
-def _check_other_ways(env: Any, params: Any, played: list[_Played]) -> None:
+def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> None:
+    """A number of the given state that is not finite is flagged and ends the episode, or heals.
+
+    Each lane gets it into another number of the state.
+    """
+    one = played[0]
+    leaves, tree = jax.tree.flatten(jax.device_get(one.state))
+    numbers = [
+        (leaf, row)
+        for leaf, values in enumerate(leaves)
+        if _is_float(values)
+        for row in range(values[0].size)
+    ]
+    lanes = len(one.action)
+    paths = [path for path, _ in _named(one.state)]
+    for value in SPOILT:
+        for begin in range(0, len(numbers), lanes):
+            spoilt = [np.array(leaf) for leaf in leaves]
+            where = [""] * lanes
+            for lane, (leaf, row) in enumerate(numbers[begin : begin + lanes]):
+                spoilt[leaf].reshape(lanes, -1)[lane, row] = value
+                where[lane] = f"{value} in {paths[leaf]} of the state"
+            state = jax.tree.unflatten(tree, spoilt)
+            for _ in range(2):
+                result = programs.step(one.keys, state, one.action, params)
+                _check_flagged(result, where)
+                state = result[1]
+
+
+def _check_flagged(result: Any, where: list[str]) -> None:
+    """Whether what is not finite in the result of a step is flagged and the episode over."""
+    over, flagged = _is_over(result), np.asarray(result[-1]["nonfinite"])
+    for path, leaf in _named(result):
+        if not _is_float(leaf):
+            continue
+        finite = np.isfinite(leaf).reshape(len(where), -1).all(axis=1)
+        for lane in np.flatnonzero(~finite & ~flagged):
+            _require(
+                where[lane], f"a number of one lane that is not finite spoils {path} of others"
+            )
+            raise AssertionError(f"{where[lane]} comes out of step as {path}, without a flag")
+    for lane in np.flatnonzero(flagged & ~over):
+        raise AssertionError(f"{where[lane]} is flagged, but the episode goes on")
+
+
+def _check_other_ways(programs: Programs, params: Any, played: list[_Played]) -> None:
     """The same step by vmap, for one lane, and without compilation."""
     one = played[len(played) // 2]
-    vmapped = jax.jit(jax.vmap(env.step))(one.keys, one.state, one.action, params)
+    vmapped = programs.vmapped(one.keys, one.state, one.action, params)
     _check_close(vmapped, one.result, "vmap, and the batch given directly")
-    single = jax.jit(env.step)
     for index in sorted({0, 1, len(one.action) - 1}):
         alone = (one.keys[index], *_lane((one.state, one.action, params), index))
-        result = single(*alone)
+        result = programs.other_sizes(*alone)
         _check_close(result, _lane(one.result, index), f"lane {index} alone, and in the batch")
-        if index == 0:
+        if index == 0 and programs.fresh:
             with jax.disable_jit():
-                plain = env.step(*alone)
+                plain = programs.env.step(*alone)
             _check_close(plain, result, "without jit, and with it")
 
 
-def _check_company(env: Any, params: Any, played: list[_Played]) -> None:
+def _check_company(programs: Programs, params: Any, played: list[_Played]) -> None:
     """A batch twice as large, whose other half is something else, gives the same bits."""
-    step = jax.jit(env.step)
 
     def double(a: Any, b: Any) -> Any:
         return jax.tree.map(lambda x, y: np.concatenate([x, y]), *jax.device_get((a, b)))
@@ -299,6 +427,6 @@ def _check_company(env: Any, params: Any, played: list[_Played]) -> None:
         mine = (one.state, one.action, params)
         theirs = (other.state, other.action, backwards)
         keys = jnp.concatenate([one.keys, other.keys])
-        result = step(keys, *double(mine, theirs))
+        result = programs.other_sizes(keys, *double(mine, theirs))
         mine = jax.tree.map(lambda leaf: leaf[:lanes], jax.device_get(result))
         _require(_equal(mine, one.result), "a lane's result depends on the size of the batch")

@@ -82,6 +82,10 @@ class Wrapper:
         """Steps after which an episode is truncated."""
         return self.env.max_steps
 
+    def dt(self, params: Any) -> Any:
+        """Return the simulated time of one step, s."""
+        return self.env.dt(params)
+
     def start(self, key: jax.Array, params: Any) -> Any:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         return self.env.start(key, params)

@@ -28,7 +28,7 @@ jax.config.update("jax_compilation_cache_dir", CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", float(WORTH))
 
 WIDTH = 1024  # lanes of the shared programs
-SHARED = ROOT.parent / "shared" / "data"
+SHARED = Path(os.environ.get("JAXSIM_SHARED_DATA", ROOT.parent / "shared" / "data"))
 OWN = ROOT / "tests" / "data"
 
 Step = tuple[Observation, State, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
@@ -131,12 +131,15 @@ def lanes64() -> Lanes:
 
 @pytest.fixture(scope="session")
 def recorded_data() -> Callable[[str], Path]:
-    """Find recorded data: all of it where it lies beside the checkout, else the excerpt here."""
+    """Find recorded data: all of it where it lies, else the excerpt here.
+
+    It lies in the folder that JAXSIM_SHARED_DATA names, or else beside the checkout.
+    """
 
     def find(name: str) -> Path:
         for folder in (SHARED, OWN):
             if (folder / name).exists():
                 return folder / name
-        pytest.skip(f"no {name} in {SHARED} or {OWN}")
+        pytest.skip(f"no {name} in {SHARED} or {OWN}; JAXSIM_SHARED_DATA may name a folder")
 
     return find

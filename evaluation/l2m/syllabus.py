@@ -571,7 +571,7 @@ def _accept(parameter: Parameter, value: object) -> Value | _Problem:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         shown = f"parameter {parameter.path!r} is {_show(value)}"
         return _Problem(f"{shown}; it must be {parameter.allowed}")
-    problem = parameter.problem(_short(value) if isinstance(value, str) else value)
+    problem = parameter.problem(value)
     if problem:
         return _Problem(problem)
     if parameter.choices:

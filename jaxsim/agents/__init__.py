@@ -5,7 +5,8 @@ from jaxsim.agents import reference
 from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
 
 AGENTS: dict[str, Agent] = {
-    agent.name: agent for agent in (reference.random, reference.nothing, reference.pd)
+    agent.name: agent
+    for agent in (reference.random, reference.nothing, reference.pd, reference.greedy)
 }
 
 

@@ -1,4 +1,4 @@
-"""The three reference agents of CartPole3D: `random`, `nothing` and `pd`."""
+"""The reference agents of CartPole3D: `random`, `nothing`, `pd` and `greedy`."""
 
 from typing import Any
 
@@ -7,9 +7,22 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction
-from jaxsim.worlds.cartpole3d.types import ACTIONS, Observation, Scalar
+from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Scalar
 
 RATE_GAIN = 0.3  # s, weight of the lean's rate against the lean
+
+# The upright pole of level 200, linearised; measured in the original.
+FALL = 9.861  # 1/s^2, angular acceleration of the pole by its angle
+PUSH = 10.0  # N, the push that `greedy` thinks it gives
+TURN = 0.9148  # rad/s^2 by N, angular acceleration of the pole by a force on the cart
+PUSHES = (
+    ("left", -PUSH, 0.0),
+    ("right", PUSH, 0.0),
+    ("forward", 0.0, PUSH),
+    ("backward", 0.0, -PUSH),
+    ("nothing", 0.0, 0.0),
+)
+"""Actions and their forces, N, in the order in which the first of equal ones wins."""
 
 Decision = tuple[jax.Array, NoveltyPrediction, Memory]
 
@@ -51,6 +64,37 @@ def _pd(memory: Memory, observation: Observation, key: jax.Array) -> Decision:
     return action, NoveltyPrediction.none(), memory
 
 
+def roll_pitch(observation: Observation) -> tuple[jax.Array, jax.Array]:
+    """Roll and pitch of the pole, rad, as the end test of the original takes them.
+
+    Roll is positive when the pole leans to -y, pitch when it leans to +x.
+    """
+    x, y, z, w = observation.pole_quaternion
+    roll = jnp.arctan2(2 * (y * z + w * x), w * w - x * x - y * y + z * z)
+    # Rounding may carry the sine of an upended pole past 1.
+    return roll, jnp.arcsin(jnp.clip(2 * (w * y - x * z), -1.0, 1.0))
+
+
+def _greedy(memory: Memory, observation: Observation, key: jax.Array) -> Decision:
+    """Look one tick ahead and choose the push that leaves the least roll^2 + pitch^2.
+
+    It is the pre-novelty controller of the UCCS agent with the linearised pole in place of its
+    simulator; the two chose alike in 99.0 % of 2,059 ticks of level 200.
+    """
+    roll, pitch = roll_pitch(observation)
+    rate = observation.pole_velocity
+    best = jnp.full_like(roll, jnp.inf)
+    action = jnp.zeros(roll.shape, jnp.int32)
+    for name, fx, fy in PUSHES:
+        rolled = roll + DT * (rate.x + DT * (FALL * roll + TURN * fy))
+        pitched = pitch + DT * (rate.y + DT * (FALL * pitch - TURN * fx))
+        cost = rolled * rolled + pitched * pitched
+        action = jnp.where(cost < best, ACTIONS.index(name), action)
+        best = jnp.minimum(cost, best)
+    return action, NoveltyPrediction.none(), memory
+
+
 random = Agent("random", _random)
 nothing = Agent("nothing", _nothing)
 pd = Agent("pd", _pd)
+greedy = Agent("greedy", _greedy)

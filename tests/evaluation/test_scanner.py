@@ -16,7 +16,6 @@ from evaluation.tasks import Tasks
 from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.worlds.cartpole3d.types import DT
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
@@ -81,7 +80,7 @@ def loop_episode(agent, env, params, words, memory):
         "predicted_level": said.level,
         "predicted_probability": said.probability,
         "threshold": said.threshold,
-        "seconds": np.float32(length) * np.float32(DT),
+        "seconds": np.float32(length * env.dt(params)),
     }
     return memory, row, terminated
 
@@ -550,3 +549,30 @@ def test_columns_of_cartpole(cartpole_records):
     assert (columns["predicted_probability"] == 0).all()
     assert (columns["threshold"] == 1).all()
     assert len(np.unique(length)) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_levels_with_many_blocks_share_a_schedule_with_others():
+    """Blocks on lines, blocks that appear and the nominal level, in one program."""
+
+    def level(number, difficulty):
+        values = {"novelty/level": number, "novelty/difficulty": difficulty}
+        return repeat(2, task="CartPole3D", **values)
+
+    schedule = toy.schedule(
+        (
+            "1.train",
+            [level(200, "easy"), level(208, "easy"), level(202, "hard"), level(108, "hard")],
+        )
+    )
+    arguments = {"agent": agents.get("pd"), "seed": 1}
+    records = play(schedule, lifetimes=64, **arguments)
+    more = play(schedule, lifetimes=80, options=scanner.Options(chunk=64), **arguments)
+    for name, column in records.columns.items():
+        np.testing.assert_array_equal(more.columns[name][:64], column, err_msg=name)
+    performance, _ = records.by_block("performance")
+    nominal, flooded, lined, supplied = performance.mean(axis=(0, 2))
+    # The original: .905, .681, .776 and .897, with standard deviations of about .25.
+    assert flooded < nominal - 0.1 and lined < nominal - 0.02
+    assert abs(supplied - 0.897) < 0.1

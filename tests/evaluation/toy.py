@@ -67,6 +67,9 @@ class Toy:
     num_actions = RING
     max_steps = STEPS
 
+    def dt(self, params):
+        return 0.25 * params.wheel
+
     def start(self, key, params):
         place = _draw(key, params)
         nothing = jnp.zeros(place.shape, bool)

@@ -95,6 +95,65 @@ def test_pd_by_hand(rotvec, omega, action):
     assert int(reference.pd.act((), observation(q, omega), KEY)[0]) == action
 
 
+def greedy_twin(q, omega):
+    """One observation at a time: the cost of every push after one tick, the first minimum."""
+    roll, pitch, _ = Rotation.from_quat(q).as_euler("xyz")
+    costs = []
+    for fx, fy in ((-10, 0), (10, 0), (0, 10), (0, -10), (0, 0)):
+        r = roll + 0.02 * (omega[0] + 0.02 * (9.861 * roll + 0.9148 * fy))
+        p = pitch + 0.02 * (omega[1] + 0.02 * (9.861 * pitch - 0.9148 * fx))
+        costs.append(r * r + p * p)
+    best = int(np.argmin(costs))
+    others = np.delete(costs, best)
+    return (LEFT, RIGHT, FORWARD, BACKWARD, NOTHING)[best], others.min() - costs[best]
+
+
+def test_greedy_takes_the_push_with_the_least_lean_after_one_tick():
+    draw = np.random.default_rng(41)
+    q = Rotation.from_rotvec(draw.normal(size=(3000, 3)) * [0.01, 0.01, 2]).as_quat()
+    omega = draw.normal(size=(3000, 3)) * [0.3, 0.3, 5]
+    action, _, memory = reference.greedy.act((), observation(q, omega), KEY)
+    assert action.dtype == jnp.int32
+    assert memory == ()
+    compared = []
+    for ours, (expected, margin) in zip(
+        np.asarray(action), map(greedy_twin, q, omega), strict=True
+    ):
+        if margin > 1e-8:  # float32: a relative 1e-7 of angles up to 0.1, squared
+            assert int(ours) == expected
+            compared.append(expected)
+    assert len(compared) > 2900
+    assert set(compared) == {NOTHING, RIGHT, LEFT, FORWARD, BACKWARD}
+
+
+def test_roll_and_pitch_are_euler_angles_about_fixed_axes():
+    q = Rotation.random(1000, rng=42).as_quat()
+    ours = np.stack(reference.roll_pitch(observation(q, np.zeros((1000, 3)))), axis=1)
+    # Near a pitch of 90 degrees the arcsine turns a rounding of 1e-7 into its root.
+    np.testing.assert_allclose(ours, Rotation.from_quat(q).as_euler("xyz")[:, :2], atol=1e-3)
+    upended = observation(np.array([0, 0.70711, 0, 0.70711]), np.zeros(3))  # a little too long
+    assert np.isfinite(reference.roll_pitch(upended)).all()
+
+
+@pytest.mark.parametrize(
+    ("rotvec", "omega", "action"),
+    [
+        ((0, 0, 0), (0, 0, 0), NOTHING),
+        ((0, 0.05, 0), (0, 0, 0), RIGHT),
+        ((0, -0.05, 0), (0, 0, 0), LEFT),
+        ((-0.05, 0, 0), (0, 0, 0), FORWARD),
+        ((0.05, 0, 0), (0, 0, 0), BACKWARD),
+        ((0, 0, 0), (0, 1, 0), RIGHT),
+        ((0, 0, 0), (1, 1, 0), RIGHT),  # as good as backward, and earlier in the order
+        ((0, 0, 0), (-1, -1, 0), LEFT),  # as good as forward
+        ((0, 0, 0), (0, 0.05, 0), NOTHING),  # a push would turn it by more than that
+    ],
+)
+def test_greedy_by_hand(rotvec, omega, action):
+    q = Rotation.from_rotvec(rotvec).as_quat()
+    assert int(reference.greedy.act((), observation(q, omega), KEY)[0]) == action
+
+
 def test_random_is_uniform_and_decided_by_its_key():
     keys = rng.to_key(rng.fold(rng.words(KEY), np.arange(20_000)))
     actions = np.asarray(reference.random.act((), None, keys)[0])
@@ -131,6 +190,6 @@ def test_reference_agents_neither_learn_nor_report_novelty(agent):
 
 def test_agents_are_found_by_name():
     assert agents.get("pd") is reference.pd
-    assert set(agents.AGENTS) == {"random", "nothing", "pd"}
+    assert set(agents.AGENTS) == {"random", "nothing", "pd", "greedy"}
     with pytest.raises(ValueError, match="unknown agent 'randon'; did you mean 'random'"):
         agents.get("randon")

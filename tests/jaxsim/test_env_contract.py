@@ -10,14 +10,58 @@ import numpy as np
 import pytest
 
 import jaxsim
+from benchmarks import catalogue
 from jaxsim import rng
-from jaxsim.testing import check_env
+from jaxsim.testing import Programs, check_env
+from jaxsim.worlds.cartpole3d.levels import SAME_START
+from jaxsim.worlds.cartpole3d.types import TERMS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env_id", jaxsim.registered_envs())
-def test_registered_environments_keep_the_contract(env_id):
-    check_env(*jaxsim.make(env_id))
+def test_cartpole3d_keeps_the_contract():
+    """As it is made for level 200, without the parts that other levels need."""
+    check_env(*jaxsim.make("CartPole3D-v0"))
+
+
+@pytest.fixture(scope="module")
+def checked():
+    """Parameters and shared programs by case."""
+    found = {}
+    for group in catalogue.groups():
+        programs = Programs(group.env)
+        found |= {name: (programs, params) for name, params in group.params.items()}
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name, *_ in catalogue.cases()])
+def test_every_level_of_every_environment_keeps_the_contract(name, checked):
+    programs, params = checked[name]
+    one_start = f" {SAME_START} " in name
+    check_env(programs.env, params, programs=programs, one_start=one_start)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_every_option_together_keeps_the_contract():
+    """But for rounded readings: two programs may round a number to different steps."""
+    values = {
+        "actions/turn": 30.0,
+        "blocks/count_max": 2,
+        "blocks/pull_centroid_random": 3.0,
+        "repairs/closed_room": 1,
+        "repairs/wind_on_pole": 1,
+        "sensors/noise_angle": 0.02,
+        "sensors/noise_position": 0.1,
+        "sensors/noise_rate": 0.1,
+        "sensors/noise_velocity": 0.1,
+        "walls/bounce_spread": 0.1,
+        "wind/speed": 2.0,
+    }
+    env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=2)
+    assert set(env.config.terms) == set(TERMS) - {"lines", "one_start", "spawn"}
+    check_env(env, params)
 
 
 # Ten settings, one a row, of what changes the physics.
@@ -74,12 +118,20 @@ class Walk:
     num_actions: int = 3
     max_steps: int = 8
 
+    def dt(self, params):
+        return params["dt"]
+
     def start(self, key, params):
         k = rng.words(key)
         shape = jnp.broadcast_shapes(k.a.shape, jnp.shape(params["speed"]))
         at = jnp.broadcast_to(rng.uniform(k, 0, -0.5, 0.5), shape)
         zero = jnp.zeros(shape, bool)
-        return {"at": at, "tick": jnp.full(shape, -1), "terminated": zero, "truncated": zero}
+        return {
+            "at": at,
+            "tick": jnp.full(shape, -1, jnp.int32),
+            "terminated": zero,
+            "truncated": zero,
+        }
 
     def observe(self, state):
         return state["at"]
@@ -100,11 +152,12 @@ class Walk:
             "at": at,
             "tick": tick,
             "terminated": jnp.abs(at) > 1,
-            "truncated": (tick >= self.max_steps) & (jnp.abs(at) <= 1),
+            "truncated": ((tick >= self.max_steps) & (jnp.abs(at) <= 1)) | ~jnp.isfinite(at),
         }
         new = jax.tree.map(lambda a, b: jnp.where(running, a, b), new, state)
         reward = jnp.where(running, 1.0 - jnp.abs(new["at"]), 0.0)
-        info = {"performance": jnp.clip(new["tick"] / self.max_steps, 0, 1)}
+        share = jnp.clip(new["tick"] / self.max_steps, 0, 1)
+        info = {"performance": share, "nonfinite": ~jnp.isfinite(new["at"])}
         flags = (new["terminated"], new["truncated"])
         return self.observe(new), new, reward, *flags, info
 
@@ -133,9 +186,16 @@ class ChangesDtype(Walk):
 class StartsWithAnotherType(Walk):
     """Python numbers make "weak" arrays: the type reads the same, but jit compiles again."""
 
+    def start(self, key, params):
+        return self._weak(super().start(key, params))
+
     def reset(self, key, params):
         observation, state = super().reset(key, params)
-        return observation, state | {"at": jnp.where(state["at"] > 0, 0.1, -0.1)}
+        return observation, self._weak(state)
+
+    @staticmethod
+    def _weak(state):
+        return state | {"at": jnp.where(state["at"] > 0, 0.1, -0.1)}
 
 
 class IgnoresKey(Walk):
@@ -154,7 +214,8 @@ class AcceptsRawKeys(Walk):
 class MixesLanes(Walk):
     def step(self, key, state, action, params):
         *rest, info = super().step(key, state, action, params)
-        return *rest, {"performance": info["performance"] / jnp.mean(1 + state["at"])}
+        share = info["performance"] / jnp.mean(1 + jnp.abs(state["at"]))
+        return *rest, info | {"performance": share}
 
 
 class ForgetsTheHiddenStep(Walk):
@@ -181,9 +242,117 @@ class NeverEnds(Walk):
         return super().step(key, lost, action, params)
 
 
+class OnlyNotesItsKey(Walk):
+    """Other keys, other states; but nothing an agent sees ever depends on it."""
+
+    def start(self, key, params):
+        same = jax.tree.map(jnp.zeros_like, rng.words(key))
+        note = rng.uniform(rng.words(key), 0)
+        return super().start(rng.to_key(same), params) | {"note": note}
+
+    def step(self, key, state, action, params):
+        observation, new, *rest = super().step(key, _without_note(state), action, params)
+        return observation, new | {"note": state["note"]}, *rest
+
+
+def _without_note(state):
+    return {name: leaf for name, leaf in state.items() if name != "note"}
+
+
+class LetsNaNThrough(Walk):
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, info | {"nonfinite": jnp.zeros_like(info["nonfinite"])}
+
+
+class SpreadsNaN(Walk):
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, info | {"performance": info["performance"] + 0 * jnp.sum(state["at"])}
+
+
+class GoesOnWithNaN(Walk):
+    def step(self, key, state, action, params):
+        observation, new, reward, terminated, truncated, info = super().step(
+            key, state, action, params
+        )
+        new = new | {"truncated": truncated & ~info["nonfinite"]}
+        return observation, new, reward, terminated, new["truncated"], info
+
+
+class CriesWolf(Walk):
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, info | {"nonfinite": rest[0] > 0.5}
+
+
+class HasNoFlag(Walk):
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, {"performance": info["performance"]}
+
+
+class ScoresAboveOne(Walk):
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, info | {"performance": 2 * info["performance"]}
+
+
+class StandsStill(Walk):
+    def dt(self, params):
+        return 0 * params["dt"]
+
+
+class SeesCoarsely(Walk):
+    """Sound: starts are told apart only when a border is crossed."""
+
+    def observe(self, state):
+        return jnp.round(0.9 * state["at"])
+
+
+class StartsInOnePlace(Walk):
+    """Sound if it is meant to."""
+
+    def start(self, key, params):
+        state = super().start(key, params)
+        return state | {"at": jnp.full_like(state["at"], 0.25)}
+
+
 def test_a_sound_environment_passes():
     check_env(Walk(), WALK_PARAMS)
     check_env(Walk(), WALK_PARAMS, key=jax.random.key(5), lanes=12, steps=4)
+
+
+def test_starts_may_look_alike_at_first():
+    env = SeesCoarsely()
+    first, _ = jax.jit(env.reset)(jax.random.split(jax.random.key(0), 64), WALK_PARAMS)
+    assert not np.any(first)
+    check_env(env, WALK_PARAMS)
+
+
+def test_one_start_is_accepted_only_where_it_is_meant():
+    check_env(StartsInOnePlace(), WALK_PARAMS, one_start=True)
+    with pytest.raises(AssertionError, match="reset ignores its key: other keys, same start"):
+        check_env(StartsInOnePlace(), WALK_PARAMS)
+    with pytest.raises(AssertionError, match="one_start is set, but other keys give another"):
+        check_env(Walk(), WALK_PARAMS, one_start=True)
+
+
+def test_programs_are_compiled_once_for_many_parameters():
+    programs = Programs(Walk())
+    for speed in (0.3, 0.5, 0.7):
+        params = {"speed": jnp.float32(speed), "dt": jnp.float32(1.0)}
+        check_env(Walk(), params, programs=programs)
+    assert list(programs.step.traces.values()) == [1]
+    check_env(Walk(), params, programs=programs, lanes=12)
+    assert sorted(programs.step.traces.items()) == [((12,), 1), ((64,), 1)]
+    with pytest.raises(ValueError, match="programs are of another environment"):
+        check_env(IgnoresDone(), params, programs=programs)
+
+
+def test_a_batch_without_two_lanes_of_one_physics_is_refused():
+    with pytest.raises(ValueError, match="lanes is 10; it must be at least 11"):
+        check_env(Walk(), WALK_PARAMS, lanes=10)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +368,14 @@ def test_a_sound_environment_passes():
         (ForgetsTheHiddenStep, "reset, and start with a first step"),
         (GoesToInfinity, "is not finite after"),
         (NeverEnds, "no episode ended within max_steps"),
+        (OnlyNotesItsKey, "other keys are never seen to make a difference"),
+        (LetsNaNThrough, r"nan in \['at'\] of the state comes out of step as .*without a flag"),
+        (SpreadsNaN, "a number of one lane that is not finite spoils .*performance.* of others"),
+        (GoesOnWithNaN, r"nan in \['at'\] of the state is flagged, but the episode goes on"),
+        (CriesWolf, r"info\['nonfinite'\] is set, yet all is finite"),
+        (HasNoFlag, "info has no 'nonfinite'"),
+        (ScoresAboveOne, r"the performance leaves \[0, 1\]"),
+        (StandsStill, "dt is 0.0; it must be above 0"),
     ],
 )
 def test_broken_environments_are_refused(broken, sentence):

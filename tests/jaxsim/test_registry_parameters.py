@@ -105,6 +105,37 @@ def test_what_is_no_number_within_bounds_is_refused(row, value):
         jaxsim.make("CartPole3D-v0", {row.path: value})
 
 
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("never mind")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (10**5000, "a whole number of 16610 bits"),
+        (-(10**30), "-1000000000000000000000000000000"),
+        ("x" * 10**6, "'xxx"),
+        ([[1.0] * 100] * 100, "[["),
+        (np.zeros((100, 100)), "array"),
+        (Unprintable(), "<Unprintable instance"),
+    ],
+    ids=["digits", "number", "text", "list", "array", "unprintable"],
+)
+def test_refused_values_are_shown_in_a_few_words(value, words):
+    problem = PARAMETERS["pole/length"].problem(value)
+    assert problem.startswith(f"parameter 'pole/length' is {words}")
+    assert len(problem) < 300
+
+
+def test_unknown_names_are_shown_in_a_few_words():
+    text = parameters.unknown("parameter", "pole/lenght" + "h" * 10**6, ["pole/length"])
+    assert len(text) < 150
+    assert parameters.unknown("parameter", "pole/lenght", ["pole/length"]).startswith(
+        "unknown parameter 'pole/lenght'; did you mean 'pole/length'?"
+    )
+
+
 def test_whole_numbers_are_accepted_for_numbers_but_not_the_other_way_round():
     assert PARAMETERS["pole/length"].problem(3) is None
     assert "a whole number from 0 to 205" in PARAMETERS["blocks/count_max"].problem(3.0)
@@ -169,11 +200,18 @@ def test_a_table_names_the_first_problem():
 # --- what is set arrives ----------------------------------------------------------------------
 
 
+def changed_value(row):
+    """An accepted value other than the default."""
+    if row.choices:
+        return next(choice for choice in row.choices if choice != row.default)
+    step = 1 if isinstance(row.default, int) else 0.25 * min(1.0, row.high - row.low)
+    return row.default + step if row.default + step <= row.high else row.default - step
+
+
 @pytest.mark.parametrize("path", list(FIELDS))
 def test_every_parameter_reaches_its_field_and_no_other(path):
     row = PARAMETERS[path]
-    step = 1 if isinstance(row.default, int) else 0.25 * min(1.0, row.high - row.low)
-    value = row.default + step if row.default + step <= row.high else row.default - step
+    value = changed_value(row)
     # A least speed needs a greatest that is above it.
     room = {path.replace("_min", "_max"): PARAMETERS[path.replace("_min", "_max")].high}
     beside = room if path.endswith("speed_min") else {}

@@ -87,6 +87,27 @@ def test_both_precisions_start_from_the_same_numbers(x64):
     np.testing.assert_array_equal(np.asarray(single, np.float64), double)
 
 
+def test_normal_is_normal_and_bounded():
+    draws = np.asarray(rng.normal(episodes(), 1))
+    assert draws.dtype == np.float32
+    assert stats.kstest(draws, "norm").pvalue > SUSPICIOUS
+    assert abs(draws.mean()) < 5 / np.sqrt(COUNT)
+    assert abs(draws.std() - 1) < 5 / np.sqrt(2 * COUNT)
+    alone = rng.normal(rng.Words(*(w[9] for w in episodes())), 1)
+    assert float(alone) == pytest.approx(draws[9], abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_ends_of_the_normal_distribution_are_finite(dtype, monkeypatch, x64):
+    """What the smallest and the largest bits become."""
+    ends = jnp.array([0, 2**32 - 1], jnp.uint32)
+    monkeypatch.setattr(rng, "bits", lambda key, slot: ends)
+    low, high = np.asarray(rng.normal(root(), 0, dtype))
+    assert low == -high
+    assert high == pytest.approx(stats.norm.ppf(1 - 2.0**-25), rel=1e-3)
+    assert high < rng.NORMAL_LIMIT
+
+
 def test_a_changed_input_bit_changes_half_of_the_output():
     """Avalanche, for each bit of the slot, of a counter, and of either word of the key."""
     base = np.arange(2048, dtype=np.uint32) * np.uint32(2654435761)

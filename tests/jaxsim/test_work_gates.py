@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxsim
+from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.types import Vector
 
@@ -50,8 +51,39 @@ def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
     env = shapes["env"]
     arguments = (shapes["keys"], shapes["state"], shapes["action"], shapes["params"])
     flops, size = work(lambda *a: env.step(*a), *arguments)
-    assert flops <= 2500  # 2,373
-    assert size <= 3350  # 3,072
+    assert flops <= 2500  # 2,410
+    assert size <= 3350  # 3,120
+
+
+def test_nothing_optional_is_compiled_into_the_nominal_step():
+    """Every optional part at its default is no part of the program."""
+    defaults = {path: row.default for path, row in cartpole3d.PARAMETERS.items()}
+    env, params = jaxsim.make("CartPole3D-v0", defaults)
+    assert (env, params) == jaxsim.make("CartPole3D-v0")
+    assert env.config.terms == ()
+    assert jax.eval_shape(env.start, jax.random.key(0), params).sensors is None
+
+
+@pytest.mark.slow
+def test_options_cost_what_they_should(shapes, monkeypatch):
+    """Flops of a step without contacts beyond the nominal ones."""
+    monkeypatch.setattr(tick_module, "_full_where", lambda p, m, f, touching, after: after)
+
+    def flops(values):
+        env, params = jaxsim.make("CartPole3D-v0", values)
+        state = jax.eval_shape(lambda k: env.start(k, params), shapes["keys"])
+        arguments = (shapes["keys"], state, shapes["action"], params)
+        return work(lambda *a: env.step(*a), *arguments)[0]
+
+    nominal = flops({})
+
+    def extra(values):
+        return flops(values) - nominal
+
+    assert 0 < extra({"blocks/line_far": 3.0}) <= 1200  # 1,061
+    assert 0 < extra({"actions/turn": 90.0}) <= 30  # 16
+    assert 0 < extra({"repairs/closed_room": 1}) <= 80  # 72
+    assert 1000 < extra({"sensors/noise_position": 0.1}) <= 4500  # 4,036: 34 normal numbers
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.agents import reference
+from jaxsim.agents import Agent, reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import Observation, state_to_arrays
 from tests.parity.bounds import PAIR
@@ -193,9 +193,10 @@ def baseline(path: Any) -> tuple[list[int], np.ndarray]:
     return [int(r["seed"]) for r in rows], np.array([int(r["length"]) for r in rows])
 
 
-def _pd(seeds: list[int]) -> Callable[[Observation, int], Any]:
-    act = jax.jit(lambda o: reference.pd.act((), o, jax.random.key(0))[0])
-    return lambda o, k: act(o)
+def _of(agent: Agent) -> Callable[[list[int]], Callable[[Observation, int], Any]]:
+    """The policy of an agent that neither draws nor remembers, whatever the seeds."""
+    act = jax.jit(lambda o: agent.act((), o, jax.random.key(0))[0])
+    return lambda seeds: lambda o, k: act(o)
 
 
 def _random(seeds: list[int]) -> Callable[[Observation, int], Any]:
@@ -218,7 +219,8 @@ def _nothing(seeds: list[int]) -> Callable[[Observation, int], Any]:
 @pytest.mark.parametrize(
     ("policy", "play", "same", "mean"),
     [
-        ("pd", _pd, 0.97, 0.905),
+        ("pd", _of(reference.pd), 0.97, 0.905),
+        ("greedy", _of(reference.greedy), 0.97, 0.900),
         ("random", _random, 1.0, 0.1206),
         ("nothing", _nothing, 1.0, 0.2515),
     ],

@@ -15,7 +15,6 @@ pytest.importorskip(
     "x86-64 only, elsewhere `pip install pybullet` builds it with a C++ compiler",
 )
 
-import jaxsim
 from benchmarks import parity
 from benchmarks.recordings import KINDS, Recording
 from tests.conftest import double_precision
@@ -150,7 +149,8 @@ def test_the_scene_plays_the_recorded_episodes(recording, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [level.number for level in jaxsim.levels()])
+@pytest.mark.long
+@pytest.mark.parametrize("level", sorted({level for level, _ in LEVELS}))
 def test_the_scene_plays_the_recorded_episodes_of_every_level(level, recording, tmp_path):
     # This skips where only the excerpt is at hand.
     recorded = recording(f"L{level}_hard_pd", parity.most_slots(level, "hard"))
@@ -162,6 +162,7 @@ def test_the_scene_plays_the_recorded_episodes_of_every_level(level, recording, 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_first_observations_are_exact(cases):
     with double_precision():
         worst = {name: parity.reset_error(case) for name, case in cases.items()}
@@ -169,6 +170,7 @@ def test_first_observations_are_exact(cases):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "bound", "least"), [("free", EXACT, 20_000), ("wall", WALL, 1_000)]
 )
@@ -178,6 +180,7 @@ def test_ticks_of_free_motion_and_of_walls_are_exact(errors, kind, bound, least)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_blocks_that_hit_one_another_are_exact_unless_in_a_chain(errors):
     assert ticks(errors["pair"]) >= 900
     for name, e in errors["pair"].items():
@@ -187,6 +190,7 @@ def test_blocks_that_hit_one_another_are_exact_unless_in_a_chain(errors):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_blocks_on_lines_that_hit_one_another_are_exact(errors):
     pairs = {name: e for name, e in errors["pair"].items() if name in ON_LINES}
     assert ticks(pairs) >= 25
@@ -194,6 +198,7 @@ def test_blocks_on_lines_that_hit_one_another_are_exact(errors):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_hits_of_cart_and_pole_are_within_the_tolerance_of_the_original(errors):
     hits = errors["structure"]
     assert ticks(hits) >= 300
@@ -208,6 +213,7 @@ def test_hits_of_cart_and_pole_are_within_the_tolerance_of_the_original(errors):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_poses_reported_after_a_hit_are_those_before_it(errors):
     """The sensors are a tick late, so no error of the hit can be in them yet."""
     late = ("reported cart_position", "reported pole_quaternion")

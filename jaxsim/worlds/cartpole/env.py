@@ -8,15 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole import dynamics, generate, sensors
 from jaxsim.worlds.cartpole.levels import PARAMETERS, params_from_values
-from jaxsim.worlds.cartpole.types import ACTIONS, Config, Observation, Params, State
+from jaxsim.worlds.cartpole.types import ACTIONS, Config, Observation, Params, Scalar, State
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
 
 @dataclass(frozen=True)
-class CartPole:
+class CartPole(World):
     """The environment; see `jaxsim.env` for the contract.
 
     Every step is rewarded with 1, the one that ends the episode too. The episode terminates when
@@ -27,33 +28,19 @@ class CartPole:
     Inside a compiled program any action but 1 pushes to the left.
     """
 
+    name = "CartPole"
+    actions = ACTIONS
+
     config: Config = field(default_factory=Config)
 
-    @property
-    def name(self) -> str:
-        """Task name."""
-        return "CartPole"
-
-    @property
-    def num_actions(self) -> int:
-        """Left, right."""
-        return len(ACTIONS)
-
-    @property
-    def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        return self.config.max_steps
+    def dt(self, params: Params) -> Scalar:
+        """Simulated time of one step, s."""
+        return params.tau
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
         return generate.draw(jnp.broadcast_to(key, shape), params, self.config)
-
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
-        """Start an episode; see `jaxsim.env.Env.reset`."""
-        start = self.start(key, params)
-        observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
-        return observation, state
 
     def observe(self, state: State) -> Observation:
         """Read the sensors of a state."""
@@ -63,8 +50,8 @@ class CartPole:
         """Advance one step; see `jaxsim.env.Env.step`."""
         rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
         running = ~state.done
-        new = _advance(state, action, params)
-        finite = _is_finite(new)
+        new = _advance(state, self.checked(action), params)
+        finite = all_finite(new, jnp.ndim(state.step))
         fallen = _has_fallen(new, params)
         late = (new.step >= self.config.max_steps) | ~finite
         # A state that is not finite is not kept: what agents see stays finite.
@@ -72,12 +59,16 @@ class CartPole:
         done = state.done | fallen | late
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
         new = State(new.motion, new.step, done)
-        fell_before = state.done & _has_fallen(state, params)
-        late_before = state.done & ((state.step >= self.config.max_steps) | ~fell_before)
+        # A place of inf m is out of bounds, but not why the episode ended.
+        known = all_finite(state, jnp.ndim(state.step))
+        fell_before = state.done & _has_fallen(state, params) & known
+        timed_out = state.step >= self.config.max_steps
         terminated = jnp.where(running, fallen & finite, fell_before)
-        truncated = jnp.where(running, late, late_before)
+        truncated = jnp.where(running, late, timed_out | ~fell_before)
+        # An ended episode that neither fell nor was over has met a number that is not finite.
+        nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
-        info = {"performance": share, "nonfinite": running & ~finite}
+        info = {"performance": share, "nonfinite": nonfinite}
         reward = (running & (state.step >= 0)).astype(self.config.dtype)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
@@ -96,11 +87,6 @@ def _has_fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.out_of_bounds(params, state.motion)
 
 
-def _is_finite(state: State) -> jax.Array:
-    """Whether every number of the state is finite: any that is not spoils the sum."""
-    return jnp.isfinite(sum(number * 0.0 for number in jax.tree.leaves(state.motion)))
-
-
 def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
@@ -111,13 +97,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole, Params]:
     Raises:
       ValueError: an option that does not exist or does not fit, or float64 without x64.
     """
-    known = Config.__dataclass_fields__
-    for option in options:
-        if option not in known:
-            raise ValueError(f"unknown option {option!r} (allowed: {', '.join(known)})")
-    config = Config(**options)
-    if config.dtype == "float64" and not jax.config.read("jax_enable_x64"):
-        raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
+    config = configure(Config, options)
     return CartPole(config), params_from_values(values, config)
 
 

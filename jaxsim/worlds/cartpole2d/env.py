@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, rng
+from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole2d.levels import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
     ACTIONS,
+    DT,
     REWARD_STEPS,
     Config,
     Params,
+    Scalar,
     State,
 )
 from jaxsim.worlds.cartpole3d.types import Observation
@@ -23,7 +26,7 @@ Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.
 
 
 @dataclass(frozen=True)
-class CartPole2D:
+class CartPole2D(World):
     """The environment; see `jaxsim.env` for the contract.
 
     A step is one tick of 0.02 s. The episode terminates when the cart is more than 2.4 m off the
@@ -37,36 +40,19 @@ class CartPole2D:
     Inside a compiled program any action but 1 and 2 is "nothing".
     """
 
+    name = "CartPole2D"
+    actions = ACTIONS
+
     config: Config = field(default_factory=Config)
 
-    @property
-    def name(self) -> str:
-        """Task name."""
-        return "CartPole2D"
-
-    @property
-    def num_actions(self) -> int:
-        """Nothing, right, left."""
-        return len(ACTIONS)
-
-    @property
-    def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        return self.config.max_steps
+    def dt(self, params: Params) -> Scalar:
+        """Simulated time of one step, s."""
+        return DT
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
         return generate.draw(jnp.broadcast_to(key, shape), params, self.config)
-
-    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
-        """Start an episode; see `jaxsim.env.Env.reset`."""
-        return self.restart(key, self.start(key, params), params)
-
-    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
-        """Begin an episode at a given start, for example one of `generate.initial`."""
-        observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
-        return observation, state
 
     def observe(self, state: State) -> Observation:
         """Read the sensors of a state."""
@@ -76,8 +62,8 @@ class CartPole2D:
         """Advance one tick; see `jaxsim.env.Env.step`."""
         rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
         running = ~state.done
-        new = _advance(state, action, params)
-        finite = _is_finite(new)
+        new = _advance(state, self.checked(action), params)
+        finite = all_finite(new, jnp.ndim(state.step))
         fallen = _has_fallen(new, params)
         late = (new.step >= self.config.max_steps) | ~finite
         # A state that is not finite is not kept: what agents see stays finite.
@@ -86,11 +72,13 @@ class CartPole2D:
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
         new = replace(new, done=done)
         fell_before = state.done & _has_fallen(state, params)
-        late_before = state.done & ((state.step >= self.config.max_steps) | ~fell_before)
+        timed_out = state.step >= self.config.max_steps
         terminated = jnp.where(running, fallen & finite, fell_before)
-        truncated = jnp.where(running, late, late_before)
+        truncated = jnp.where(running, late, timed_out | ~fell_before)
+        # An ended episode that neither fell nor was over has met a number that is not finite.
+        nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
         share = (state.step + running).astype(self.config.dtype) / REWARD_STEPS
-        info = {"performance": jnp.minimum(share, 1.0), "nonfinite": running & ~finite}
+        info = {"performance": jnp.minimum(share, 1.0), "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
@@ -125,11 +113,6 @@ def _has_fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.out_of_bounds(params, state.reported)
 
 
-def _is_finite(state: State) -> jax.Array:
-    """Whether every number of the state is finite: any that is not spoils the sum."""
-    return jnp.isfinite(sum(number * 0.0 for number in jax.tree.leaves(state.motion)))
-
-
 def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
@@ -143,15 +126,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
-    known = Config.__dataclass_fields__
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"unknown option {option!r} (allowed: {', '.join([*shorthands, *known])})"
-            )
-    config = Config(**options)
-    if config.dtype == "float64" and not jax.config.read("jax_enable_x64"):
-        raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
+    config = configure(Config, options, shorthands)
     return CartPole2D(config), params_from_values({**values, **named}, config)
 
 

@@ -1,8 +1,9 @@
 """Where an episode starts, drawn on the device.
 
 The original draws from a generator that nobody seeds, so its episodes cannot be repeated; here the
-same distribution is drawn from the key. It executes one physics tick with the action "nothing"
-inside its reset: the states made here are those before that hidden tick (`step` is -1).
+same distribution is drawn from the key, or from a seed by `wsu.from_seed`. It executes one physics
+tick with the action "nothing" inside its reset: the states made here are those before that hidden
+tick (`step` is -1).
 """
 
 from collections.abc import Sequence
@@ -29,14 +30,20 @@ def draw(key: jax.Array, params: Params, config: Config) -> State:
     k = rng.words(key)
     dtype = jnp.dtype(config.dtype)
     x = rng.uniform(k, _SLOT_CART, -1.0, 1.0, dtype) * params.start_spread
-    if config.engine == "tbplanar":
-        # The patched engine divides the position by its own size, whatever that is.
-        x = jnp.where(x < 0, -jnp.ones_like(x), jnp.ones_like(x))
+    x = engine_place(x, config.engine)
     low, high = params.drag_min, params.drag_max
     slots = range(_SLOT_ZONES, _SLOT_ZONES + len(ZONES))
     # The original has 20 zones, up to 10 m; an episode ends before it leaves these five.
     zone_drag = [rng.uniform(k, slot, low, high, dtype) for slot in slots]
     return initial(x, zone_drag, params)
+
+
+def engine_place(x: jax.Array, engine: str) -> jax.Array:
+    """Where an engine puts a cart that it is told to put at x, () m."""
+    if engine == "stock":
+        return x
+    # The patched engine divides the position by its own size, whatever that is.
+    return jnp.where(x < 0, -jnp.ones_like(x), jnp.ones_like(x))
 
 
 def initial(x: jax.Array, zone_drag: Sequence[Scalar], params: Params) -> State:

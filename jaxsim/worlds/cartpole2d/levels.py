@@ -1,7 +1,7 @@
 """Levels 50 to 53 and the parameters that a user may set by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,26 +10,7 @@ import jax.numpy as jnp
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole2d.types import Config, Params
-
-DIFFICULTIES = ("easy", "medium", "hard")
-
-Overrides = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Level:
-    """One entry of the novelty catalogue.
-
-    Attributes:
-      number: as in the original generator.
-      change: what differs from level 50, in words.
-      overrides: fields of `Params` by difficulty, in the order of `DIFFICULTIES`.
-    """
-
-    number: int
-    change: str
-    overrides: tuple[Overrides, Overrides, Overrides]
-
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 
 CATALOGUE: dict[int, Level] = {
     level.number: level
@@ -58,6 +39,11 @@ CATALOGUE: dict[int, Level] = {
     )
 }
 LEVELS = tuple(CATALOGUE)
+
+
+def levels() -> tuple[Level, ...]:
+    """Return levels 50 to 53."""
+    return tuple(CATALOGUE.values())
 
 
 def params_of(level: int, difficulty: str, dtype: Any) -> Params:

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, hint
+from jaxsim.worlds.cartpole3d.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
 DIFFICULTIES = ("easy", "medium", "hard")
+FIRST_OF_3D = 100  # levels below this are CartPole2D's
 
 Overrides = Mapping[str, float]
 ByDifficulty = tuple[Overrides, Overrides, Overrides]
@@ -24,13 +27,28 @@ class Level:
 
     Attributes:
       number: as in the original generator; its hundreds tell the groups apart.
-      change: what differs from level 200, in words.
-      overrides: fields of `Params` by difficulty, in the order of `DIFFICULTIES`.
+      change: what differs from level 200, or below 100 from level 50, in words.
+      overrides: fields of the task's `Params` by difficulty, in the order of `DIFFICULTIES`.
     """
 
     number: int
     change: str
     overrides: ByDifficulty
+
+    @property
+    def task(self) -> str:
+        """Task that plays the level."""
+        return "CartPole2D" if self.number < FIRST_OF_3D else "CartPole3D"
+
+    @property
+    def hints(self) -> dict[int, list[dict[str, Any]]]:
+        """What the first feature vector of an episode says, by hint level; see `hints.hint`."""
+        return {told: hint(self.number, told) for told in HINT_LEVELS}
+
+    @property
+    def quirks(self) -> tuple[Quirk, ...]:
+        """What the original does that looks like a mistake, and what mends it."""
+        return QUIRKS.get(self.number, ())
 
 
 def _same(**fields: float) -> ByDifficulty:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d import lines, noise
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
 from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
 
@@ -18,6 +18,8 @@ def observe(state: State) -> Observation:
     turned by the old rotation. Blocks are reported as they are, but for those on lines. The
     original reads link poses that Bullet cached at the start of the tick; agents and the end test
     depend on it.
+
+    Sensors that err (`noise`) are part of the state: it always reads the same.
     """
     old, velocity = state.reported, state.velocity
     r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
@@ -28,7 +30,7 @@ def observe(state: State) -> Observation:
     zero = jnp.zeros_like(old.x)
     blocks = [lines.seen(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
     seen = list(zip(state.blocks, blocks, strict=True))
-    return Observation(
+    exact = Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
@@ -37,6 +39,7 @@ def observe(state: State) -> Observation:
         block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
         block_alive=tuple(b.alive for b in state.blocks),
     )
+    return exact if state.sensors is None else noise.disturb(exact, state.sensors, state.step)
 
 
 def _known(alive: jax.Array, a: Vector) -> Vector:

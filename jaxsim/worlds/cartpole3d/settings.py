@@ -9,12 +9,16 @@ import jax.numpy as jnp
 
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
+from jaxsim.worlds.cartpole3d import noise
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
 MOST = CAPACITIES[-1]  # blocks
-_number, _whole = Rows(Params()).number, Rows(Params()).whole
+PULL = "repairs/pull_to_centroid"
+
+_rows = Rows(Params())
+_number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
 
 _ROWS = [
     _number("gravity", "gravity", "m/s^2", 0.0, 100.0, "downwards, on the pole and the blocks"),
@@ -58,6 +62,92 @@ _ROWS = [
     _number("room_ceiling", "room/ceiling", "m", 9.5, 100.0, "height of the ceiling"),
     _number("bounce_spread", "walls/bounce_spread", "", 0.0, 2.0, "extra bounce drawn per episode"),
     _number("action_sign", "actions/sign", "", -10.0, 10.0, "factor of every push; -1 swaps them"),
+    _number("action_scale_x", "actions/scale_x", "", -10.0, 10.0, "factor of right and left"),
+    _number("action_scale_y", "actions/scale_y", "", -10.0, 10.0, "factor of forward and backward"),
+    _number(
+        "action_turn",
+        "actions/turn",
+        "degrees",
+        -360.0,
+        360.0,
+        "every push is turned by this, counter-clockwise seen from above",
+    ),
+    _number(
+        "noise_position",
+        "sensors/noise_position",
+        "m",
+        0.0,
+        10.0,
+        "standard deviation of the noise on positions of cart and blocks, each axis",
+    ),
+    _number(
+        "noise_velocity",
+        "sensors/noise_velocity",
+        "m/s",
+        0.0,
+        10.0,
+        "standard deviation of the noise on velocities of cart and blocks, each axis",
+    ),
+    _number(
+        "noise_angle",
+        "sensors/noise_angle",
+        "rad",
+        0.0,
+        1.0,
+        "standard deviation of a random rotation of the pole's orientation about each axis",
+    ),
+    _number(
+        "noise_rate",
+        "sensors/noise_rate",
+        "rad/s",
+        0.0,
+        10.0,
+        "standard deviation of the noise on the pole's angular velocity, each axis",
+    ),
+    _number(
+        "step_position",
+        "sensors/step_position",
+        "m",
+        0.0,
+        10.0,
+        "positions are rounded to multiples of this; 0 for as they are",
+    ),
+    _number(
+        "step_velocity",
+        "sensors/step_velocity",
+        "m/s",
+        0.0,
+        10.0,
+        "velocities are rounded to multiples of this; 0 for as they are",
+    ),
+    _number(
+        "step_angle",
+        "sensors/step_angle",
+        "rad",
+        0.0,
+        1.0,
+        "the pole's rotation vector is rounded to multiples of this; 0 for as it is",
+    ),
+    _number(
+        "step_rate",
+        "sensors/step_rate",
+        "rad/s",
+        0.0,
+        10.0,
+        "the pole's angular velocity is rounded to multiples of this; 0 for as it is",
+    ),
+    _switch(
+        "closed_room", "repairs/closed_room", "204 and 206: 1 for blocks that stay in the room"
+    ),
+    _switch("wind_on_pole", "repairs/wind_on_pole", "206: 1 for wind that also pushes the pole"),
+    _number(
+        "pole_drag",
+        "wind/pole_drag",
+        "",
+        0.0,
+        10.0,
+        "drag coefficient of the pole, where the wind pushes it; 1.2 is that of a cylinder",
+    ),
     _number("wind_speed", "wind/speed", "m/s", 0.0, 100.0, "greatest speed of the wind"),
     _number(
         "pull_centroid", "blocks/pull_centroid", "N", -200.0, 200.0, "towards their own centroid"
@@ -130,6 +220,12 @@ PARAMETERS: dict[str, Parameter] = {
         "novelty/difficulty", "easy", choices=DIFFICULTIES, description="difficulty of the level"
     ),
     **{row.path: row for _, row in _ROWS},
+    PULL: Parameter(
+        PULL,
+        0,
+        choices=(0, 1),
+        description="205: 1 for blocks that are pulled to their centroid, whatever the sign",
+    ),
 }
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
@@ -190,6 +286,8 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Param
         )
     numbers = {field: filled[path] for path, field in FIELDS.items()}
     numbers["novelty_level"] = filled["novelty/level"]
+    if filled[PULL]:
+        numbers["pull_centroid"] = abs(numbers["pull_centroid"])
     params = Params(**numbers)
     terms = tuple(sorted({*config.terms, *terms_of(params)}))
     traced = jax.tree.map(lambda number: jnp.asarray(number, config.dtype), params)
@@ -227,11 +325,16 @@ def terms_of(params: Params) -> set[str]:
         params.pull_cart,
         params.pull_origin,
     )
+    pushes = (params.action_scale_x, params.action_scale_y, params.action_turn)
     needed = {
+        "actions": pushes != (1, 1, 0),
         "attraction": any(pulls),
         "bounce": bool(params.bounce_spread),
+        "closed_room": bool(params.closed_room),
         "lines": bool(params.line_far or params.friction_block),
+        "noise": any(noise.sizes(params)),
         "one_start": params.novelty_level == SAME_START,
+        "pole_wind": bool(params.wind_on_pole and params.wind_speed),
         "spawn": bool(params.spawn_period),
         "wind": bool(params.wind_speed),
     }

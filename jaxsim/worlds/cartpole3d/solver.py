@@ -4,8 +4,8 @@ Bullet iterates over its contacts until the largest correction of a pass is negl
 this, lane by lane. A row's unknown is an impulse that pushes and never pulls; friction rows follow
 the others in each pass, bounded by what their contact pushes.
 
-Up to four block slots, every possible contact has a row and the pass is unrolled. Stacked slots
-bring lists of those that are near, of which a pass visits as many as the fullest lane has.
+Up to four block slots a pass is unrolled. Of the lists that stacked slots bring, a pass visits as
+many rows as the fullest lane has.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,282 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.backend import mask, materialise, opaque_one
-from jaxsim.worlds.cartpole3d import candidates, contacts, lines, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.contacts import separating_speed
+from jaxsim.worlds.cartpole3d import slots
+from jaxsim.worlds.cartpole3d.assembly import (
+    Builder,
+    Mobility,
+    Prepared,
+    Rows,
+    Touching,
+    one_slot,
+)
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
-from jaxsim.worlds.cartpole3d.types import (
-    UNROLLED,
-    Block,
-    Params,
-    Pose,
-    Rail,
-    Scalar,
-    Vector,
-    Velocity,
-)
+from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
 RESIDUAL = 1e-7  # (m/s)^2, largest squared correction of a pass that ends the iteration
-
-
-class _Mobility(NamedTuple):
-    """What impulses do to blocks."""
-
-    light: Scalar  # 1/kg
-    rails: Rail | None  # leaves (N, ...), or those of chosen blocks
-
-    def push(self, impulse: jax.Array) -> jax.Array:
-        """Velocity change (3, ...) by an impulse (3, ...), N s."""
-        step = impulse * self.light
-        if self.rails is None:
-            return step
-        return jnp.stack(lines.along(self.rails, Vector(*step)))
-
-    def softness(self, normal: jax.Array) -> Scalar:
-        """Velocity change along unit vectors (3, ...) by a unit impulse along them, 1/kg."""
-        if self.rails is None:
-            return self.light
-        return jnp.sum(normal * self.push(normal), axis=0)
-
-    def of(self, read: Callable[[jax.Array], jax.Array]) -> "_Mobility":
-        """That of blocks chosen by `read`, which is applied to (N, ...) leaves."""
-        return _Mobility(self.light, jax.tree.map(read, self.rails))
-
-
-class _Prepared(NamedTuple):
-    """A class of rows with its constants for the iteration."""
-
-    target: jax.Array  # (R, ...) m/s, wanted change of the relative velocity; -inf if absent
-    mass: jax.Array  # (R, ...) kg, inverse of the velocity change per unit impulse
-    normal: Any  # these three as in `rows_of.Row`; None where the class has no such part
-    read: Any
-    kick: Any
-
-    def row(self, index: Any) -> "_Prepared":
-        """One row of the class."""
-        own = [None if a is None else a[:, index] for a in (self.normal, self.read, self.kick)]
-        return _Prepared(self.target[index], self.mass[index], *own)
-
-
-class _Sliding(NamedTuple):
-    """Friction of a class of contacts, in two directions of the contact plane.
-
-    Some rows can move nothing: those of a block on a line against the floor, or those of the side
-    of the cart in the vertical direction. There Bullet divides zero by zero, and its running
-    maximum of corrections forgets what was before, so that it may end the iteration early.
-    """
-
-    rows: list[_Prepared]
-    coefficient: Scalar
-    unseen: jax.Array  # (R, ...) bool, whether corrections of what the contact pushes are forgotten
-    stuck: jax.Array  # (R, ...) bool, whether those of its friction are
-
-
-class _Touching(NamedTuple):
-    """A class of contacts of a block with another block, or with cart or pole."""
-
-    rows: _Prepared
-    first: Any  # slot of each row's block: (R,) NumPy, or (R, ...) int32 where lanes differ
-    second: Any  # slot of the other block; None if there is none
-    used: jax.Array | None  # (...) int32, rows in use; None for all R
-    sliding: _Sliding | None
-
-
-class _Rows(NamedTuple):
-    """All contacts of a tick, class by class, in the order in which they are solved."""
-
-    walls: _Prepared  # R is (6, N)
-    touching: tuple[_Touching, ...]  # pairs, cart, pole
-    structure: _Prepared
-
-
-def _many(slots: Any, values: jax.Array, axis: int = 0) -> jax.Array:
-    """Read the slots of a class from an array that has them at `axis`."""
-    if isinstance(slots, np.ndarray):
-        return values[(slice(None),) * axis + (slots,)]
-    return candidates.take(values, slots, axis)
-
-
-def _one(slot: Any, values: jax.Array, axis: int = 0) -> jax.Array:
-    """Read one slot, the same for all lanes or one for each."""
-    if isinstance(slot, np.integer):
-        return values[(slice(None),) * axis + (int(slot),)]
-    return candidates.take(values, slot[None], axis).squeeze(axis)
-
-
-def _prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Array) -> _Prepared:
-    """Derive the constants of a class from its velocities after the free motion.
-
-    Args:
-      row: the class.
-      approach: (R, ...) relative normal velocities, m/s.
-      softness: (R, ...) or () 1/kg, what a unit impulse adds to them by way of the blocks.
-      one: from `opaque_one`.
-    """
-    wanted = separating_speed(approach, row.gap, row.restitution)
-    return _constants(row, jnp.asarray(wanted), softness, one, missing=-jnp.inf)
-
-
-def _constants(
-    row: rows_of.Row, wanted: jax.Array, softness: Scalar, one: jax.Array, missing: float
-) -> _Prepared:
-    softness = _softness(row, softness)
-    # Nothing moves two bodies that are both fixed.
-    movable = softness > 0
-    target = jnp.where(row.active & movable, wanted, missing)
-    mass = jnp.broadcast_to(1 / jnp.where(movable, softness, 1.0), target.shape)
-    return _Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
-
-
-def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
-    """What a unit impulse adds to the relative velocity of a row, 1/kg."""
-    if row.read is None or row.kick is None:
-        return of_blocks
-    return of_blocks + jnp.sum(row.read * row.kick, axis=0)
-
-
-class _Builder:
-    """Builds the rows of stacked blocks with velocities v (3, N, ...) and g (6, ...)."""
-
-    def __init__(self, s: rows_of.Structure, blocks: Block, v: jax.Array, g: jax.Array) -> None:
-        self.s, self.blocks, self.v, self.g = s, blocks, v, g
-        self.mobility = _Mobility(1 / s.params.block_mass, blocks.rail)
-        self.walls = rows_of.wall_rows(s.params, blocks)
-
-    def rows(self) -> _Rows:
-        """Every row of the tick."""
-        s, walls = self.s, self.walls
-        speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
-        row = rows_of.structure_rows(s)
-        structure = _prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
-        number = self.v.shape[1]
-        touching = self._unrolled(number) if number <= UNROLLED else self._listed()
-        return _Rows(
-            _prepare(walls, speed, self.mobility.softness(walls.normal), s.one),
-            tuple(touching),
-            structure,
-        )
-
-    def _unrolled(self, number: int) -> list[_Touching]:
-        """Every pair and every block against cart and pole."""
-        pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
-        found = []
-        if pairs:
-            first, second = (np.array(side) for side in zip(*pairs, strict=True))
-            found.append(self._pairs(first, second, None))
-        slots = np.arange(number)
-        return [*found, self._cart(slots, None), self._pole(slots, None)]
-
-    def _listed(self) -> list[_Touching]:
-        """The pairs that touch and the blocks near cart and pole."""
-        params = self.s.params
-        pairs = candidates.pairs_within(self.blocks, contacts.pair_reach(params))
-        near_cart, near_pole = contacts.near_structure(
-            params, self.s.pose, self.s.world, self.blocks
-        )
-        cart = candidates.flagged(near_cart, candidates.MAX_NEAR)
-        pole = candidates.flagged(near_pole, candidates.MAX_NEAR)
-        return [self._pairs(*pairs), self._cart(*cart), self._pole(*pole)]
-
-    def _chosen(self, slots: Any, count: jax.Array | None) -> Block:
-        """Blocks of a class; those behind the end of its list are not alive."""
-        chosen = jax.tree.map(lambda leaf: _many(slots, leaf), self.blocks)
-        if count is None:
-            return chosen
-        number = jnp.arange(slots.shape[0]).reshape((-1,) + (1,) * count.ndim)
-        return Block(chosen.p, chosen.v, chosen.alive & (number < count), chosen.rail)
-
-    def _pairs(self, first: Any, second: Any, count: jax.Array | None) -> _Touching:
-        params, one = self.s.params, self.s.one
-        a, b = self._chosen(first, count), self._chosen(second, count)
-        row = rows_of.pair_rows(params, a, b)
-        own, other = _Mobility(self.mobility.light, a.rail), _Mobility(self.mobility.light, b.rail)
-        relative = _many(first, self.v, 1) - _many(second, self.v, 1)
-
-        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
-            speed = jnp.sum(row.normal * relative, axis=0)
-            return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
-
-        sliding = None
-        if self.mobility.rails is not None:
-            held = self._held()
-            sliding = _friction(
-                rows_of.pair_slides(row),
-                prepare,
-                params.friction_block * params.friction_block,
-                _many(first, held) | _many(second, held),
-            )
-        return _Touching(prepare(row, _prepare), first, second, count, sliding)
-
-    def _held(self) -> jax.Array:
-        """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
-        across = jnp.asarray(self.mobility.softness(self.walls.normal)) <= 0
-        slides = self.mobility.light > 0
-        return jnp.any(self.walls.active & across & slides, axis=0)
-
-    def _cart(self, slots: Any, count: jax.Array | None) -> _Touching:
-        touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
-        return self._on_structure(
-            touch, slots, count, rows_of.cart_slides, self.s.params.friction_cart
-        )
-
-    def _pole(self, slots: Any, count: jax.Array | None) -> _Touching:
-        touch = rows_of.pole_rows(self.s, self._chosen(slots, count))
-        return self._on_structure(
-            touch, slots, count, rows_of.pole_slides, self.s.params.friction_pole
-        )
-
-    def _on_structure(
-        self,
-        touch: rows_of.Touch,
-        slots: Any,
-        count: jax.Array | None,
-        slides: Callable[[rows_of.Structure, rows_of.Touch], list[rows_of.Row]],
-        friction: Scalar,
-    ) -> _Touching:
-        """Class of blocks against cart or pole."""
-        mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
-        velocity = _many(slots, self.v, 1)
-
-        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
-            speed = jnp.sum(row.normal * velocity, axis=0)
-            speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
-            return make(row, speed, mobility.softness(row.normal), self.s.one)
-
-        sliding = None
-        if mobility.rails is not None:
-            sliding = _friction(
-                slides(self.s, touch),
-                prepare,
-                self.s.params.friction_block * friction,
-                _many(slots, self._held()),
-            )
-        return _Touching(prepare(touch.row, _prepare), slots, None, count, sliding)
-
-
-def _friction(
-    slides: list[rows_of.Row],
-    prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
-    coefficient: Scalar,
-    unseen: jax.Array,
-) -> _Sliding:
-    """Friction of a class from its rows, one for each direction."""
-    stuck = [prepare(slide, _is_stuck) for slide in slides]
-    along = [prepare(slide, _stopping) for slide in slides]
-    return _Sliding(along, coefficient, unseen, stuck[0] | stuck[1])
-
-
-def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
-    """Whether nothing moves along a row."""
-    return jnp.asarray(_softness(row, softness)) <= 0
-
-
-def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> _Prepared:
-    """Constants of friction rows, which ask for the end of sliding."""
-    return _constants(row, -speed, softness, one, missing=0.0)
 
 
 def resolve(
@@ -329,7 +70,7 @@ def resolve(
         v = jnp.stack(block_velocities[0])
     else:
         v = jnp.stack([jnp.stack(axis) for axis in zip(*block_velocities, strict=True)])
-    build = _Builder(s, stacked, v, rows_of.generalized(velocity, r))
+    build = Builder(s, stacked, v, rows_of.generalized(velocity, r))
     dv, dg = _iterate(build.rows(), v, build.mobility, needed, one)
     if listed:
         after = [Vector(*(v + dv))]
@@ -359,7 +100,7 @@ class _Impulses(NamedTuple):
     structure: list[jax.Array]
 
 
-def _no_impulses(rows: _Rows) -> _Impulses:
+def _no_impulses(rows: Rows) -> _Impulses:
     touching = [jnp.zeros_like(t.rows.target) for t in rows.touching]
     sliding = [
         jnp.zeros_like(jnp.stack([zero, zero], axis=1)) if t.sliding else None
@@ -374,7 +115,7 @@ def _no_impulses(rows: _Rows) -> _Impulses:
 
 
 def _iterate(
-    rows: _Rows, v: jax.Array, mobility: _Mobility, needed: jax.Array, one: jax.Array
+    rows: Rows, v: jax.Array, mobility: Mobility, needed: jax.Array, one: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Run projected Gauss-Seidel; return the changes of v (3, N, ...) and of g (6, ...)."""
     lanes = v.shape[2:]
@@ -399,19 +140,17 @@ class _Sweep:
     """One pass over the rows: the running velocity changes and the largest correction."""
 
     def __init__(
-        self, live: jax.Array, mobility: _Mobility, one: jax.Array, dv: jax.Array, dg: jax.Array
+        self, live: jax.Array, mobility: Mobility, one: jax.Array, dv: jax.Array, dg: jax.Array
     ) -> None:
         self.live, self.mobility, self.one, self.dv, self.dg = live, mobility, one, dv, dg
         self.worst = jnp.zeros_like(dg[0])
 
-    def run(self, rows: _Rows, old: _Impulses) -> _Impulses:
+    def run(self, rows: Rows, old: _Impulses) -> _Impulses:
         """Correct every row once, in order; return the new impulses."""
         walls = [self._wall(rows.walls.row(k), impulse) for k, impulse in enumerate(old.walls)]
         touching = [
-            self._each(t, impulse, partial_touch)
-            for t, impulse, partial_touch in zip(
-                rows.touching, old.touching, map(_touch_row, rows.touching), strict=True
-            )
+            self._each(t, impulse, _touch_row(t))
+            for t, impulse in zip(rows.touching, old.touching, strict=True)
         ]
         structure = [
             self._structure(rows.structure.row(k), impulse)
@@ -424,7 +163,7 @@ class _Sweep:
         return _Impulses(walls, touching, sliding, structure)
 
     def _each(
-        self, t: _Touching, impulse: jax.Array, correct: Callable[..., jax.Array]
+        self, t: Touching, impulse: jax.Array, correct: Callable[..., jax.Array]
     ) -> jax.Array:
         """Correct the rows of a class one after the other; return their impulses."""
         if t.used is None:
@@ -439,7 +178,7 @@ class _Sweep:
         impulse, self.dv, self.dg, self.worst = jax.lax.fori_loop(0, jnp.max(t.used), visit, carry)
         return impulse
 
-    def correct(self, p: _Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
+    def correct(self, p: Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
         """Change of impulse that a row asks for at its present relative velocity."""
         change = jnp.maximum(impulse + (p.target - speed) * p.mass, 0.0) - impulse
         return materialise(jnp.where(self.live, change, 0.0), self.one)
@@ -448,22 +187,22 @@ class _Sweep:
         """Remember a correction, m/s, if it is the largest of the pass."""
         self.worst = jnp.maximum(self.worst, jnp.abs(correction))
 
-    def _wall(self, p: _Prepared, impulse: jax.Array) -> jax.Array:
+    def _wall(self, p: Prepared, impulse: jax.Array) -> jax.Array:
         """One wall against all blocks at once: they do not share it."""
         change = self.correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
         self.note(jnp.max(jnp.abs(change / p.mass), axis=0))
         self.dv = self.dv + self.mobility.push(p.normal * change)
         return impulse + change
 
-    def speed(self, p: _Prepared, first: Any, second: Any) -> jax.Array:
+    def speed(self, p: Prepared, first: Any, second: Any) -> jax.Array:
         """Present change of a row's relative velocity."""
-        v = _one(first, self.dv, 1)
+        v = one_slot(first, self.dv, 1)
         if second is not None:
-            v = v - _one(second, self.dv, 1)
+            v = v - one_slot(second, self.dv, 1)
         speed = jnp.sum(p.normal * v, axis=0)
         return speed if p.read is None else speed + jnp.sum(p.read * self.dg, axis=0)
 
-    def push(self, p: _Prepared, change: jax.Array, first: Any, second: Any) -> None:
+    def push(self, p: Prepared, change: jax.Array, first: Any, second: Any) -> None:
         """Apply a change of a row's impulse to what it touches."""
         self._move(first, p.normal * change)
         if second is not None:
@@ -473,25 +212,25 @@ class _Sweep:
 
     def _move(self, slot: Any, impulse: jax.Array) -> None:
         """Apply an impulse (3, ...) to one block."""
-        step = self.mobility.of(lambda leaf: _one(slot, leaf)).push(impulse)
+        step = self.mobility.of(lambda leaf: one_slot(slot, leaf)).push(impulse)
         if np.ndim(slot):
             self.dv = self.dv.at[:, slot, jnp.arange(slot.shape[0])].add(step)
         else:
             self.dv = self.dv.at[:, slot].add(step)
 
-    def _structure(self, p: _Prepared, impulse: jax.Array) -> jax.Array:
+    def _structure(self, p: Prepared, impulse: jax.Array) -> jax.Array:
         change = self.correct(p, jnp.sum(p.read * self.dg, axis=0), impulse)
         self.note(change / p.mass)
         self.dg = self.dg + p.kick * change
         return impulse + change
 
 
-def _slots(t: _Touching, k: Any) -> tuple[Any, Any]:
+def _slots(t: Touching, k: Any) -> tuple[Any, Any]:
     """Blocks of row k."""
     return t.first[k], None if t.second is None else t.second[k]
 
 
-def _touch_row(t: _Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
+def _touch_row(t: Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
     """Return how a row of a class is corrected: what pushes never pulls."""
 
     def correct(sweep: _Sweep, k: Any, impulse: jax.Array) -> jax.Array:
@@ -505,7 +244,7 @@ def _touch_row(t: _Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
     return correct
 
 
-def _slide_row(t: _Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
+def _slide_row(t: Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
     """Return how a contact's friction is corrected: within a cone around what is `pushed`.
 
     Both directions ask for the end of sliding by themselves; together they are shortened to the

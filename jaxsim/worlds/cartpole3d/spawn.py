@@ -38,7 +38,7 @@ def supply(params: Params, key: rng.Words, state: State) -> State:
       key: counter key of this tick.
       state: with stacked or single slots; one is free.
     """
-    period = jnp.asarray(params.spawn_period).astype(jnp.int32)
+    period = jnp.round(params.spawn_period).astype(jnp.int32)
     # The hidden tick, from step -1, is the first.
     due = (period > 0) & ((state.step + 2) % jnp.maximum(period, 1) == 0) & ~state.done
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics, lines, solver, spawn, wind
+from jaxsim.worlds.cartpole3d import contacts, dynamics, lines, repairs, solver, spawn, wind
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
@@ -70,6 +70,8 @@ def advance(
     """
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
+    if "pole_wind" in config.terms:
+        state = replace(state, velocity=repairs.blown(params, state))
     blocks = state.blocks
     if "lines" in config.terms:
         blocks = tuple(lines.arrive(block, state.step < 0) for block in blocks)
@@ -89,6 +91,8 @@ def advance(
             restitution_block=params.restitution_block + state.extra_bounce,
         )
     pose, velocity, blocks = tick(params, moving, (force, summed), active)
+    if "closed_room" in config.terms:
+        blocks = repairs.keep_inside(params, blocks)
     after = replace(
         state,
         pose=pose,

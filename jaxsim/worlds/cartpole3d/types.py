@@ -15,15 +15,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim import rng
+
 Scalar = jax.Array | float
 
 DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
 
-TERMS = ("attraction", "bounce", "lines", "one_start", "spawn", "wind")
-"""Optional parts: forces between blocks and towards things; restitution drawn for each episode;
-blocks on lines, with friction; level 112's single start; blocks that appear later; wind."""
+TERMS = (
+    "actions",
+    "attraction",
+    "bounce",
+    "closed_room",
+    "lines",
+    "noise",
+    "one_start",
+    "pole_wind",
+    "spawn",
+    "wind",
+)
+"""Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
+restitution drawn for each episode; a room that no block leaves; blocks on lines, with friction;
+noise and rounding of the sensors; level 112's single start; wind on the pole; blocks that appear
+later; wind on cart and blocks."""
 
 UNROLLED = 4
 """Most block slots that are kept as separate Blocks."""
@@ -113,6 +128,20 @@ class Params:
     pull_cart: Scalar = 0.0  # N, on each block towards the cart as last reported, 0.5 m high
     pull_origin: Scalar = 0.0  # N, on each block towards the world's origin
     action_sign: Scalar = 1.0  # -1 swaps right with left and forward with backward
+    action_scale_x: Scalar = 1.0  # factor of the pushes right and left
+    action_scale_y: Scalar = 1.0  # factor of the pushes forward and backward
+    action_turn: Scalar = 0.0  # degrees, all pushes turned, counter-clockwise seen from above
+    noise_position: Scalar = 0.0  # m, standard deviation of what sensors add; see `noise`
+    noise_velocity: Scalar = 0.0  # m/s
+    noise_angle: Scalar = 0.0  # rad, about each axis of the world
+    noise_rate: Scalar = 0.0  # rad/s
+    step_position: Scalar = 0.0  # m, readings are rounded to multiples of this, if > 0
+    step_velocity: Scalar = 0.0  # m/s
+    step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
+    step_rate: Scalar = 0.0  # rad/s
+    closed_room: Scalar = 0.0  # 1 for blocks that never leave the room; see `repairs`
+    wind_on_pole: Scalar = 0.0  # 1 for wind that also pushes the pole
+    pole_drag: Scalar = 1.2  # drag coefficient of the pole in that wind
     aim_share: Scalar = 0.0  # probability that a block starts towards the cart
     aim_speed_min: Scalar = 0.0  # m/s, of such a block
     aim_speed_max: Scalar = 0.0  # m/s
@@ -217,6 +246,25 @@ class Supply:
     heading: Vector  # () m/s, sum of the reported cart velocities since the last one; z is 0
 
 
+class Sizes(NamedTuple):
+    """One number for each kind of reading."""
+
+    position: Scalar  # m
+    velocity: Scalar  # m/s
+    angle: Scalar  # rad
+    rate: Scalar  # rad/s
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sensors:
+    """How the sensors of an episode err; see `noise`."""
+
+    key: rng.Words  # () of all noise of the episode
+    noise: Sizes  # () standard deviations
+    step: Sizes  # () readings are rounded to multiples of these; 0 for as they are
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
@@ -232,6 +280,7 @@ class State:
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
     supply: Supply | None = None  # only with the term "spawn"
+    sensors: Sensors | None = None  # None where the term "noise" is not compiled: no errors
 
 
 @jax.tree_util.register_dataclass

@@ -38,6 +38,8 @@ def wsu_start(
     difficulty: str = "easy",
     dtype: str = "float64",
     engine: str = "stock",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """Draw the start that the original generator draws for a seed.
 
@@ -47,6 +49,9 @@ def wsu_start(
       difficulty: "easy", "medium" or "hard".
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
       engine: "stock" or "tbplanar", see `Config`.
+      start_zeroed_out: the generator's option of that name: the cart stands in the middle and
+        unpushed, the pole is upright and at rest. Everything is drawn all the same; blocks keep
+        clear of where the cart is.
 
     Returns:
       The state before the hidden first tick, scalar leaves, four block slots; `fitted` brings it
@@ -57,11 +62,11 @@ def wsu_start(
         without x64.
     """
     _check(seed, level, difficulty, dtype, engine)
-    draws = _generator(0 if level == 112 else seed)
+    draws = generator(0 if level == 112 else seed)
     # The constructor draws restitution or wind before the world draws anything.
     bounce = draws.random_sample() / 10 if level == 204 else 0.0
     angle = 2 * np.pi * draws.random_sample() if level == 206 else 0.0
-    world = _draw_world(draws, level, difficulty, engine)
+    world = _draw_world(draws, level, difficulty, engine, start_zeroed_out)
     return _state(world, (bounce, angle), dtype)
 
 
@@ -74,11 +79,15 @@ class _World(NamedTuple):
     blocks: list[Block]  # NumPy leaves
 
 
-def _draw_world(draws: Draws, level: int, difficulty: str, engine: str) -> _World:
+def _draw_world(
+    draws: Draws, level: int, difficulty: str, engine: str = "stock", zeroed: bool = False
+) -> _World:
     """Draw cart, push, pole and blocks in the original's order."""
     xy = draws.uniform(-3.0, 3.0, 2)
     push = draws.uniform(-1.0, 1.0, 2)
     lean = draws.uniform(-0.01, 0.01, 6)
+    if zeroed:
+        xy, push, lean = 0 * xy, 0 * push, 0 * lean
     count = 1 if level == 112 else draws.randint(3) + 2
     if level == 202:
         return _World(xy, push, lean, _on_lines(draws, difficulty, engine, count, xy, lean[0]))
@@ -143,7 +152,7 @@ def _check(seed: int, level: int, difficulty: str, dtype: str, engine: str) -> N
         raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
 
 
-def _generator(seed: int) -> Draws:
+def generator(seed: int) -> Draws:
     """Seed as Gym up to 0.21 does: the first 8 bytes of SHA-512 of the decimal seed."""
     digest = hashlib.sha512(str(seed).encode()).digest()[:8]
     low, high = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
@@ -222,19 +231,21 @@ def _state(world: _World, episode: tuple[float, float], dtype: str) -> State:
     return starts.initial(x, y, forces, numbers, blocks, *map(number, episode))
 
 
-def wsu_shares(seed: int, count: int) -> np.ndarray:
+def wsu_shares(seed: int, count: int, *, start_zeroed_out: bool = False) -> np.ndarray:
     """Numbers in [0, 1) that level 105 draws tick by tick, the hidden tick first, (count,)."""
-    draws = _generator(seed)
-    _draw_world(draws, 105, "easy", "stock")
+    draws = generator(seed)
+    _draw_world(draws, 105, "easy", zeroed=start_zeroed_out)
     return draws.random_sample(count)
 
 
-def wsu_spawns(seed: int, difficulty: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+def wsu_spawns(
+    seed: int, difficulty: str, count: int, *, start_zeroed_out: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Positions and velocities of the blocks that level 208 adds, (count, 3) m and m/s each."""
     params = params_of(208, difficulty, np.float64)
     low, high = float(params.spawn_speed_min), float(params.spawn_speed_max)
-    draws = _generator(seed)
-    xy = _draw_world(draws, 208, difficulty, "stock").xy
+    draws = generator(seed)
+    xy = _draw_world(draws, 208, difficulty, zeroed=start_zeroed_out).xy
     drawn = [(_position(draws, xy), _nominal(draws, low, high)) for _ in range(count)]
     positions, velocities = zip(*drawn, strict=True)
     return np.stack(positions), np.stack(velocities)
@@ -261,6 +272,8 @@ def from_wsu_seed(
     params: Params | None = None,
     dtype: str = "float64",
     engine: str = "stock",
+    *,
+    start_zeroed_out: bool = False,
 ) -> State:
     """State after the original generator's reset for a seed.
 
@@ -271,6 +284,7 @@ def from_wsu_seed(
       params: physics of the hidden first tick; the level's own if None.
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
       engine: "stock" or "tbplanar", see `Config`.
+      start_zeroed_out: as in `wsu_start`.
 
     Returns:
       The state in the form that `jaxsim.make` with this level and difficulty plays. What a level
@@ -279,7 +293,7 @@ def from_wsu_seed(
     Raises:
       ValueError: as `wsu_start`.
     """
-    start = wsu_start(seed, level, difficulty, dtype, engine)
+    start = wsu_start(seed, level, difficulty, dtype, engine, start_zeroed_out=start_zeroed_out)
     values = {"novelty/level": level, "novelty/difficulty": difficulty}
     slots = capacity(most_blocks(values, Config().max_steps))
     own, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
@@ -287,19 +301,19 @@ def from_wsu_seed(
     start = starts.fitted(start, config)
     if level == 105:
         # What the original draws in its hidden tick; nothing is left to draw from the key.
-        share = wsu_shares(seed, 1)[0]
+        share = wsu_shares(seed, 1, start_zeroed_out=start_zeroed_out)[0]
         pull = params.pull_centroid + params.pull_centroid_random * share
         params = replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
     if level == 208:
         # Likewise the block that appears in the hidden tick, if one does.
-        start = _with_first_spawn(start, seed, difficulty, params)
+        drawn = wsu_spawns(seed, difficulty, 1, start_zeroed_out=start_zeroed_out)
+        start = _with_first_spawn(start, drawn, params)
         params = replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
     key = rng.words(jax.random.key(seed))
     return _begin(start, params, config, key)
 
 
-def _with_first_spawn(start: State, seed: int, difficulty: str, params: Params) -> State:
-    positions, velocities = wsu_spawns(seed, difficulty, 1)
+def _with_first_spawn(start: State, drawn: tuple[np.ndarray, np.ndarray], params: Params) -> State:
     dtype = jnp.result_type(start.pose.x)
-    p, v = (Vector(*jnp.asarray(own[0], dtype)) for own in (positions, velocities))
+    p, v = (Vector(*jnp.asarray(own[0], dtype)) for own in drawn)
     return spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))

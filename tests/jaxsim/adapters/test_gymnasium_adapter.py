@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 import jaxsim
 from jaxsim.adapters import gymnasium as adapter
+from jaxsim.worlds import cartpole3d
 
 ENV_ID = "jaxsim/CartPole3D-v0"
 LANES = 6
@@ -175,6 +176,18 @@ def test_reset_to_a_given_state_or_start(single):
     ):
         with pytest.raises(ValueError, match=words):
             env.reset(options=options)
+
+
+def test_a_given_state_takes_the_sensors_of_the_environment():
+    """A state from elsewhere has none; one of the environment itself keeps its own."""
+    play = adapter._Play("CartPole3D-v0", {"sensors/noise_position": 0.5}, {}, ())
+    play.seed(np.array([3, 4], np.uint32))
+    clean = cartpole3d.wsu_start(5, dtype="float32")
+    read = play.begin_at("state", clean)
+    assert abs(read[0] - float(clean.pose.x)) > 1e-3
+    np.testing.assert_array_equal(play.begin_at("state", play.state.inner), read)
+    play.seed(np.array([5, 6], np.uint32))
+    assert play.begin_at("state", clean)[0] != read[0]
 
 
 @pytest.mark.parametrize("mode", list(adapter.MODES))

@@ -1,14 +1,8 @@
-"""The classic CartPole against recorded trajectories of the original and a NumPy twin.
+"""The classic CartPole against recorded trajectories of the original and a NumPy twin."""
 
-The recordings hold nine whole episodes of gym 0.19's CartPole-v0 (float64), whose physics and end
-test are those of Gymnasium's CartPole-v1; only its limit, 200 steps, is another.
-"""
-
-import json
 import math
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.parity_cartpole import Trajectory, ended_early, free_run, one_step, read, states_at
 from jaxsim.worlds import cartpole
+from tests.conftest import double_precision
 
-ROOT = Path(__file__).parents[4]
 NAME = "protocols/cartpole_trajectories.json"
 TOLERANCE = {"float32": 1e-6, "float64": 1e-14}  # a few roundings of numbers up to 3
 KEY = jax.random.key(0)
@@ -27,25 +22,9 @@ STEP = jax.jit(cartpole.CartPole().step)
 START = jax.jit(cartpole.CartPole().start)
 
 
-def find(name: str) -> Path:
-    """Recorded data: where JAXSIM_SHARED_DATA says, beside the checkout, or the excerpt here."""
-    own = os.environ.get("JAXSIM_SHARED_DATA")
-    folders = [Path(own)] if own else []
-    folders += [ROOT.parent / "shared" / "data", ROOT / "tests" / "data"]
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    pytest.skip(f"no {name} in {', '.join(map(str, folders))}; set JAXSIM_SHARED_DATA")
-
-
-@contextmanager
-def precision(dtype: str) -> Iterator[None]:
-    """64-bit types for float64; newer versions of jax have the switch at the top level."""
-    switch = getattr(jax, "enable_x64", None)
-    if switch is None:
-        from jax.experimental import enable_x64 as switch
-    with switch(dtype == "float64"):
-        yield
+def precision(dtype: str) -> AbstractContextManager[None]:
+    """64-bit types for float64."""
+    return double_precision() if dtype == "float64" else nullcontext()
 
 
 def twin(params: dict[str, float], s: np.ndarray, action: int) -> np.ndarray:
@@ -62,78 +41,41 @@ def twin(params: dict[str, float], s: np.ndarray, action: int) -> np.ndarray:
     return s + p["tau"] * np.array([v, a[0], rate, a[1]])
 
 
-def at(rows: Any, dtype: str) -> cartpole.State:
-    """States with some motions, (..., 4)."""
-    columns = np.moveaxis(np.asarray(rows, float), -1, 0)
-    motion = cartpole.Motion(*(jnp.asarray(c, dtype) for c in columns))
-    start = cartpole.initial(motion)
-    return cartpole.State(start.motion, jnp.zeros_like(start.step), start.done)
-
-
 def hold(rows: Any) -> np.ndarray:
     return np.asarray(cartpole.to_vector(rows), float)
 
 
 @pytest.fixture(scope="module")
-def trajectories() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(find(NAME).read_text())
-    return found
-
-
-def rows_of(trajectory: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(states before and after all steps, actions)."""
-    steps = trajectory["steps"]
-    after = np.array([s[1] for s in steps])
-    before = np.concatenate([[trajectory["s0"]], after[:-1]])
-    return before, after, np.array([s[0] for s in steps], np.int32)
+def trajectories(recorded_data: Callable[[str], Path]) -> list[Trajectory]:
+    return read(recorded_data(NAME))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_one_step_equals_the_recordings(trajectories: list[dict[str, Any]], dtype: str) -> None:
-    parts = [rows_of(t) for t in trajectories]
-    before, after, action = (np.concatenate(column) for column in zip(*parts, strict=True))
-    over = np.concatenate([[s[3] for s in t["steps"]] for t in trajectories])
-    limit = np.concatenate(
-        [[t["truncated"] and i + 1 == len(t["steps"]) for i in range(len(t["steps"]))]
-         for t in trajectories]
-    )  # fmt: skip
+def test_one_step_equals_the_recordings(trajectories: list[Trajectory], dtype: str) -> None:
     with precision(dtype):
-        env, params = cartpole.make({}, dtype=dtype)
-        result = jax.jit(env.step)(KEY, at(before, dtype), action, params)
-    np.testing.assert_allclose(hold(result[0]), after, rtol=0, atol=TOLERANCE[dtype])
-    np.testing.assert_array_equal(result[2], 1.0)
-    np.testing.assert_array_equal(result[3], over & ~limit)
+        result = one_step(trajectories, dtype)
+    np.testing.assert_allclose(result.errors, 0.0, rtol=0, atol=TOLERANCE[dtype])
+    np.testing.assert_array_equal(result.reward, 1.0)
+    terminated = np.concatenate([t.terminated for t in trajectories])
+    np.testing.assert_array_equal(result.terminated, terminated)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_whole_episodes_have_the_recorded_length(
-    trajectories: list[dict[str, Any]], dtype: str
+    trajectories: list[Trajectory], dtype: str
 ) -> None:
     """From the first state on; longer episodes than 64 steps were cut by the old limit of 200."""
-    short = [t for t in trajectories if not t["truncated"]]
-    assert len(short) == 6
-    longest = max(t["length"] for t in short)
-    actions = np.zeros((longest + 5, len(short)), np.int32)
-    for lane, t in enumerate(short):
-        actions[: t["length"], lane] = rows_of(t)[2]
+    ended = ended_early(trajectories)
+    assert len(ended) == 6
     with precision(dtype):
-        env, params = cartpole.make({}, dtype=dtype)
-
-        def step(state: Any, action: jax.Array) -> Any:
-            _, state, reward, terminated, truncated, _ = env.step(KEY, state, action, params)
-            return state, (state.motion, reward, terminated, truncated)
-
-        state, (motion, reward, terminated, truncated) = jax.jit(
-            lambda s, a: jax.lax.scan(step, s, a)
-        )(at([t["s0"] for t in short], dtype), actions)
-    lengths = [t["length"] for t in short]
-    np.testing.assert_array_equal(state.step, lengths)
-    np.testing.assert_array_equal(np.asarray(reward).sum(axis=0), [t["return"] for t in short])
-    assert not np.any(truncated) and np.all(terminated[-1])
-    for lane, t in enumerate(short):
+        run = free_run(ended, dtype)
+    np.testing.assert_array_equal(run.lengths, [t.length for t in ended])
+    np.testing.assert_array_equal(run.reward.sum(axis=0), [t.total for t in ended])
+    assert not run.truncated.any() and run.terminated[-1].all()
+    for lane, t in enumerate(ended):
         # Roundings grow with the falling pole, at most tenfold in these lengths.
-        path = hold(motion)[: t["length"], lane]
-        np.testing.assert_allclose(path, rows_of(t)[1], rtol=0, atol=100 * TOLERANCE[dtype])
+        path = run.path[: t.length, lane]
+        np.testing.assert_allclose(path, t.states[1:], rtol=0, atol=100 * TOLERANCE[dtype])
 
 
 def test_one_step_equals_the_twin_for_other_physics() -> None:
@@ -150,7 +92,7 @@ def test_one_step_equals_the_twin_for_other_physics() -> None:
         expected = [twin(short, s, a) for s, a in zip(rows, actions, strict=True)]
         with precision("float64"):
             _, params = cartpole.make(values, dtype="float64")
-            observation, *_ = step(KEY, at(rows, "float64"), actions, params)
+            observation, *_ = step(KEY, states_at(rows, "float64"), actions, params)
         # Short poles turn at 1e4 rad/s^2, so the tolerance is relative as well.
         np.testing.assert_allclose(hold(observation), expected, rtol=1e-12, atol=1e-13)
 
@@ -162,7 +104,7 @@ def test_limits_end_an_episode_only_beyond() -> None:
     rows[:4, 0] = edge, -edge, np.nextafter(edge, 3), -np.nextafter(edge, 3)
     rows[4:, 2] = lean, -lean, np.nextafter(lean, 1), -np.nextafter(lean, 1)
     # Positions and angles move with the old velocities, which are zero.
-    *_, terminated, truncated, _ = STEP(KEY, at(rows, "float32"), jnp.zeros(8, int), params)
+    *_, terminated, truncated, _ = STEP(KEY, states_at(rows, "float32"), jnp.zeros(8, int), params)
     np.testing.assert_array_equal(terminated, [False, False, True, True] * 2)
     assert not truncated.any()
 
@@ -170,7 +112,7 @@ def test_limits_end_an_episode_only_beyond() -> None:
 def test_truncation_after_500_steps_and_performance() -> None:
     env, params = cartpole.make({})
     assert env.max_steps == 500
-    state = at([[0, 0, 0, 0], [0, 0, 0.2, 2.0]], "float32")
+    state = states_at([[0, 0, 0, 0], [0, 0, 0.2, 2.0]], "float32")
     state = cartpole.State(state.motion, jnp.full(2, 499, jnp.int32), state.done)
     for reward in (1.0, 0.0):
         _, state, rewards, terminated, truncated, info = STEP(KEY, state, jnp.ones(2, int), params)
@@ -232,7 +174,7 @@ def test_ten_physics_compile_once_and_a_row_is_a_single_lane() -> None:
 def test_a_finished_episode_stays_as_it_is() -> None:
     env, params = cartpole.make({})
     ended = [[2.5, 1.0, 0.0, 0.0], [0.0, 0.0, 0.3, 1.0]]
-    before = STEP(KEY, at(ended, "float32"), jnp.zeros(2, int), params)
+    before = STEP(KEY, states_at(ended, "float32"), jnp.zeros(2, int), params)
     after = STEP(KEY, before[1], jnp.ones(2, int), params)
     jax.tree.map(np.testing.assert_array_equal, before[:2], after[:2])
     jax.tree.map(np.testing.assert_array_equal, before[3:], after[3:])
@@ -245,14 +187,15 @@ def test_numbers_that_are_not_finite_end_the_episode_with_a_flag() -> None:
     rows = np.zeros((5, 4))
     rows[[0, 1, 2, 3], [0, 1, 2, 3]] = np.nan, np.inf, np.nan, 1e30
     _, state, _, terminated, truncated, info = STEP(
-        KEY, at(rows, "float32"), jnp.zeros(5, int), params
+        KEY, states_at(rows, "float32"), jnp.zeros(5, int), params
     )
     np.testing.assert_array_equal(info["nonfinite"], [True] * 4 + [False])
     np.testing.assert_array_equal(truncated, [True] * 4 + [False])
     assert not terminated.any()
     _, again, _, terminated, truncated, info = STEP(KEY, state, jnp.zeros(5, int), params)
     np.testing.assert_array_equal(truncated, [True] * 4 + [False])
-    assert not terminated.any() and not info["nonfinite"].any()
+    np.testing.assert_array_equal(info["nonfinite"], truncated)
+    assert not terminated.any()
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,6 @@
-"""Levels 50 to 53 against recordings of the original and a NumPy twin.
+"""Levels 50 to 53 against recordings of the original and a NumPy twin."""
 
-A recording holds the true state (position, velocity, angle, angular velocity) in float32. The pole
-amplifies what a start is off by up to a million times in 220 ticks, so a whole episode is played
-from the state before the hidden tick, whose four numbers follow exactly from the first row.
-"""
-
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,126 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.parity_cartpole2d import CASES, TICKS, Episode, free_run, read, zones_of
+from benchmarks.twin_cartpole2d import PUSHES, Twin
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole2d import dynamics, sensors
 from jaxsim.worlds.cartpole2d.types import Motion
+from tests.conftest import double_precision
 
-ROOT = Path(__file__).parents[4]
-DIFFICULTIES = ("easy", "medium", "hard")
-CASES = [(level, d) for level in (50, 51, 52, 53) for d in DIFFICULTIES]
-TICKS = 220
 KEY = jax.random.key(0)
 STEP = jax.jit(cartpole2d.CartPole2D().step)
 START = jax.jit(cartpole2d.CartPole2D().start)
 
-
-def find(name: str) -> Path:
-    """Recorded data: where JAXSIM_SHARED_DATA says, beside the checkout, or the excerpt here."""
-    own = os.environ.get("JAXSIM_SHARED_DATA")
-    folders = [Path(own)] if own else []
-    folders += [ROOT.parent / "shared" / "data", ROOT / "tests" / "data"]
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    pytest.skip(f"no {name} in {', '.join(map(str, folders))}; set JAXSIM_SHARED_DATA")
+Read = Callable[[int, str, str], list[Episode]]
 
 
-@contextmanager
-def double_precision() -> Iterator[None]:
-    """64-bit types; newer versions of jax have the switch at the top level."""
-    switch = getattr(jax, "enable_x64", None)
-    if switch is None:
-        from jax.experimental import enable_x64 as switch
-    with switch(True):
-        yield
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One recorded episode of n steps."""
-
-    p1: np.ndarray  # (n + 1, 4) true states, the first after the hidden tick
-    action: np.ndarray  # (n,)
-    reward: np.ndarray  # (n,)
-    done: np.ndarray  # (n,)
-
-    @property
-    def before(self) -> np.ndarray:
-        """(4,) the state before the hidden tick."""
-        return np.array([self.p1[0, 0] - 0.02 * self.p1[0, 1], 1.0, 0.0, 0.4])
-
-
-def episodes(level: int, difficulty: str, policy: str) -> list[Episode]:
-    data = np.load(find(f"oracle/L{level}_{difficulty}_{policy}.npz"))
-    columns = [data[name] for name in ("p1", "action", "reward", "done")]
-    cuts = np.cumsum(data["n_rows"])[:-1]
-    parts = zip(*(np.split(column, cuts) for column in columns), strict=True)
-    return [Episode(p.astype(float), a[1:].astype(np.int32), r[1:], d[1:]) for p, a, r, d in parts]
-
-
-# --- the twin ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Twin:
-    """The same physics from its definitions: Jacobians of the two centres, and a solved matrix."""
-
-    length: float = 1.0
-    side_push: float = 0.0
-    zone_drag: tuple[float, ...] = (0.0,) * 5
-
-    def tick(self, s: np.ndarray, push: float) -> np.ndarray:
-        x, v, angle, rate = s
-        arm = 0.5 * self.length
-        inertia = 0.1 * 0.08333333 * ((self.length + 0.006) ** 2 + 0.066**2)
-        c = self.zone_drag[int(np.clip(int(x), -2, 2)) + 2]
-        cart = np.array([[1.0, 0.0], [0.0, 0.0]])  # of (x, angle) to (x, z)
-        pole = np.array([[1.0, arm * np.cos(angle)], [0.0, -arm * np.sin(angle)]])
-        mass = cart.T @ cart + 0.1 * pole.T @ pole + np.diag([0.0, inertia])
-        turning = -arm * rate**2 * np.array([np.sin(angle), np.cos(angle)])  # centripetal, (x, z)
-        force = np.array([push + self.side_push * np.sign(x), 0.0])
-        force += pole.T @ (0.1 * (np.array([0.0, -9.8]) - turning))
-        for m, jacobian in ((1.0, cart), (0.1, pole)):
-            u = jacobian @ [v, rate]
-            force += jacobian.T @ (-m * u * (c + c * np.linalg.norm(u)))
-        v, rate = np.array([v, rate]) + 0.02 * np.linalg.solve(mass, force)
-        return np.array([x + 0.02 * v, v, angle + 0.02 * rate, rate])
-
-    def play(self, episode: Episode, ticks: int) -> np.ndarray:
-        """(ticks + 1 or fewer, 4) states from the hidden tick on."""
-        s, path = episode.before, []
-        pushes = [0.0, *(np.array([0.0, 10.0, -10.0])[episode.action[:ticks]])]
-        for push in pushes:
-            s = self.tick(s, push)
-            path.append(s)
-        return np.array(path)
-
-
-def fit_zones(episode: Episode) -> tuple[float, ...]:
-    """Drag of the zones that an episode of level 52 medium visits, which was not recorded.
-
-    Gauss-Newton on longer and longer parts: two or three numbers are found from up to 880.
-    """
-    zones = np.full(5, 0.05)
-    for ticks in range(20, TICKS + 20, 20):
-        rows = episode.p1[: ticks + 1]
-        seen = sorted({int(x) + 2 for x in rows[:-1, 0]})
-        nudge = 1e-7 if ticks < 100 else 1e-11
-        for _ in range(2):
-            misses = Twin(zone_drag=tuple(zones)).play(episode, len(rows) - 1) - rows
-            slopes = []
-            for zone in seen:
-                other = zones + nudge * (np.arange(5) == zone)
-                moved = Twin(zone_drag=tuple(other)).play(episode, len(rows) - 1) - rows
-                slopes.append((moved - misses).ravel() / nudge)
-            zones[seen] -= np.linalg.lstsq(np.array(slopes).T, misses.ravel(), rcond=None)[0]
-    return tuple(zones)
-
-
-def zones_of(level: int, difficulty: str, episode: Episode) -> tuple[float, ...]:
-    if level != 52 or difficulty == "hard":
-        return (0.0,) * 5
-    return (0.125,) * 5 if difficulty == "easy" else fit_zones(episode)
+@pytest.fixture(scope="session")
+def episodes(recorded_data: Callable[[str], Path]) -> Read:
+    """Read the recorded episodes of a level, difficulty and policy, or skip the test."""
+    return lambda level, difficulty, policy: read(
+        recorded_data(f"oracle/L{level}_{difficulty}_{policy}.npz")
+    )
 
 
 # --- against the recordings -------------------------------------------------------------------
@@ -144,39 +36,28 @@ def zones_of(level: int, difficulty: str, episode: Episode) -> tuple[float, ...]
 
 @pytest.mark.parametrize("policy", ["pd", "random"])
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_whole_episodes_equal_the_recordings(level: int, difficulty: str, policy: str) -> None:
+def test_whole_episodes_equal_the_recordings(
+    level: int, difficulty: str, policy: str, episodes: Read
+) -> None:
     """Float64: every tick to 1e-6, of which 2.4e-7 is the recording's own rounding near 5 m/s."""
-    recorded = episodes(level, difficulty, policy)
-    zones = [zones_of(level, difficulty, e) for e in recorded]
+    with double_precision():
+        run = free_run(level, difficulty, episodes(level, difficulty, policy))
     if (level, difficulty) == (52, "medium"):
         # A sign that the fit found what the original drew.
-        visited = [z for e, zs in zip(recorded, zones, strict=True) for z in zs if z != 0.05]
+        visited = [z for zones in run.zones for z in zones if z != 0.05]
         assert min(visited) >= 0.0125 and max(visited) <= 0.1
-    actions = np.zeros((TICKS + 1, len(recorded)), np.int32)
-    for lane, e in enumerate(recorded):
-        actions[1 : len(e.action) + 1, lane] = e.action[:TICKS]
-    with double_precision():
-        env, params = cartpole2d.make({}, level=level, difficulty=difficulty, dtype="float64")
-        x = jnp.asarray([e.before[0] for e in recorded])
-        state = cartpole2d.initial(x, [jnp.asarray(z) for z in np.transpose(zones)], params)
-
-        def step(state: Any, action: jax.Array) -> Any:
-            _, state, reward, terminated, truncated, _ = env.step(KEY, state, action, params)
-            return state, (state.motion, reward, terminated, truncated)
-
-        _, out = jax.jit(lambda s, a: jax.lax.scan(step, s, a))(state, actions)
-    motion, reward, terminated, truncated = jax.tree.map(np.asarray, out)
-    path = np.stack([motion.x, motion.v, motion.angle, motion.rate], axis=-1)
-    assert not truncated.any() and not terminated[0].any()
-    for lane, e in enumerate(recorded):
+    assert not run.truncated.any() and not run.terminated[0].any()
+    np.testing.assert_allclose(run.errors, 0.0, rtol=0, atol=1e-6)
+    for lane, e in enumerate(run.recorded):
         n = min(TICKS, len(e.action))
-        np.testing.assert_allclose(path[: n + 1, lane], e.p1[: n + 1], rtol=0, atol=1e-6)
-        np.testing.assert_array_equal(terminated[1 : n + 1, lane], e.done[:n])
-        np.testing.assert_allclose(reward[1 : n + 1, lane], e.reward[:n], rtol=1e-6)
+        np.testing.assert_array_equal(run.terminated[1 : n + 1, lane], e.done[:n])
+        np.testing.assert_allclose(run.reward[1 : n + 1, lane], e.reward[:n], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_one_float32_tick_equals_the_recordings(level: int, difficulty: str) -> None:
+def test_one_float32_tick_equals_the_recordings(
+    level: int, difficulty: str, episodes: Read
+) -> None:
     recorded = episodes(level, difficulty, "random")
     zones = [zones_of(level, difficulty, e) for e in recorded]
     before = np.concatenate([e.p1[:-1] for e in recorded])
@@ -194,7 +75,9 @@ def test_one_float32_tick_equals_the_recordings(level: int, difficulty: str) -> 
 
 
 @pytest.mark.parametrize(("level", "difficulty"), CASES)
-def test_the_recorded_controller_acts_the_same_on_our_sensors(level: int, difficulty: str) -> None:
+def test_the_recorded_controller_acts_the_same_on_our_sensors(
+    level: int, difficulty: str, episodes: Read
+) -> None:
     """Its actions follow from what it was told, which the recordings do not hold.
 
     The controller weighs the pole's axis u and its rate u': u + 0.45 u' + 0.05 v + 0.02 x, and
@@ -232,8 +115,7 @@ def test_one_tick_equals_the_twin_for_other_physics() -> None:
             )
             result = cartpole2d.state_to_arrays(step(KEY, state, actions, params)[1])["p1"]
             twin = Twin(length, 2.0, zones)
-            pushes = np.array([0.0, 10.0, -10.0])[actions]
-            expected = [twin.tick(s, push) for s, push in zip(rows, pushes, strict=True)]
+            expected = [twin.tick(s, push) for s, push in zip(rows, PUSHES[actions], strict=True)]
             np.testing.assert_allclose(result, expected, rtol=0, atol=1e-13)
 
 
@@ -353,7 +235,8 @@ def test_numbers_that_are_not_finite_end_the_episode_with_a_flag() -> None:
     np.testing.assert_array_equal(truncated, [True, True, False])
     _, _, _, terminated, truncated, info = STEP(KEY, state, jnp.zeros(3, int), params)
     np.testing.assert_array_equal(truncated, [True, True, False])
-    assert not terminated.any() and not info["nonfinite"].any()
+    np.testing.assert_array_equal(info["nonfinite"], truncated)
+    assert not terminated.any()
 
 
 def test_all_levels_compile_once_and_a_row_is_a_single_lane() -> None:

@@ -1,15 +1,10 @@
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 from jaxsim.worlds.cartpole3d import hints
 from jaxsim.worlds.cartpole3d.hints import hint
 from jaxsim.worlds.cartpole3d.levels import LEVELS
-
-BESIDE = Path(__file__).parents[4].parent / "shared" / "data"
-SHARED = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE))
 
 # Level, the digit that is told, how many objects, and what they say; typed in from the original's
 # behaviour on its own, so as not to be the table under test.
@@ -63,11 +58,8 @@ def test_the_table_above_is_complete():
     assert set(LEVELS) <= set(hints.TOLD)
 
 
-def test_every_hint_equals_the_original():
-    path = SHARED / "cartpole3d" / "hints_table.json"
-    if not path.exists():
-        pytest.skip(f"no {path}; JAXSIM_SHARED_DATA may name the folder")
-    table = json.loads(path.read_text(encoding="utf-8"))
+def test_every_hint_equals_the_original(recorded_data):
+    table = json.loads(recorded_data("cartpole3d/hints_table.json").read_text(encoding="utf-8"))
     ours = {str(level): {str(k): hint(level, k) for k in hints.HINT_LEVELS} for level in hints.TOLD}
     assert ours == table
 

@@ -1,9 +1,7 @@
 import json
 import math
-import os
 import re
 from copy import deepcopy
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +25,6 @@ from jaxsim.worlds.cartpole3d.messages import (
 )
 from jaxsim.worlds.cartpole3d.types import Config, Observation, Vector
 
-BESIDE = Path(__file__).parents[4].parent / "shared" / "data"
-SHARED = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE))
 DOUBLE = Config(dtype="float64")
 
 # The example of the generator's older cartpole document, word for word: a comma is missing before
@@ -261,11 +257,8 @@ def test_shapes_that_do_not_fit_are_refused():
         feature_vector(an_observation(blocks=[]), first=True, time_stamp=0.0, flat_blocks=True)
 
 
-def test_emitted_values_equal_a_recording_of_the_original():
-    path = SHARED / "oracle" / "L200_easy_pd.npz"
-    if not path.exists():
-        pytest.skip(f"no {path}; JAXSIM_SHARED_DATA may name the folder")
-    with np.load(path) as recording:
+def test_emitted_values_equal_a_recording_of_the_original(recorded_data):
+    with np.load(recorded_data("oracle/L200_easy_pd.npz")) as recording:
         rec = dict(recording)
     count, rows = rec["n_blocks"], len(rec["n_blocks"])
     starts = np.concatenate([[0], np.cumsum(count)])

@@ -1,0 +1,331 @@
+"""Hunt for numbers that are not finite, at every level, and write docs/fuzz.md.
+
+    python -m benchmarks.fuzz --episodes 100000 --seed 0 --out docs/fuzz.md
+
+Three hunts: whole episodes of uniformly random actions; states in which bodies coincide, touch or
+fly as fast as they can; and states of which one number is no number, infinite or enormous. A number
+that leaves `step` without being finite and without `info["nonfinite"]` is a leak, and so is a flag
+that does not end the episode. The exit code is 1 if anything leaks.
+"""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.catalogue import Group, groups
+from evaluation.files import write_whole
+from jaxsim import rng
+from jaxsim.worlds.base import all_finite
+from jaxsim.worlds.cartpole3d import CartPole3D, state_from_arrays
+
+CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
+FOLLOWED = 3  # steps that a made-up state is followed for
+WARM_UP = 5  # steps before a number of a state is spoilt; few episodes are over by then
+SPOILT = (np.nan, np.inf, -np.inf, 1e30, -1e30, 3e38)
+
+# What an episode's randomness is for; the first counter below its key.
+_START, _STEP, _ACT = 0, 1, 2
+
+
+class Seen(NamedTuple):
+    """What was seen of a lane; leaves (L,)."""
+
+    steps: jax.Array  # int32
+    flagged: jax.Array  # bool, whether a step had `info["nonfinite"]`
+    leaked: jax.Array  # bool, whether a step broke the contract
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """Totals of one hunt in one group.
+
+    Attributes:
+      tries: episodes or states.
+      steps: environment steps.
+      flagged: tries that ended with the flag.
+      leaks: what leaked, by name.
+    """
+
+    tries: int
+    steps: int
+    flagged: int
+    leaks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: list[str], seen: Seen) -> "Hunt":
+        """Totals of tries with these names."""
+        leaks = tuple(names[lane] for lane in np.flatnonzero(seen.leaked))
+        return cls(len(names), int(seen.steps.sum()), int(seen.flagged.sum()), leaks)
+
+
+class Player:
+    """The compiled programs of one group, for `CHUNK` lanes."""
+
+    def __init__(self, group: Group) -> None:
+        self.env, self.names = group.env, list(group.params)
+        self.table = jax.tree.map(lambda *leaves: np.stack(leaves), *group.params.values())
+        self._start, self._play = jax.jit(group.env.start), jax.jit(partial(_play, group.env))
+
+    def params(self, case: np.ndarray) -> Any:
+        """Parameters of each lane's case."""
+        return jax.tree.map(lambda leaf: leaf[case], self.table)
+
+    def begin(self, key: rng.Words, case: np.ndarray, limit: int) -> tuple[Seen, Any, Any]:
+        """Play new episodes for so many steps at most, the hidden one included."""
+        params = self.params(case)
+        start = self._start(rng.to_key(rng.fold(key, _START)), params)
+        return self._play(start, key, params, np.uint32(limit), np.False_)
+
+    def follow(self, state: Any, key: rng.Words, case: np.ndarray) -> Seen:
+        """Take a few steps from given states."""
+        return self._play(state, key, self.params(case), np.uint32(FOLLOWED), np.True_)[0]
+
+    def episodes(self, count: int, seed: int) -> Hunt:
+        """Play random actions, as many episodes of one case as of another, give or take one."""
+        root = rng.words(jax.random.key(seed))
+        case = np.sort(np.arange(count) % len(self.names))
+        number = np.concatenate([np.arange(n) for n in np.bincount(case)])
+        limit = self.env.max_steps + 1
+        parts = [
+            self.begin(rng.fold(root, case[at], number[at]), case[at], limit)[0]
+            for at in _chunks(count)
+        ]
+        names = [f"{self.names[c]}, episode {n}" for c, n in zip(case, number, strict=True)]
+        return Hunt.of(names, _join(parts, count))
+
+    def states(self, case: np.ndarray, names: list[str], state: Any) -> Hunt:
+        """Follow given states, leaves (S, ...), each under the parameters of a case, (S,)."""
+        root = rng.words(jax.random.key(0))
+        parts = []
+        for at in _chunks(len(case)):
+            lanes = jax.tree.map(lambda leaf, at=at: leaf[at], state)
+            parts.append(self.follow(lanes, rng.fold(root, at), case[at]))
+        named = [f"{self.names[c]}, {name}" for c, name in zip(case, names, strict=True)]
+        return Hunt.of(named, _join(parts, len(case)))
+
+    def crowded(self) -> Hunt:
+        """Follow the states of `crowds` at every level."""
+        names, arrays = crowds(self.env.config.max_blocks)
+        state = jax.device_get(state_from_arrays(arrays, self.env.config))
+        index = np.tile(np.arange(len(names)), len(self.names))
+        case = np.repeat(np.arange(len(self.names)), len(names))
+        state = jax.tree.map(lambda leaf: leaf[index], state)
+        return self.states(case, [names[i] for i in index], state)
+
+    def spoilt(self, seed: int) -> Hunt:
+        """Spoil each number of a state in turn, at every level."""
+        lanes = np.arange(CHUNK)
+        case = lanes % len(self.names)
+        key = rng.fold(rng.words(jax.random.key(seed)), lanes)
+        _, over, state = jax.device_get(self.begin(key, case, WARM_UP))
+        chosen, names, states = [], [], []
+        for index in range(len(self.names)):
+            lane = int(np.flatnonzero((case == index) & ~over)[0])
+            for name, spoilt in _spoil(jax.tree.map(lambda leaf, i=lane: leaf[i], state)):
+                chosen.append(index)
+                names.append(name)
+                states.append(spoilt)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+        return self.states(np.array(chosen), names, stacked)
+
+
+def _chunks(count: int) -> Iterator[np.ndarray]:
+    """Indices in chunks of `CHUNK`; the last one is filled up with the last index."""
+    for start in range(0, count, CHUNK):
+        yield np.minimum(np.arange(start, start + CHUNK), count - 1)
+
+
+def _join(parts: list[Seen], count: int) -> Seen:
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *jax.device_get(parts))
+
+
+def _play(
+    env: Any, state: Any, key: rng.Words, params: Any, limit: jax.Array, stay: jax.Array
+) -> tuple[Seen, jax.Array, Any]:
+    """Take random actions and look at all that comes back.
+
+    Args:
+      env: the environment.
+      state: given states, leaves (L, ...).
+      key: (L,) counter keys.
+      params: physics, leaves (L,).
+      limit: () uint32, most steps to take.
+      stay: () bool, whether to look at ended episodes as well, until the limit: what a given state
+        holds may stay in it.
+
+    Returns:
+      What was seen, which lanes are over, and the last states.
+    """
+
+    def step(carry: Any) -> Any:
+        tick, over, state, seen = carry
+        bits = rng.bits(rng.fold(key, _ACT), tick)
+        action = (bits % jnp.uint32(env.num_actions)).astype(jnp.int32)
+        result = env.step(rng.to_key(rng.fold(key, _STEP, tick)), state, action, params)
+        *_, terminated, truncated, info = result
+        ended, flagged = terminated | truncated, info["nonfinite"]
+        leaked = ~(all_finite(result, 1) | flagged) | (flagged & ~ended)
+        looked = ~over | stay
+        seen = Seen(
+            seen.steps + looked, seen.flagged | (looked & flagged), seen.leaked | (looked & leaked)
+        )
+        return tick + 1, over | ended, result[1], seen
+
+    def unfinished(carry: Any) -> jax.Array:
+        tick, over, *_ = carry
+        return (tick < limit) & jnp.any(~over | stay)
+
+    nothing = jnp.zeros(key.a.shape, bool)
+    seen = Seen(nothing.astype(jnp.int32), nothing, nothing)
+    _, over, state, seen = jax.lax.while_loop(
+        unfinished, step, (jnp.uint32(0), nothing, state, seen)
+    )
+    return seen, over, state
+
+
+def _spoil(state: Any) -> Iterator[tuple[str, Any]]:
+    """One lane's state with each floating-point number replaced in turn, and what was done."""
+    found = jax.tree_util.tree_leaves_with_path(state)
+    leaves, tree = [np.asarray(leaf) for _, leaf in found], jax.tree.structure(state)
+    for index, (path, _) in enumerate(found):
+        if not np.issubdtype(leaves[index].dtype, np.floating):
+            continue
+        for row, value in itertools.product(np.ndindex(leaves[index].shape), SPOILT):
+            spoilt = leaves[index].copy()
+            spoilt[row] = value
+            changed = [*leaves[:index], spoilt, *leaves[index + 1 :]]
+            yield f"{value:g} in {jax.tree_util.keystr(path)}", jax.tree.unflatten(tree, changed)
+
+
+# --- crowded states of CartPole3D ---------------------------------------------------------------
+
+_CART = (0.5, -0.25)  # m
+_FLAT = np.sqrt(0.5)
+_PLACES = {
+    "in the air": (1.0, 1.0, 5.0),
+    "in the cart": (*_CART, 0.2),
+    "at the cart's rim": (_CART[0] + 0.5, _CART[1], 0.2),
+    "on the cart": (*_CART, 0.8),
+    "where the cart attracts": (*_CART, 0.5),
+    "in the pole": (*_CART, 0.75),
+    "on the pole": (*_CART, 1.25),
+    "at the pole's side": (_CART[0] + 0.03, _CART[1], 0.75),
+    "at the origin": (0.0, 0.0, 0.0),
+    "in a corner of the room": (4.95, 4.95, -0.05),
+    "in a wall": (5.0, 0.0, 5.0),
+    "outside": (300.0, -300.0, 500.0),
+}
+_GAPS = {"all at one point": 0.0, "touching one another": 1.0}
+_SPEEDS = {"at rest": 0.0, "at 100 m/s": 100.0}
+_POLES = {
+    "upright": (0.0, 0.0, 0.0, 1.0),
+    "flat": (_FLAT, 0.0, 0.0, _FLAT),
+    "upside down": (1.0, 0.0, 0.0, 0.0),
+}
+_CARTS = {"at rest": 0.0, "as fast as can be": 100.0}
+# Directions of the blocks' velocities, so that some meet and others part.
+_WAYS = np.array([(1, 1, 1), (-1, -1, -1), (1, -1, 1), (-1, 1, -1)], float)
+
+
+def crowds(capacity: int) -> tuple[list[str], dict[str, np.ndarray]]:
+    """States in which bodies coincide, touch or fly as fast as they can.
+
+    Args:
+      capacity: most blocks; up to four are used.
+
+    Returns:
+      Their names, and named arrays for `state_from_arrays` with one entry each.
+    """
+    parts = itertools.product(
+        _PLACES.items(), _GAPS.items(), _SPEEDS.items(), _POLES.items(), _CARTS.items()
+    )
+    count = min(capacity, len(_WAYS))
+    names, columns = [], []
+    for (where, place), (how, gap), (pace, speed), (stands, pole), (cart, fast) in parts:
+        names.append(f"blocks {where}, {how}, {pace}, pole {stands}, cart {cart}")
+        along = gap * np.arange(count)[:, None] * np.array([1.0, 0.0, 0.0])
+        columns.append(
+            {
+                "cart_pos": np.array(_CART),
+                "cart_yaw": np.array(0.0),
+                "cart_vel": np.array([fast, -fast]),
+                "cart_yaw_rate": np.array(fast),
+                "pole_jq": np.array(pole),
+                "pole_jw": np.array([fast, fast, -fast]),
+                "block_pos": np.array(place) + along,
+                "block_vel": speed * _WAYS[:count],
+            }
+        )
+    return names, {name: np.stack([c[name] for c in columns]) for name in columns[0]}
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def hunts(found: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
+    """Environment, kind and totals of every hunt; episodes are shared out by number of cases."""
+    cases = sum(len(group.params) for group in found)
+    given = 0
+    for index, group in enumerate(found):
+        seen = sum(len(earlier.params) for earlier in found[: index + 1])
+        share = episodes * seen // cases - given
+        given += share
+        player, name = Player(group), group.name
+        if share:
+            yield name, "random episodes", player.episodes(share, seed)
+        if isinstance(group.env, CartPole3D):
+            yield name, "crowded states", player.crowded()
+        yield name, "spoilt states", player.spoilt(seed)
+
+
+def page(found: list[tuple[str, str, Hunt]], seed: int) -> Iterator[str]:
+    """Lines of the page."""
+    leaks = [leak for _, _, hunt in found for leak in hunt.leaks]
+    yield "# Numbers that are not finite"
+    yield ""
+    yield "Generated by `python -m benchmarks.fuzz`; do not edit. Every level and difficulty of"
+    yield f"every environment, seed {seed}: episodes of uniformly random actions; states in which"
+    yield "bodies coincide, touch or fly at 100 m/s; and states of which one number is replaced by"
+    yield f"one of {', '.join(f'{value:g}' for value in SPOILT)}. A leak is a number that leaves"
+    yield '`step` without being finite and without `info["nonfinite"]`, or a flag that does not end'
+    yield f"the episode. **{len(leaks)} leaks.**"
+    yield ""
+    yield "| environment | hunt | tries | steps | flagged | leaks |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name, kind, hunt in found:
+        numbers = f"{hunt.tries:,} | {hunt.steps:,} | {hunt.flagged:,} | {len(hunt.leaks)}"
+        yield f"| {name} | {kind} | {numbers} |"
+    if leaks:
+        yield ""
+        yield from (f"* {leak}" for leak in leaks[:20])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Hunt, write the page, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Hunt for numbers that are not finite.")
+    parser.add_argument(
+        "--episodes", type=int, default=100_000, metavar="N", help="in all (100000)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
+    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    arguments = parser.parse_args(argv)
+    found = list(hunts(groups(), arguments.episodes, arguments.seed))
+    text = "\n".join(page(found, arguments.seed)) + "\n"
+    if arguments.out:
+        write_whole(arguments.out, text)
+    else:
+        print(text, end="")
+    return int(any(hunt.leaks for _, _, hunt in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Nothing that is not finite leaves a step unflagged, in any level; see docs/fuzz.md."""
+
+from dataclasses import dataclass, replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from benchmarks import fuzz
+from benchmarks.catalogue import Group, cases, groups
+from jaxsim.wrappers import Wrapper
+
+
+@pytest.fixture(scope="module")
+def found():
+    return groups()
+
+
+def test_groups_hold_every_case_once(found):
+    names = [name for group in found for name in group.params]
+    assert sorted(names) == sorted(name for name, *_ in cases())
+    assert len(names) == len(set(names))
+    assert {"CartPole", "CartPole2D 53 hard", "CartPole3D 203 medium"} <= set(names)
+    for level in jaxsim.levels():
+        assert f"{level.task} {level.number} hard" in names
+
+
+@pytest.mark.slow
+def test_two_thousand_random_episodes_and_made_up_states(found):
+    """The programs that play most levels; the others take longer to compile than to play."""
+    by_name = {g.env.name: g for g in sorted(found, key=lambda g: len(g.params))}
+    hunts = list(fuzz.hunts(list(by_name.values()), 2000, seed=1))
+    assert {leak for *_, hunt in hunts for leak in hunt.leaks} == set()
+    random = [hunt for _, kind, hunt in hunts if kind == "random episodes"]
+    assert sum(hunt.tries for hunt in random) == 2000
+    assert sum(hunt.steps for hunt in random) > 20_000
+    assert sum(hunt.flagged for hunt in random) == 0
+    for kind in ("crowded states", "spoilt states"):
+        assert sum(hunt.tries for _, k, hunt in hunts if k == kind) > 10_000
+    # A number that is not finite cannot be mended: most of the spoilt states must be flagged.
+    assert sum(hunt.flagged for _, k, hunt in hunts if k == "spoilt states") > 8_000
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_hundred_thousand_random_episodes(tmp_path):
+    page = tmp_path / "fuzz.md"
+    assert fuzz.main(["--episodes", "100000", "--seed", "0", "--out", str(page)]) == 0
+    assert "**0 leaks.**" in page.read_text()
+
+
+def test_crowded_states_are_all_different():
+    names, arrays = fuzz.crowds(3)
+    assert len(names) == len(set(names)) == 12 * 2 * 2 * 3 * 2
+    assert arrays["block_pos"].shape == (len(names), 3, 3)
+    together = np.array(["all at one point" in name for name in names])
+    spread = np.ptp(arrays["block_pos"], axis=1).max(axis=1)
+    np.testing.assert_array_equal(spread, np.where(together, 0, 2))
+
+
+# --- environments that leak -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Leaks(Wrapper):
+    """What is observed stops being finite after three steps, and nothing says so."""
+
+    def step(self, key, state, action, params):
+        observation, new, *rest = super().step(key, state, action, params)
+        spoilt = jnp.where(new.step > 3, jnp.nan, observation.x)
+        return replace(observation, x=spoilt), new, *rest
+
+
+@dataclass(frozen=True)
+class GoesOn(Wrapper):
+    """Every episode is flagged at once, and does not end."""
+
+    def step(self, key, state, action, params):
+        *rest, info = super().step(key, state, action, params)
+        return *rest, info | {"nonfinite": jnp.ones_like(info["nonfinite"])}
+
+
+def cartpole(wrapper):
+    env, params = jaxsim.make("CartPole-v1", {"start/spread": 0.0}, max_steps=20)
+    return [Group(wrapper(env), {"CartPole": params})]
+
+
+@pytest.mark.parametrize("wrapper", [Leaks, GoesOn])
+def test_leaks_are_found_and_fail_the_command(wrapper, monkeypatch, capsys):
+    monkeypatch.setattr(fuzz, "groups", lambda: cartpole(wrapper))
+    assert fuzz.main(["--episodes", "30", "--seed", "3"]) == 1
+    text = capsys.readouterr().out
+    assert "| CartPole | random episodes | 30 |" in text
+    assert "* CartPole, episode 0\n" in text
+    assert "**0 leaks.**" not in text
+
+
+def test_a_hunt_is_repeated_by_its_seed():
+    (group,) = cartpole(Wrapper)
+    player = fuzz.Player(group)
+    few, many, other = (player.episodes(n, seed) for n, seed in ((300, 0), (600, 0), (300, 1)))
+    assert few == player.episodes(300, 0)
+    assert few.steps < many.steps
+    assert few.steps != other.steps

@@ -1,0 +1,146 @@
+"""The pages under docs that code writes are those of this code, and what they show works."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import jaxsim
+from benchmarks import levels_page, novelty_page
+from evaluation import cli, records
+from evaluation.l2m import syllabus
+from jaxsim.worlds.cartpole3d.hints import TOLD, hint
+from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
+
+ROOT = Path(__file__).parents[1]
+NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
+LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """Code blocks of the page on novelties."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", NOVELTY, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "lines"),
+    [
+        ("levels_page", LEVELS, levels_page.page()),
+        ("novelty_page", NOVELTY, novelty_page.page(ROOT)),
+    ],
+    ids=["levels", "novelty"],
+)
+def test_the_page_is_current(module, text, lines):
+    name = f"docs/{module.removesuffix('_page')}.md"
+    again = f"write it anew: python -m benchmarks.{module} --out {name}"
+    assert text == "\n".join(lines) + "\n", again
+
+
+def test_every_parameter_is_listed_with_its_unit():
+    for env_id in jaxsim.registered_envs():
+        section = NOVELTY.split(f"### {env_id}\n")[1].split("###")[0]
+        rows = [line for line in section.splitlines() if line.count(" | ") == 5][1:]
+        assert len(rows) - 1 == len(jaxsim.spec(env_id).parameters)
+    assert "| `sensors/noise_rate` | 0 | 0 to 10 | rad/s |" in NOVELTY
+
+
+def test_links_lead_somewhere():
+    for name, text in (("novelty", NOVELTY), ("levels", LEVELS)):
+        for target in re.findall(r"\]\(([^)#]+)", text):
+            assert (ROOT / "docs" / target).exists(), f"docs/{name}.md links to {target}"
+
+
+# --- the catalogue as data --------------------------------------------------------------------
+
+
+def test_the_catalogue_has_both_worlds():
+    levels = {level.number: level for level in jaxsim.levels()}
+    assert list(levels) == sorted(levels)
+    assert [levels[number].task for number in (50, 53, 101, 206)] == [
+        "CartPole2D",
+        "CartPole2D",
+        "CartPole3D",
+        "CartPole3D",
+    ]
+    for task in ("CartPole2D", "CartPole3D"):
+        known = jaxsim.spec(task).parameters["novelty/level"].choices
+        assert [n for n, level in levels.items() if level.task == task] == list(known)
+
+
+def test_levels_tell_their_hints():
+    for level in jaxsim.levels():
+        assert list(level.hints) == [-1, 0, 1, 2, 3]
+        for hint_level, told in level.hints.items():
+            assert told == hint(level.number, hint_level)
+
+
+def test_quirks_name_levels_and_what_mends_them():
+    assert set(QUIRKS) <= set(TOLD)
+    by_number = {level.number: level.quirks for level in jaxsim.levels()}
+    assert by_number[203] == ()
+    mended = {quirk.mended_by for quirk in by_number[206]}
+    assert {"repairs/closed_room", "repairs/wind_on_pole"} <= mended
+    assert by_number[50] == ON_THE_RAIL
+    for level, quirks in {**QUIRKS, 200: EVERYWHERE}.items():
+        paths = jaxsim.spec("CartPole2D" if level < 100 else "CartPole3D").parameters
+        for quirk in quirks:
+            assert quirk.text and "\n" not in quirk.text
+            if "/" in quirk.mended_by:
+                assert quirk.mended_by in paths
+            elif quirk.mended_by.startswith("cartpole"):
+                world, function = quirk.mended_by.split(".")
+                assert callable(getattr(getattr(jaxsim, world), function))
+
+
+# --- what the page shows ----------------------------------------------------------------------
+
+
+def test_the_example_is_a_syllabus():
+    (text,) = blocks("json")
+    schedule = syllabus.loads(text)
+    assert schedule.blocks == syllabus.load(ROOT / novelty_page.SYLLABUS).blocks
+    assert [block.learning for block in schedule.blocks] == [True] + [False] * 6
+    assert json.loads(text)["name"] == "composed_novelty"
+
+
+@pytest.mark.slow
+def test_the_python_example_runs():
+    (text,) = blocks("python")
+    names: dict = {}
+    exec(text, names)
+    env, observation = names["env"], names["observation"]
+    assert env.config.terms == ("actions", "bounce", "closed_room", "noise")
+    steps = observation.cart_velocity.x / 0.05
+    assert abs(steps - steps.round()).max() < 1e-4
+
+
+@pytest.mark.slow
+def test_the_command_of_the_page_plays_the_syllabus(tmp_path, monkeypatch):
+    (command,) = blocks("bash")
+    program, *words = command.split()
+    assert program == "jaxsim"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    assert cli.main([*words, "--quiet"]) == 0
+    found = records.read(tmp_path / "runs" / "composed" / "records.parquet")
+    performance = found.columns["performance"].mean(axis=0)
+    nominal, swapped = performance[:12].mean(), performance[24:30].mean()
+    assert nominal > 0.7
+    assert swapped < 0.2  # what corrects a lean along x is now done along y
+    assert found.columns["complete"].all()
+
+
+@pytest.mark.parametrize(
+    ("episode", "words"),
+    [
+        ('"sensors/noise_angle": -0.1', "it must be a number from 0 to 1 rad"),
+        ('"repairs/closed_room": true', "it must be one of 0, 1"),
+        ('"repairs/open_room": 1', "did you mean 'repairs/closed_room'"),
+    ],
+)
+def test_a_syllabus_with_a_wrong_value_is_refused_where_it_stands(episode, words):
+    text = '{"instructions": [{"$phase": "1.train"},\n{"$episode": "CartPole3D", %s}]}'
+    with pytest.raises(syllabus.SyllabusError, match=words) as error:
+        syllabus.loads(text % episode)
+    assert error.value.line == 2
