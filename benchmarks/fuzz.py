@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.catalogue import Group, groups
-from evaluation.files import write_whole
+from benchmarks.pages import add_out, put
 from jaxsim import rng
 from jaxsim.worlds.base import all_finite
 from jaxsim.worlds.cartpole3d import CartPole3D, state_from_arrays
@@ -316,14 +315,11 @@ def main(argv: list[str] | None = None) -> int:
         "--episodes", type=int, default=100_000, metavar="N", help="in all (100000)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
-    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    add_out(parser)
     arguments = parser.parse_args(argv)
     found = list(hunts(groups(), arguments.episodes, arguments.seed))
     text = "\n".join(page(found, arguments.seed)) + "\n"
-    if arguments.out:
-        write_whole(arguments.out, text)
-    else:
-        print(text, end="")
+    put(text, arguments.out)
     return int(any(hunt.leaks for _, _, hunt in found))
 
 

@@ -5,10 +5,9 @@ python -m benchmarks.levels_page --out docs/levels.md
 
 import argparse
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import jaxsim
-from evaluation.files import write_whole
+from benchmarks.pages import add_out, put
 from jaxsim.worlds.cartpole2d.levels import FIELDS as FIELDS_2D
 from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
@@ -119,13 +118,10 @@ def _quirks() -> Iterator[str]:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description="Write the page of levels.")
-    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    add_out(parser)
     arguments = parser.parse_args()
     text = "\n".join(page()) + "\n"
-    if arguments.out:
-        write_whole(arguments.out, text)
-    else:
-        print(text, end="")
+    put(text, arguments.out)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 import jaxsim
-from evaluation.files import write_whole
+from benchmarks.pages import add_out, put
 from jaxsim.parameters import Parameter
 
 SYLLABUS = "examples/syllabi/composed_novelty.json"
@@ -199,13 +199,10 @@ def page(root: Path) -> Iterator[str]:
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description="Write the page on composing novelties.")
-    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    add_out(parser)
     arguments = parser.parse_args()
     text = "\n".join(page(Path(__file__).parents[1])) + "\n"
-    if arguments.out:
-        write_whole(arguments.out, text)
-    else:
-        print(text, end="")
+    put(text, arguments.out)
 
 
 if __name__ == "__main__":

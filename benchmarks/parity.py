@@ -20,9 +20,9 @@ import numpy as np
 
 import jaxsim
 from benchmarks import parity_cartpole, parity_cartpole2d
+from benchmarks.pages import add_out, put
 from benchmarks.recordings import KINDS, Recording, observation_arrays, read_recording
 from benchmarks.supplies import Supplies, supplied
-from evaluation.files import write_whole
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
@@ -429,16 +429,13 @@ def main() -> None:
         type=Path,
         help="file of CartPole; FOLDER/../protocols/cartpole_trajectories.json if missing",
     )
-    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    add_out(parser)
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     folder = arguments.recordings
     beside = folder / ".." / "protocols" / "cartpole_trajectories.json"
     page = report(folder, arguments.trajectories or beside)
-    if arguments.out:
-        write_whole(arguments.out, page)
-    else:
-        print(page, end="")
+    put(page, arguments.out)
 
 
 if __name__ == "__main__":

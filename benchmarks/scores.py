@@ -23,8 +23,8 @@ import numpy as np
 from scipy import stats
 
 import jaxsim
+from benchmarks.pages import add_out, put
 from benchmarks.parity import environment, most_slots
-from evaluation.files import write_whole
 from evaluation.scanner import play_episode
 from jaxsim import agents, rng
 from jaxsim.worlds import cartpole3d
@@ -206,13 +206,10 @@ def main() -> None:
     parser.add_argument("--baselines", type=Path, required=True, help="folder of ep_<policy>.csv")
     parser.add_argument("--episodes", type=int, default=2000, metavar="N", help="a cell (2000)")
     parser.add_argument("--seed", type=int, default=2, metavar="N", help="of our episodes (2)")
-    parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
+    add_out(parser)
     arguments = parser.parse_args()
     text = "\n".join(page(arguments.baselines, arguments.episodes, arguments.seed)) + "\n"
-    if arguments.out:
-        write_whole(arguments.out, text)
-    else:
-        print(text, end="")
+    put(text, arguments.out)
 
 
 if __name__ == "__main__":

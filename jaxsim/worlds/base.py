@@ -1,5 +1,6 @@
 """What the environments of all worlds have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -11,7 +12,7 @@ from jaxsim import inputs
 C = TypeVar("C")
 
 
-class World:
+class World(ABC):
     """Base of the environments: what follows from their names, actions and configuration.
 
     A world adds `start`, `observe`, `step` and `dt`; see `jaxsim.env` for the contract.
@@ -53,13 +54,13 @@ class World:
         observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
         return observation, state
 
+    @abstractmethod
     def start(self, key: jax.Array, params: Any) -> Any:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
         """Advance one step; see `jaxsim.env.Env.step`."""
-        raise NotImplementedError
 
 
 def all_finite(tree: Any, ndim: int) -> jax.Array:

@@ -115,7 +115,7 @@ class Unprintable:
     [
         (10**5000, "a whole number of 16610 bits"),
         (-(10**30), "-1000000000000000000000000000000"),
-        ("x" * 10**6, "'xxx"),
+        ("a" * 10**6, "'aaa"),
         ([[1.0] * 100] * 100, "[["),
         (np.zeros((100, 100)), "array"),
         (Unprintable(), "<Unprintable instance"),
