@@ -8,6 +8,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
+from jaxsim.rollouts import RolloutOptions, Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
 from jaxsim.worlds.cartpole3d import Level
 
@@ -38,11 +39,14 @@ def levels() -> tuple[Level, ...]:
 __all__ = [
     "EnvSpec",
     "Level",
+    "RolloutOptions",
+    "Totals",
     "__version__",
     "levels",
     "make",
     "register",
     "registered_envs",
+    "rollout",
     "spec",
     "task_names",
 ]

@@ -62,6 +62,23 @@ class World(ABC):
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
         """Advance one step; see `jaxsim.env.Env.step`."""
 
+    def step_free(
+        self, key: jax.Array, state: Any, action: jax.Array, params: Any
+    ) -> tuple[Any, jax.Array]:
+        """Advance one step in a cheaper way that may be wrong.
+
+        Returns:
+          What `step` returns, and for which lanes it is right, () or (L,) bool.
+        """
+        result = self.step(key, state, action, params)
+        return result, jnp.ones(jnp.shape(result[2]), bool)
+
+    def step_full(
+        self, key: jax.Array, state: Any, action: jax.Array, params: Any
+    ) -> tuple[Any, jax.Array]:
+        """Advance one step for lanes of which most are not right after `step_free`."""
+        return self.step_free(key, state, action, params)
+
 
 def all_finite(tree: Any, ndim: int) -> jax.Array:
     """Whether every floating-point number of each lane is finite: any that is not spoils the sum.

@@ -18,7 +18,7 @@ from jaxsim.worlds.cartpole3d.settings import (
     most_blocks,
     params_from_values,
 )
-from jaxsim.worlds.cartpole3d.tick import advance
+from jaxsim.worlds.cartpole3d.tick import Move, advance, free_tick, full_tick, tick
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
     DT,
@@ -105,12 +105,30 @@ class CartPole3D(World):
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
+        return self._step(tick, key, state, action, params)[0]
+
+    def step_free(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[Step, jax.Array]:
+        """Advance one tick without contacts between bodies; see `World.step_free`."""
+        return self._step(free_tick, key, state, action, params)
+
+    def step_full(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[Step, jax.Array]:
+        """Advance one tick with every contact in every lane; see `World.step_full`."""
+        return self._step(full_tick, key, state, action, params)
+
+    def _step(
+        self, move: Move, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[Step, jax.Array]:
+        """Advance one tick by `move`, and tell for which lanes that is right."""
         state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
         force = _force(self.checked(action), params, self.config, state)
-        new = advance(params, self.config, tick_key, state, force, running)
+        new, right = advance(params, self.config, tick_key, state, force, running, move)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
         # Not what is reported, which is the pose of before. (A test of all of the given state costs
@@ -134,7 +152,8 @@ class CartPole3D(World):
         info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         new = slots.outward(new)
-        return sensors.observe(new), new, reward, terminated, truncated, info
+        result = sensors.observe(new), new, reward, terminated, truncated, info
+        return result, right | ~running
 
 
 def _tick_key(key: jax.Array) -> rng.Words:

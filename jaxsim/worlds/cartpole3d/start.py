@@ -287,4 +287,4 @@ def _lengthen(leaf: jax.Array, spare: int) -> jax.Array:
 def begin(start: State, params: Params, config: Config, key: rng.Words) -> State:
     """Run the hidden first tick; the state behind the first observation."""
     active = jnp.ones_like(start.done)
-    return advance(params, config, key, start, start.push, active)
+    return advance(params, config, key, start, start.push, active)[0]

@@ -5,7 +5,7 @@ full version. In a batch those lanes are few: they are packed into small groups,
 of contacts follows the number of contacts. Each lane's result is the same in any company.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 
@@ -34,8 +34,30 @@ Forces = tuple[Vector, list[Vector] | None]
 """Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
 
-def tick(params: Params, moving: Moving, forces: Forces, active: jax.Array) -> Moving:
-    """Advance by 0.02 s.
+Move = Callable[[Params, Moving, Forces, jax.Array], tuple[Moving, jax.Array]]
+"""How a tick moves everything: what it makes of params, moving, forces and active, and for which
+lanes that is right."""
+
+
+def free_tick(
+    params: Params, moving: Moving, forces: Forces, active: jax.Array
+) -> tuple[Moving, jax.Array]:
+    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`."""
+    after, touching = _cheap(params, moving, forces)
+    return after, ~touching
+
+
+def full_tick(
+    params: Params, moving: Moving, forces: Forces, active: jax.Array
+) -> tuple[Moving, jax.Array]:
+    """Advance by 0.02 s with every contact; see `Move`."""
+    return _full(params, moving, forces, active), jnp.ones_like(active)
+
+
+def tick(
+    params: Params, moving: Moving, forces: Forces, active: jax.Array
+) -> tuple[Moving, jax.Array]:
+    """Advance by 0.02 s, each lane with what it needs.
 
     Args:
       params: physics.
@@ -44,20 +66,26 @@ def tick(params: Params, moving: Moving, forces: Forces, active: jax.Array) -> M
       active: () or (L,) bool; lanes where it is False need not be right, they are not used.
 
     Returns:
-      The same structure after the tick.
+      The same structure after the tick, and True.
     """
     after, touching = _cheap(params, moving, forces)
     touching = touching & active
+    right = jnp.ones_like(touching)
     if touching.ndim == 0:
-        return jax.lax.cond(
-            touching, lambda: _full(params, moving, forces, touching), lambda: after
-        )
-    return _full_where(params, moving, forces, touching, after)
+        full = partial(_full, params, moving, forces, touching)
+        return jax.lax.cond(touching, full, lambda: after), right
+    return _full_where(params, moving, forces, touching, after), right
 
 
 def advance(
-    params: Params, config: Config, key: rng.Words, state: State, force: Vector, active: jax.Array
-) -> State:
+    params: Params,
+    config: Config,
+    key: rng.Words,
+    state: State,
+    force: Vector,
+    active: jax.Array,
+    move: Move = tick,
+) -> tuple[State, jax.Array]:
     """Advance a state by one tick; what was the pose becomes what is reported.
 
     Args:
@@ -67,6 +95,10 @@ def advance(
       state: leaves of shape () or (L,).
       force: N on the cart, world frame.
       active: as for `tick`.
+      move: how everything moves.
+
+    Returns:
+      The state after the tick, and for which lanes it is right, bool.
     """
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
@@ -90,7 +122,7 @@ def advance(
             restitution_wall=params.restitution_wall + state.extra_bounce,
             restitution_block=params.restitution_block + state.extra_bounce,
         )
-    pose, velocity, blocks = tick(params, moving, (force, summed), active)
+    (pose, velocity, blocks), right = move(params, moving, (force, summed), active)
     if "closed_room" in config.terms:
         blocks = repairs.keep_inside(params, blocks)
     after = replace(
@@ -101,7 +133,7 @@ def advance(
         blocks=blocks,
         step=state.step + 1,
     )
-    return spawn.remember(after) if "spawn" in config.terms else after
+    return (spawn.remember(after) if "spawn" in config.terms else after), right
 
 
 def _free_motion(
