@@ -114,7 +114,7 @@ class Episode:
 
     def _add_block(self, position: Triple, velocity: Triple) -> int:
         bounce = self.params.restitution_block
-        return self.world.add_block(self.client, self.params, position, velocity, bounce)
+        return self.world.add_sphere(self.client, self.params, position, velocity, bounce)
 
 
 def pd(quaternion: Triple, rate: Triple) -> int:
