@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench test test-long lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ $(INSTALLED): $(LOCKED) pyproject.toml
 
 demo: install ## Run the main job: 256 lifetimes of a syllabus, with a report in runs/demo
 	$(BIN)/jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/demo --overwrite
+
+bench: install ## Measure throughput beside other simulators, with results in runs/bench.json
+	$(BIN)/jaxsim bench --json runs/bench.json --plot runs/bench.png
 
 test: install ## Run the tests, but for those that take minutes each
 	$(BIN)/python -m pytest -m 'not long'

@@ -20,6 +20,15 @@ DIR then holds records.parquet (one row an episode), report.json (every metric w
 and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
 """
 
+BENCH_EXAMPLES = """examples:
+  jaxsim bench --json bench.json --plot bench.png
+  jaxsim bench --quick --workload 200 --workload 208_hard --peer pybullet
+
+Each program runs in a process of its own and is measured round by round. Peers run from a clone of
+the repository; those that are not installed are left out, with the reason: the extras bench,
+parity, gymnasium and gymnax bring them.
+"""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command."""
@@ -30,6 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jaxsim-novelty {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
+    _add_bench(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",
@@ -74,6 +84,45 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
     run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
+
+
+def _add_bench(commands: Any) -> None:
+    bench = commands.add_parser(
+        "bench",
+        help="measure environment steps per second, beside other simulators",
+        description="Measure environment steps per second, beside other simulators.",
+        epilog=BENCH_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    bench.add_argument(
+        "--quick", action="store_true", help="about a minute: fewer workloads and episodes"
+    )
+    bench.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all results there, over what it held"
+    )
+    bench.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also measure calls of 64 to 65,536 episodes and plot them there",
+    )
+    for option, text in (
+        ("workload", "measure this workload of ours only; may be repeated"),
+        ("peer", "measure beside this one only, or beside none with 'none'; may be repeated"),
+        ("flags", "default or configured, with jaxsim.configure_cpu(); may be repeated"),
+    ):
+        bench.add_argument(f"--{option}", action="append", metavar="NAME", help=text)
+    for option, text in (
+        ("episodes", "episodes of a call (65,536)"),
+        ("rounds", "measurements of each (5)"),
+        ("seed", "root of the randomness of our workloads (0)"),
+        ("devices", "CPU devices (one a core)"),
+        ("chunk", "lanes at a time"),
+    ):
+        bench.add_argument(f"--{option}", type=int, metavar="N", help=text)
+    bench.add_argument("--seconds", type=float, metavar="S", help="least time of each (3)")
+    bench.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
+    bench.set_defaults(handler=_bench)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,6 +196,14 @@ def _run(arguments: argparse.Namespace) -> int:
     console.print(
         f"{steps:,} environment steps in {seconds:.1f} s, compiling included; results in {job.out}"
     )
+    return 0
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from evaluation.bench import commands
+
+    console = None if arguments.quiet else _console()
+    commands.bench(arguments, console)
     return 0
 
 

@@ -220,9 +220,10 @@ def test_arguments_that_do_not_parse(workplace, capfd, arguments, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ["run", "tasks", "--version"]),
+        (["--help"], ["run", "bench", "tasks", "--version"]),
         (["run", "--help"], ["--log-lifetime", "--overwrite", "examples:", "records.parquet"]),
         (["tasks", "--help"], ["parameter"]),
+        (["bench", "--help"], ["--quick", "--json FILE", "--plot FILE", "--peer", "examples:"]),
         (["--version"], [f"jaxsim-novelty {__version__}"]),
     ],
 )

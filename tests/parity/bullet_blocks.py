@@ -5,10 +5,12 @@ from typing import Any, Protocol
 import numpy as np
 import pybullet
 
+from benchmarks import bullet_world
+from benchmarks.bullet_world import BASE
 from jaxsim.worlds.cartpole3d import Params
 from jaxsim.worlds.cartpole3d.types import Block
 
-BASE, SPHERE = -1, 0  # links
+SPHERE = 0  # link
 HEIGHT = 1.0  # m, of a block above the base of its line
 
 Motion = tuple[np.ndarray, np.ndarray]
@@ -33,16 +35,7 @@ class FreeBlock:
 
     def __init__(self, client: Any, params: Params, block: Block, bounce: float) -> None:
         self.client = client
-        mass = float(params.block_mass) if np.isfinite(params.block_mass) else 0
-        place = list(map(float, block.p))
-        # It is made at the origin and then moved, as in the original: in which order contacts are
-        # solved depends on it.
-        self.body = client.createMultiBody(mass, _sphere(client, params))
-        client.resetBasePositionAndOrientation(self.body, place, [0, 0, 1, 0])
-        _surface(client, self.body, BASE, params, bounce)
-        drag = float(params.drag)
-        client.changeDynamics(self.body, BASE, linearDamping=drag, angularDamping=drag)
-        client.resetBaseVelocity(self.body, list(map(float, block.v)))
+        self.body = bullet_world.add_sphere(client, params, block.p, block.v, bounce)
 
     def push(self, force: np.ndarray) -> None:
         """Apply a force at the centre."""
@@ -71,14 +64,14 @@ class LineBlock:
     def __init__(self, client: Any, params: Params, block: Block, bounce: float) -> None:
         self.client = client
         base, a, s, speed = _line_of(block)
-        joint = links(
-            [_sphere(client, params)],
+        joint = bullet_world.links(
+            [bullet_world.sphere_shape(client, params)],
             mass=float(params.block_mass),
             joint=pybullet.JOINT_PRISMATIC,
             height=HEIGHT,
         )
         self.body = client.createMultiBody(0, **joint)
-        _surface(client, self.body, SPHERE, params, bounce)
+        bullet_world.surface(client, self.body, SPHERE, float(params.friction_block), bounce)
         client.changeDynamics(self.body, BASE, linearDamping=0, angularDamping=0)
         # PyBullet brakes a joint with a motor unless told that it has no strength.
         client.setJointMotorControl2(self.body, SPHERE, client.VELOCITY_CONTROL, force=0)
@@ -96,30 +89,6 @@ class LineBlock:
         """Position and velocity of the sphere."""
         link = self.client.getLinkState(self.body, SPHERE, 1, 1)
         return np.array(link[0]), np.array(link[6])
-
-
-def links(shapes: list[int], mass: float, joint: int, height: float = 0.0) -> dict[str, list[Any]]:
-    """Links of a body in the form that PyBullet wants: one a shape, all on the base.
-
-    Args:
-      shapes: collision shapes.
-      mass: kg, of each.
-      joint: type of their joints, along x.
-      height: m, of the joints above the base.
-    """
-    count, still = len(shapes), [0, 0, 0, 1]
-    return {
-        "linkMasses": [mass] * count,
-        "linkCollisionShapeIndices": shapes,
-        "linkVisualShapeIndices": [-1] * count,
-        "linkPositions": [[0, 0, height]] * count,
-        "linkOrientations": [still] * count,
-        "linkInertialFramePositions": [[0, 0, 0]] * count,
-        "linkInertialFrameOrientations": [still] * count,
-        "linkParentIndices": [0] * count,
-        "linkJointTypes": [joint] * count,
-        "linkJointAxis": [[1, 0, 0]] * count,
-    }
 
 
 def add_block(client: Any, params: Params, block: Block, bounce: float) -> Body:
@@ -141,13 +110,3 @@ def _line_of(block: Block) -> tuple[list[float], float, float, float]:
     centre = np.array(list(map(float, block.p)))
     base = centre - s * (1 + rise) * direction - [0, 0, HEIGHT * (1 + rise)]
     return base.tolist(), np.sqrt(rise), s, float(np.array(list(map(float, block.v))) @ direction)
-
-
-def _sphere(client: Any, params: Params) -> int:
-    radius = float(params.block_radius)
-    return int(client.createCollisionShape(pybullet.GEOM_SPHERE, radius=radius))
-
-
-def _surface(client: Any, body: int, link: int, params: Params, bounce: float) -> None:
-    friction = float(params.friction_block)
-    client.changeDynamics(body, link, lateralFriction=friction, restitution=bounce)

@@ -1,60 +1,17 @@
-"""The scene of CartPole3D in PyBullet: cart, pole, room and blocks built from `Params`.
-
-The cart slides and yaws on a planar joint of a base that is fixed where the episode starts; the
-pole stands on a spherical joint. Inertias come from the colliders, whatever the URDF says.
-"""
+"""One episode of CartPole3D in PyBullet, played tick by tick with everything read."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pybullet
-from pybullet_utils.bullet_client import BulletClient
 
+from benchmarks import bullet_world
+from benchmarks.bullet_world import CART, POLE, WORLD_FRAME
 from benchmarks.recordings import BLOCKS, CARTPOLE, KINDS, WALLS, hardness
 from jaxsim.worlds.cartpole3d import Params, State, state_to_arrays
-from jaxsim.worlds.cartpole3d.types import DT, Block
-from tests.parity.bullet_blocks import Body, Motion, add_block, links
+from jaxsim.worlds.cartpole3d.types import Block
+from tests.parity.bullet_blocks import Body, Motion, add_block
 from tests.parity.bullet_forces import on_blocks, wind_on_cart
-
-CART, POLE, BASE = 0, 1, -1  # links
-WALL = 0.1  # m, thickness of walls, floor and ceiling
-
-URDF = """<?xml version="1.0"?>
-<robot name="cartpole">
-  <link name="ground">
-    <inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>
-  </link>
-  <joint name="slide" type="planar">
-    <parent link="ground"/><child link="cart"/><axis xyz="0 0 1"/>
-  </joint>
-  <link name="cart">
-    <inertial>
-      <mass value="{cart_mass!r}"/>
-      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>
-    </inertial>
-    <collision>
-      <origin xyz="0 0 0.2"/>
-      <geometry><cylinder radius="0.5" length="0.2"/></geometry>
-    </collision>
-  </link>
-  <joint name="pivot" type="spherical">
-    <origin xyz="0 0 0.2"/><parent link="cart"/><child link="pole"/><axis xyz="1 0 0"/>
-  </joint>
-  <link name="pole">
-    <inertial>
-      <origin xyz="0 0 {pole_com!r}"/>
-      <mass value="{pole_mass!r}"/>
-      <inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>
-    </inertial>
-    <collision>
-      <origin xyz="0 0 {pole_middle!r}"/>
-      <geometry><cylinder radius="0.03" length="{pole_length!r}"/></geometry>
-    </collision>
-  </link>
-</robot>
-"""
 
 
 class Scene:
@@ -76,11 +33,14 @@ class Scene:
         self.params, self.slots = params, slots
         self.wind = np.array([start.wind.x, start.wind.y])
         arrays, bounce = state_to_arrays(start), float(start.extra_bounce)
-        self.client: Any = BulletClient(pybullet.DIRECT)
-        self.client.setTimeStep(DT)
-        self.client.setGravity(0, 0, -float(params.gravity))
-        self.cartpole = self._add_cartpole(arrays, folder)
-        self.walls = self._add_walls(float(params.restitution_wall) + bounce)
+        self.client = bullet_world.connect(params)
+        self.cartpole = bullet_world.add_cartpole(self.client, params, arrays["cart_pos"], folder)
+        self.client.resetJointStateMultiDof(
+            self.cartpole, POLE, list(arrays["pole_jq"]), list(arrays["pole_jw"])
+        )
+        self.walls = bullet_world.add_walls(
+            self.client, params, float(params.restitution_wall) + bounce
+        )
         self.bounce = float(params.restitution_block) + bounce
         self.blocks: list[Body] = []
         for block in start.blocks:
@@ -94,59 +54,6 @@ class Scene:
     def close(self) -> None:
         """End the simulation."""
         self.client.disconnect()
-
-    # --- building -----------------------------------------------------------------------------
-
-    def _add_cartpole(self, start: dict[str, np.ndarray], folder: Path) -> int:
-        p, c = self.params, self.client
-        length = float(p.pole_length)
-        numbers = {name: float(getattr(p, name)) for name in ("cart_mass", "pole_mass", "pole_com")}
-        path = folder / "cartpole.urdf"
-        path.write_text(URDF.format(pole_length=length, pole_middle=0.05 + 0.5 * length, **numbers))
-        body = c.loadURDF(str(path), [*start["cart_pos"], 0], useFixedBase=True)
-        for link, bounce, friction in (
-            (CART, p.restitution_cart, p.friction_cart),
-            (POLE, p.restitution_pole, p.friction_pole),
-        ):
-            c.changeDynamics(body, link, restitution=float(bounce), lateralFriction=float(friction))
-        drag = float(p.drag)
-        c.changeDynamics(body, BASE, linearDamping=drag, angularDamping=drag)
-        # PyBullet holds a spherical joint with a motor unless told that it has no strength.
-        c.setJointMotorControlMultiDof(
-            body, POLE, c.POSITION_CONTROL, targetPosition=[0, 0, 0, 1], force=[0, 0, 0]
-        )
-        c.resetJointStateMultiDof(body, POLE, list(start["pole_jq"]), list(start["pole_jw"]))
-        return body
-
-    def _add_walls(self, bounce: float) -> int:
-        half, p = 0.5 * WALL, self.params
-        side, outer = float(p.room_half_width) + half, float(p.room_half_width) + WALL
-        floor, ceiling = float(p.room_floor), float(p.room_ceiling)
-        # The side walls stand on the floor's upper face and end at the ceiling's upper face.
-        middle, height = 0.5 * (floor + ceiling + WALL), 0.5 * (ceiling + WALL - floor)
-        boxes = [
-            ((0, -side, middle), (outer, half, height)),
-            ((0, side, middle), (outer, half, height)),
-            ((-side, 0, middle), (half, outer, height)),
-            ((side, 0, middle), (half, outer, height)),
-            ((0, 0, ceiling + half), (outer, outer, half)),
-            ((0, 0, floor - half), (outer, outer, half)),
-        ]
-        # Placed within its link, a shape becomes a compound, which tests bounding boxes without a
-        # margin: a block touches a wall only once it reaches it.
-        base, *shapes = [
-            self.client.createCollisionShape(
-                pybullet.GEOM_BOX, halfExtents=extents, collisionFramePosition=centre
-            )
-            for centre, extents in boxes
-        ]
-        # One body, as in the original: in which order contacts are solved depends on it.
-        body = self.client.createMultiBody(
-            0, base, **links(shapes, mass=0, joint=pybullet.JOINT_FIXED)
-        )
-        for link in range(BASE, len(shapes)):
-            self.client.changeDynamics(body, link, lateralFriction=0, restitution=bounce)
-        return int(body)
 
     # --- playing ------------------------------------------------------------------------------
 
@@ -163,7 +70,7 @@ class Scene:
         """
         push = push + wind_on_cart(float(self.params.wind_speed), self.wind, self.reported_yaw)
         place = self.client.getLinkState(self.cartpole, CART)[0]
-        self.client.applyExternalForce(self.cartpole, CART, [*push, 0], place, pybullet.WORLD_FRAME)
+        self.client.applyExternalForce(self.cartpole, CART, [*push, 0], place, WORLD_FRAME)
         if np.isfinite(self.params.block_mass):
             cart = self.reported["cart_position"]
             forces = on_blocks(self.params, self.places, cart, self.wind, share)

@@ -1,0 +1,69 @@
+"""`jaxsim bench`."""
+
+import argparse
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from evaluation.bench import show
+from evaluation.bench.run import CURVE, Benchmark, quick, run
+from evaluation.files import write_json
+
+NONE = "none"
+"""What is given as the only peer for no peers."""
+SETTINGS = ("episodes", "rounds", "seconds", "seed", "devices", "chunk")
+
+
+def bench(arguments: argparse.Namespace, console: Any) -> None:
+    """Measure, and show and write what was found.
+
+    Args:
+      arguments: of the command line.
+      console: a rich console for the tables; None for neither tables nor progress.
+
+    Raises:
+      ValueError: says what to change.
+    """
+    benchmark = asked(arguments)
+    benchmark.check()
+    if console is None and not (arguments.json or arguments.plot):
+        raise ValueError("--quiet shows nothing: pass --json or --plot with it")
+    for name, path in (("json", arguments.json), ("plot", arguments.plot)):
+        if path:
+            _check_output(name, path)
+    if arguments.plot:
+        show.check_plot(arguments.plot)
+    with show.progress_bar() if console else nullcontext() as progress:
+        result = run(benchmark, progress)
+    if arguments.json:
+        write_json(arguments.json, result.to_json())
+    if arguments.plot:
+        show.plot(result, arguments.plot)
+    if console:
+        show.print_result(console, result)
+
+
+def asked(arguments: argparse.Namespace) -> Benchmark:
+    """The benchmark that the command line asks for."""
+    changes = {name: value for name in SETTINGS if (value := getattr(arguments, name)) is not None}
+    if arguments.workload:
+        changes["workloads"] = tuple(dict.fromkeys(arguments.workload))
+    if arguments.flags:
+        changes["flags"] = tuple(dict.fromkeys(arguments.flags))
+    if arguments.peer:
+        changes["peers"] = () if arguments.peer == [NONE] else tuple(dict.fromkeys(arguments.peer))
+    if arguments.plot:
+        changes["curve"] = CURVE
+    return quick(**changes) if arguments.quick else Benchmark(**changes)
+
+
+def _check_output(name: str, path: Path) -> None:
+    """Refuse a file that could not be written in the end, before anything is measured."""
+    if path.is_dir():
+        raise ValueError(f"{name} {path} is a folder; name a file")
+    parent = path.parent
+    while not os.path.lexists(parent):
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} {path} cannot be written: {parent} does not allow it")

@@ -1,0 +1,103 @@
+"""The program that measures this package: `jaxsim.rollout` with the PD policy, whole episodes."""
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from evaluation.bench.program import serve, timed
+from evaluation.bench.rate import Rate
+from evaluation.bench.settings import Settings
+from evaluation.bench.workloads import WORKLOADS, Workload
+from jaxsim import agents
+
+ENV = "CartPole3D-v0"
+AGENT = "pd"
+
+
+@dataclass
+class Ours:
+    """The simulator; its workloads are those of the table, or "NAME@N" for N episodes a call."""
+
+    settings: Settings
+    played: dict[str, Callable[[], int]] = field(default_factory=dict)
+
+    def prepare(self, workload: str) -> dict[str, Any]:
+        """Compile the program of a workload by playing it once."""
+        name, _, episodes = workload.partition("@")
+        number = int(episodes) if episodes else self.settings.episodes
+        play = self.played[workload] = player(WORKLOADS[name], number, self.settings)
+        started = time.perf_counter()
+        steps = play()
+        return {
+            "episodes": number,
+            "mean_length": steps / number,
+            "first_seconds": time.perf_counter() - started,
+            "first_steps": steps,
+            "chunk": self.settings.chunk,
+            "xla_flags": os.environ.get("XLA_FLAGS"),
+            "device": jax.devices()[0].device_kind,
+            "platform": jax.default_backend(),
+            "devices": used_devices(WORKLOADS[name], self.settings),
+            "peak_memory_mib": peak_memory(),
+        }
+
+    def measure(self, workload: str, seconds: float) -> Rate:
+        """Play whole calls for at least so many seconds."""
+        name, _, _ = workload.partition("@")
+        devices = used_devices(WORKLOADS[name], self.settings)
+        return timed(self.played[workload], seconds, devices)
+
+
+def used_devices(workload: Workload, settings: Settings) -> int:
+    """Number of devices that play a workload."""
+    return 1 if workload.one_device else settings.devices or len(jax.local_devices())
+
+
+def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[], int]:
+    """Return what plays so many episodes at a call, new ones each time, and counts their steps."""
+    made = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
+    env: Any = reduce(lambda a, b: a.covering(b), (env for env, _ in made))
+    params, variant = made[0][1], None
+    if len(made) > 1:
+        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(p for _, p in made))
+        variant = np.arange(episodes, dtype=np.int32) % len(made)
+    devices = 1 if workload.one_device else settings.devices
+    options = jaxsim.RolloutOptions(chunk=settings.chunk, devices=devices)
+    agent, seeds = agents.get(AGENT), iter(range(settings.seed, 2**32))
+
+    def play() -> int:
+        result = jaxsim.rollout(
+            env, params, agent, episodes, seed=next(seeds), options=options, variant=variant
+        )
+        return int(np.asarray(result.length).sum(dtype=np.int64))
+
+    return play
+
+
+def peak_memory() -> float:
+    """Most memory that this process has held so far, MiB."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def main() -> None:
+    """Serve with the settings on the command line."""
+    settings = Settings.loads(sys.argv[1])
+    if settings.configured:
+        jaxsim.configure_cpu()
+    jax.config.update("jax_num_cpu_devices", settings.cores)
+    serve(Ours(settings))
+
+
+if __name__ == "__main__":
+    main()

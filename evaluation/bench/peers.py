@@ -1,0 +1,62 @@
+"""The other simulators that ours is measured beside.
+
+Their programs are scripts of the repository, in `benchmarks/peers`; a wheel does not hold them, and
+nothing here imports them.
+"""
+
+from dataclasses import dataclass
+
+from evaluation.bench.process import ROOT
+from evaluation.bench.workloads import FLOOD, NOMINAL
+
+CLASSIC = "CartPole-v1"  # a workload of the light-weight reference only
+
+NOT_FOUND = (
+    "its program is in the folder benchmarks/peers of the repository: run the command from a clone"
+)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another simulator.
+
+    Attributes:
+      module: program to run with the number of cores as its argument.
+      workloads: what it is measured on.
+      about: what is measured, in a few words.
+    """
+
+    module: str
+    workloads: tuple[str, ...]
+    about: str
+
+
+PEERS: dict[str, Peer] = {
+    "pybullet": Peer(
+        "benchmarks.peers.bullet_scene",
+        (NOMINAL, FLOOD),
+        "the scene in PyBullet with the PD policy and its readout, a process a core; building the "
+        "scene of an episode is not counted",
+    ),
+    "mujoco": Peer(
+        "benchmarks.peers.mujoco_rollout",
+        (NOMINAL,),
+        "the scene in mujoco.rollout, a thread a core; open loop with random pushes, no end of "
+        "episodes",
+    ),
+    "gymnasium": Peer(
+        "benchmarks.peers.gymnasium_cartpole",
+        (CLASSIC,),
+        "the two-dimensional cart and pole, its NumPy vector environment, random pushes",
+    ),
+    "gymnax": Peer(
+        "benchmarks.peers.gymnax_cartpole",
+        (CLASSIC,),
+        "the two-dimensional cart and pole, scanned, random pushes",
+    ),
+}
+
+
+def found(module: str) -> bool:
+    """Whether the program of a module is there."""
+    return ROOT.joinpath(*module.split(".")).with_suffix(".py").is_file()

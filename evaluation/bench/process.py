@@ -1,0 +1,91 @@
+"""The asking side: a process of its own that prepares and measures when it is told to."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.bench.program import Unavailable
+from evaluation.bench.rate import Rate
+
+ROOT = Path(__file__).resolve().parents[2]
+"""Where the packages lie: the clone, or the folder that a wheel was installed to."""
+
+
+class Process:
+    """A program in a process of its own, without flags of XLA and without a compilation cache.
+
+    Args:
+      module: what `python -m` runs; it calls `serve`.
+      arguments: of its command line.
+    """
+
+    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+        self.module = module
+        # Compiling is part of what is measured, and flags are the program's own business.
+        environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+        environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+        self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115, closed in close
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
+
+    def prepare(self, workload: str) -> dict[str, Any]:
+        """Get ready for a workload; see `Program.prepare`."""
+        facts: dict[str, Any] = self._ask({"workload": workload})["facts"]
+        return facts
+
+    def measure(self, workload: str, seconds: float) -> Rate:
+        """Measure a workload; see `Program.measure`."""
+        return Rate(**self._ask({"workload": workload, "seconds": seconds})["rate"])
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdin and self.process.stdout
+        for stream in (self.process.stdin, self.process.stdout, self.errors):
+            # A question that a dead process never read is still on its way.
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Ask one question.
+
+        Raises:
+          Unavailable: the program needs something that is not installed.
+          ValueError: the program refused a setting, or failed.
+        """
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError as error:
+            raise ValueError(self._failure()) from error
+        line = self.process.stdout.readline()
+        if not line:
+            raise ValueError(self._failure())
+        answer: dict[str, Any] = json.loads(line)
+        if "unavailable" in answer:
+            raise Unavailable(answer["unavailable"])
+        if "refused" in answer:
+            raise ValueError(answer["refused"])
+        return answer
+
+    def _failure(self) -> str:
+        """The last thing that a process said before it ended."""
+        code = self.process.wait()
+        self.errors.seek(0)
+        said = self.errors.read().strip().splitlines()
+        return f"{self.module} ended with exit code {code}: {said[-1] if said else 'no message'}"

@@ -1,0 +1,88 @@
+"""What is measured runs in a process of its own, which answers one line of JSON to one of JSON.
+
+A process keeps what it has compiled between two questions and is idle while others are measured.
+It answers on what was its standard output when it started: whatever libraries print goes to its
+standard error.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from evaluation.bench.rate import Rate
+
+Question = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Program(Protocol):
+    """Something that can be measured on one or more workloads."""
+
+    def prepare(self, workload: str) -> dict[str, Any]:
+        """Get ready, once for each workload; return facts about how it will be measured.
+
+        Raises:
+          Unavailable: what it needs is not installed.
+          ValueError: a setting that cannot be.
+        """
+        ...
+
+    def measure(self, workload: str, seconds: float) -> Rate:
+        """Work for at least so many seconds on a workload that has been prepared."""
+        ...
+
+
+class Unavailable(Exception):
+    """A program cannot run here; the message says why and what to do about it."""
+
+
+def missing(package: str, extra: str) -> Unavailable:
+    """Return the error for a package that is not installed."""
+    return Unavailable(f"{package} is not installed: pip install 'jaxsim-novelty[{extra}]'")
+
+
+def serve(program: Program) -> None:
+    """Answer questions from standard input until it ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(program, json.loads(line)), allow_nan=False) + "\n")
+
+
+def answer(program: Program, question: Question) -> Answer:
+    """Prepare or measure, as one question asks.
+
+    Args:
+      program: what is measured.
+      question: "workload", and "seconds" for a measurement or none to prepare.
+
+    Returns:
+      "facts" or "rate"; or in their place, in words, "unavailable" for what is not installed or
+      "refused" for a setting that cannot be.
+    """
+    try:
+        if "seconds" not in question:
+            return {"facts": program.prepare(question["workload"])}
+        return {"rate": program.measure(question["workload"], question["seconds"]).to_json()}
+    except Unavailable as reason:
+        return {"unavailable": str(reason)}
+    except ValueError as error:
+        return {"refused": str(error)}
+
+
+def timed(work: Callable[[], int], seconds: float, processes: int = 1) -> Rate:
+    """Repeat some work in this process for at least so many seconds.
+
+    Args:
+      work: returns how many environment steps it took.
+      seconds: s, of the clock on the wall.
+      processes: threads or devices that work on it.
+    """
+    wall, cpu = time.perf_counter(), time.process_time()
+    steps = work()
+    while time.perf_counter() < wall + seconds:
+        steps += work()
+    return Rate(steps, time.perf_counter() - wall, time.process_time() - cpu, processes)

@@ -1,0 +1,47 @@
+"""Throughput of one stretch of work."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Environment steps, and the time that they took.
+
+    Attributes:
+      steps: environment steps that count.
+      wall_seconds: s, by the clock on the wall.
+      cpu_seconds: s, of all processes and threads that worked on them.
+      processes: processes, threads or devices that worked side by side.
+    """
+
+    steps: int
+    wall_seconds: float
+    cpu_seconds: float
+    processes: int = 1
+
+    @property
+    def steps_per_wall_second(self) -> float:
+        """Throughput of the machine."""
+        return self.steps / self.wall_seconds
+
+    @property
+    def steps_per_cpu_second(self) -> float:
+        """Throughput of one core; other work on the machine hardly changes it."""
+        return self.steps / self.cpu_seconds
+
+    @classmethod
+    def together(cls, rates: Sequence["Rate"]) -> "Rate":
+        """Rate of processes that worked side by side, each with stopwatches of its own.
+
+        The throughputs of the machine add up, however long each of them was timed.
+        """
+        steps = sum(rate.steps for rate in rates)
+        throughput = sum(rate.steps_per_wall_second for rate in rates)
+        cpu = sum(rate.cpu_seconds for rate in rates)
+        return cls(steps, steps / throughput, cpu, sum(rate.processes for rate in rates))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; `Rate(**values)` is the inverse."""
+        return asdict(self)

@@ -1,0 +1,231 @@
+"""What a run of the benchmark found: rows of measurements, and ratios between them."""
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from evaluation.bench.rate import Rate
+from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE
+
+FORMAT = 1
+PACKAGES = ("jaxsim-novelty", "jax", "jaxlib", "numpy", "pybullet", "mujoco", "gymnasium", "gymnax")
+OURS, DEFAULT, CONFIGURED = "jaxsim", "default", "configured"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One measurement.
+
+    Attributes:
+      rate: what was measured.
+      load: processes that wanted to run, on average over the last minute.
+    """
+
+    rate: Rate
+    load: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return self.rate.to_json() | {"load": self.load}
+
+
+@dataclass
+class Row:
+    """All measurements of one program on one workload.
+
+    Attributes:
+      program: "jaxsim" or a peer.
+      workload: what it played.
+      flags: "default" or "configured" for our own program, None for a peer.
+      facts: what the program said about itself when it was prepared.
+      samples: one a round.
+      missing: why there are none.
+    """
+
+    program: str
+    workload: str
+    flags: str | None
+    facts: dict[str, Any]
+    samples: list[Sample] = field(default_factory=list)
+    missing: str | None = None
+
+    @property
+    def steps_per_wall_second(self) -> float | None:
+        """Median over the rounds."""
+        return _median([sample.rate.steps_per_wall_second for sample in self.samples])
+
+    @property
+    def steps_per_cpu_second(self) -> float | None:
+        """Median over the rounds."""
+        return _median([sample.rate.steps_per_cpu_second for sample in self.samples])
+
+    @property
+    def compile_seconds(self) -> float | None:
+        """By how much the first call of our program took longer than it would have later on."""
+        throughput = self.steps_per_wall_second
+        if throughput is None or "first_seconds" not in self.facts:
+            return None
+        return max(0.0, self.facts["first_seconds"] - self.facts["first_steps"] / throughput)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "program": self.program,
+            "workload": self.workload,
+            "flags": self.flags,
+            "steps_per_wall_second": self.steps_per_wall_second,
+            "steps_per_cpu_second": self.steps_per_cpu_second,
+            "compile_seconds": self.compile_seconds,
+            "facts": self.facts,
+            "samples": [sample.to_json() for sample in self.samples],
+            "missing": self.missing,
+        }
+
+
+@dataclass
+class Curve:
+    """Throughput of level 200 by the number of episodes of a call.
+
+    Attributes:
+      flags: "default" or "configured".
+      points: (episodes, steps a second) pairs.
+    """
+
+    flags: str
+    points: list[tuple[int, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Throughput of one of our workloads over that of a row beside it.
+
+    Attributes:
+      of: our workload.
+      program: of the row it is compared with, whose flags are ours if it is our own.
+      workload: of that row.
+    """
+
+    of: str
+    program: str
+    workload: str
+
+
+RATIOS: dict[str, Ratio] = {
+    "pybullet": Ratio(NOMINAL, "pybullet", NOMINAL),
+    "mujoco": Ratio(NOMINAL, "mujoco", NOMINAL),
+    "mix": Ratio(MIX, OURS, NOMINAL),
+    "208_hard": Ratio(FLOOD, "pybullet", FLOOD),
+    "devices": Ratio(NOMINAL, OURS, ONE_DEVICE),
+}
+
+
+@dataclass
+class Result:
+    """Everything that one run found.
+
+    Attributes:
+      settings: of the benchmark.
+      cores: that the run could use.
+      first_result_seconds: s from the start of our program to its first result, by flags: import,
+        compilation and the first call on level 200.
+      rows: one a program and workload.
+      curves: one for each choice of flags.
+      load: over the last minute, when the run began and when it ended.
+    """
+
+    settings: dict[str, Any]
+    cores: int
+    first_result_seconds: dict[str, float] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    load: list[float] = field(default_factory=lambda: [os.getloadavg()[0]])
+
+    def finish(self, rows: list[Row]) -> None:
+        """Add the rows when all is measured."""
+        self.rows = rows
+        self.load.append(os.getloadavg()[0])
+
+    def ratio(self, name: str, flags: str) -> tuple[float | None, str | None]:
+        """Median of a ratio over the rounds; None with the reason where there is none."""
+        wanted = RATIOS[name]
+        beside = flags if wanted.program == OURS else None
+        ours, other = (
+            self._row(OURS, wanted.of, flags),
+            self._row(wanted.program, wanted.workload, beside),
+        )
+        for row, program, workload in (
+            (ours, OURS, wanted.of),
+            (other, wanted.program, wanted.workload),
+        ):
+            if row is None or not row.samples:
+                reason = row.missing if row and row.missing else "it was not asked for"
+                return None, f"{program} {workload} was not measured: {reason}"
+        assert ours and other
+        if name == "devices" and ours.facts["devices"] == 1:
+            return None, "there is only one device"
+        return _ratio_of_rounds(ours.samples, other.samples), None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return strict JSON values; a number that could not be had is null, with the reason."""
+        found = {
+            flags: {n: self.ratio(n, flags) for n in RATIOS} for flags in (DEFAULT, CONFIGURED)
+        }
+        return {
+            "format": FORMAT,
+            "ratios": {name: ratio for name, (ratio, _) in found[DEFAULT].items()},
+            "ratios_configured": {name: ratio for name, (ratio, _) in found[CONFIGURED].items()},
+            "missing": {
+                flags: {name: reason for name, (_, reason) in ratios.items() if reason}
+                for flags, ratios in found.items()
+            },
+            "first_result_seconds": self.first_result_seconds,
+            "machine": {"cores": self.cores, "processor": processor(), "load": self.load},
+            "versions": {"python": platform.python_version()} | versions(),
+            "settings": self.settings,
+            "rows": [row.to_json() for row in self.rows],
+            "curves": [asdict(curve) for curve in self.curves],
+        }
+
+    def _row(self, program: str, workload: str, flags: str | None) -> Row | None:
+        for row in self.rows:
+            if (row.program, row.workload, row.flags) == (program, workload, flags):
+                return row
+        return None
+
+
+def _ratio_of_rounds(ours: Sequence[Sample], other: Sequence[Sample]) -> float:
+    return median(
+        a.rate.steps_per_wall_second / b.rate.steps_per_wall_second
+        for a, b in zip(ours, other, strict=True)
+    )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of the packages that matter; None for one that is not installed."""
+    return {package: _version(package) for package in PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """Name of the processor, as well as the system tells it."""
+    table = Path("/proc/cpuinfo")
+    if table.is_file():
+        for line in table.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,245 @@
+"""One run of the benchmark: every program prepared in turn, then measured round by round.
+
+Rounds interleave the programs, so that whatever else the machine does meanwhile hits them alike,
+and every ratio is taken within a round.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluation.bench import peers
+from evaluation.bench.process import Process
+from evaluation.bench.program import Unavailable
+from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
+from evaluation.bench.settings import Settings
+from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, WORKLOADS
+from jaxsim import parameters
+
+FLAGS = (DEFAULT, CONFIGURED)
+PROGRAM = "evaluation.bench.ours"
+CURVE = (64, 256, 1024, 4096, 16384, 65536)
+"""Episodes of a call, for the plot."""
+QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD)
+"""What the ratios need."""
+MOST_EPISODES = 1 << 24
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, the number of steps done, and the number of them in all."""
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is measured, and for how long.
+
+    Attributes:
+      workloads: names out of `WORKLOADS`.
+      peers: names out of `peers.PEERS`.
+      flags: "default", "configured" or both, for our own workloads.
+      episodes: of one call of `jaxsim.rollout`; a measurement takes whole calls.
+      rounds: number of measurements of each.
+      seconds: s, length of a measurement at least.
+      seed: root of the randomness of our own workloads.
+      devices: number of devices; None for one a core.
+      chunk: lanes of a chunk; None for the size that `jaxsim.rollout` chooses.
+      curve: also measure level 200 with so many episodes a call.
+    """
+
+    workloads: tuple[str, ...] = tuple(WORKLOADS)
+    peers: tuple[str, ...] = tuple(peers.PEERS)
+    flags: tuple[str, ...] = FLAGS
+    episodes: int = 65_536
+    rounds: int = 5
+    seconds: float = 3.0
+    seed: int = 0
+    devices: int | None = None
+    chunk: int | None = None
+    curve: tuple[int, ...] = ()
+
+    def check(self) -> None:
+        """Check what can be checked before anything is started.
+
+        Raises:
+          ValueError: says what to change.
+        """
+        for kind, names, known in (
+            ("workload", self.workloads, WORKLOADS),
+            ("peer", self.peers, peers.PEERS),
+            ("flags", self.flags, FLAGS),
+        ):
+            for name in names:
+                if name not in known:
+                    raise ValueError(parameters.unknown(kind, name, known))
+        for name, number, most in (
+            ("episodes", self.episodes, MOST_EPISODES),
+            ("rounds", self.rounds, 1000),
+            ("devices", self.devices, 256),
+        ):
+            if number is not None and not 1 <= number <= most:
+                raise ValueError(f"{name} is {number}; it must be from 1 to {most}")
+        if not 0 < self.seconds <= 3600:
+            raise ValueError(f"seconds is {self.seconds}; it must be above 0 and up to 3600")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**31 - 1}")
+
+    def settings(self) -> dict[str, Any]:
+        """Return plain JSON values of all attributes."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+
+def quick(**changes: Any) -> Benchmark:
+    """Return a benchmark of about a minute, enough for the ratios with default flags."""
+    shorter: dict[str, Any] = {
+        "workloads": QUICK_WORKLOADS,
+        "flags": (DEFAULT,),
+        "episodes": 4096,
+        "rounds": 2,
+        "seconds": 0.5,
+    }
+    return Benchmark(**{**shorter, **changes})
+
+
+@dataclass
+class _Source:
+    """A program, with what it is measured on."""
+
+    name: str
+    module: str
+    workloads: Sequence[str]
+    flags: str | None = None
+    arguments: Sequence[str] = ()
+    process: Process | None = None
+    rows: dict[str, Row] = field(default_factory=dict)
+
+
+def run(benchmark: Benchmark, progress: Progress | None = None) -> Result:
+    """Measure everything.
+
+    Args:
+      benchmark: checked already.
+      progress: called before each step of the work.
+
+    Raises:
+      ValueError: a program refused a setting or failed.
+    """
+    sources = list(_sources(benchmark))
+    measured = [(source, name) for source in sources for name in source.workloads]
+    counted = _Counter(progress, (1 + benchmark.rounds) * len(measured) + _points(benchmark))
+    result = Result(benchmark.settings(), cores())
+    with ExitStack() as stack:
+        for source in sources:
+            _prepare(source, result, counted, stack)
+        for number in range(benchmark.rounds):
+            for source, name in _interleaved(measured):
+                counted(f"{_label(source, name)}, round {number + 1} of {benchmark.rounds}")
+                _sample(source, name, benchmark.seconds)
+        result.curves = [_curve(source, benchmark, counted) for source in _ours(sources)]
+    result.finish([row for source in sources for row in source.rows.values()])
+    return result
+
+
+@dataclass
+class _Counter:
+    """Counts the steps of the work."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def __call__(self, what: str) -> None:
+        if self.progress:
+            self.progress(what, self.done, self.total)
+        self.done += 1
+
+
+def _sources(benchmark: Benchmark) -> Iterator[_Source]:
+    """Our own program once for each choice of flags, then the peers."""
+    # The nominal workload first: the time to the first result is taken with it.
+    ordered = [name for name in WORKLOADS if name in benchmark.workloads]
+    for flags in benchmark.flags:
+        settings = Settings(
+            configured=flags == CONFIGURED,
+            cores=benchmark.devices or cores(),
+            episodes=benchmark.episodes,
+            seed=benchmark.seed,
+            devices=benchmark.devices,
+            chunk=benchmark.chunk,
+        )
+        yield _Source(OURS, PROGRAM, ordered, flags, (settings.dumps(),))
+    for name in benchmark.peers:
+        peer = peers.PEERS[name]
+        yield _Source(name, peer.module, peer.workloads, None, (str(cores()),))
+
+
+def _ours(sources: Sequence[_Source]) -> list[_Source]:
+    return [source for source in sources if source.name == OURS]
+
+
+def _points(benchmark: Benchmark) -> int:
+    return len(benchmark.curve) * len(benchmark.flags)
+
+
+def _label(source: _Source, workload: str) -> str:
+    return " ".join(filter(None, (source.name, workload, source.flags)))
+
+
+def _interleaved(measured: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, str]]:
+    """Sort by workload, so that what is compared is measured side by side."""
+    order = list(dict.fromkeys(name for _, name in measured))
+    return sorted(measured, key=lambda pair: order.index(pair[1]))
+
+
+def _prepare(source: _Source, result: Result, counted: _Counter, stack: ExitStack) -> None:
+    """Start a program and prepare all that it is measured on; note why it cannot be."""
+    started = time.perf_counter()
+    if not peers.found(source.module):
+        _leave_out(source, peers.NOT_FOUND)
+        return
+    source.process = stack.enter_context(closing(Process(source.module, source.arguments)))
+    for name in source.workloads:
+        counted(f"preparing {_label(source, name)}")
+        try:
+            facts = source.process.prepare(name)
+        except Unavailable as reason:
+            _leave_out(source, str(reason))
+            return
+        if source.name == OURS and name == NOMINAL:
+            assert source.flags
+            result.first_result_seconds[source.flags] = time.perf_counter() - started
+        source.rows[name] = Row(source.name, name, source.flags, facts)
+
+
+def _leave_out(source: _Source, reason: str) -> None:
+    source.process = None
+    source.rows = {
+        name: Row(source.name, name, source.flags, {}, missing=reason) for name in source.workloads
+    }
+
+
+def _sample(source: _Source, workload: str, seconds: float) -> None:
+    if source.process:
+        rate = source.process.measure(workload, seconds)
+        source.rows[workload].samples.append(Sample(rate, os.getloadavg()[0]))
+
+
+def _curve(source: _Source, benchmark: Benchmark, counted: _Counter) -> Curve:
+    """Throughput of level 200 by the number of episodes of a call."""
+    assert source.flags and source.process
+    curve = Curve(source.flags)
+    for episodes in benchmark.curve:
+        name = f"{NOMINAL}@{episodes}"
+        counted(_label(source, name))
+        source.process.prepare(name)
+        rate = source.process.measure(name, benchmark.seconds)
+        curve.points.append((episodes, rate.steps_per_wall_second))
+    return curve

@@ -1,0 +1,34 @@
+"""What our own program is told on its command line."""
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the program runs.
+
+    Attributes:
+      configured: whether `jaxsim.configure_cpu` is called.
+      cores: devices to make of the processor, if it is what JAX runs on.
+      episodes: of one call of `jaxsim.rollout`.
+      seed: of the first call; each later one has the next.
+      devices: number of devices; None for all.
+      chunk: lanes of a chunk; None for the size that `jaxsim.rollout` chooses.
+    """
+
+    configured: bool
+    cores: int
+    episodes: int
+    seed: int = 0
+    devices: int | None = None
+    chunk: int | None = None
+
+    def dumps(self) -> str:
+        """Return the settings as an argument of the command line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def loads(cls, argument: str) -> "Settings":
+        """Rebuild settings written by `dumps`."""
+        return cls(**json.loads(argument))

@@ -1,0 +1,153 @@
+"""Tables, progress and a plot of a benchmark; tables need rich, the plot needs matplotlib."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from evaluation.bench.peers import PEERS
+from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row
+from evaluation.bench.run import Progress
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Show on standard error what is being done; yields the function that tells it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TimeElapsedColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Bar(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield tell
+        bar.update(task, description="done", completed=bar.tasks[0].total)
+
+
+def print_result(console: Any, result: Result) -> None:
+    """Print the rows and the ratios."""
+    console.print(_rows_table(result))
+    console.print(_ratio_table(result))
+    for flags, seconds in result.first_result_seconds.items():
+        console.print(f"Time to the first result, {flags} flags: {seconds:.1f} s")
+    for program in dict.fromkeys(row.program for row in result.rows):
+        if program in PEERS:
+            console.print(f"{program}: {PEERS[program].about}.")
+    for row in result.rows:
+        if row.missing:
+            console.print(f"{row.program} {row.workload} was not measured: {row.missing}")
+    console.print(
+        f"{result.cores} cores; load {result.load[0]:.1f} before, {result.load[-1]:.1f} after: "
+        "other work on the machine changes every number here"
+    )
+
+
+def _rows_table(result: Result) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    title = "Environment steps a second, median of the rounds"
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("program and workload")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in result.rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
+"""Steps a second of the whole machine and of a CPU-second; processes, threads or devices side by
+side; mean length of the episodes; s that compiling took; most memory held so far."""
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    memory, length = row.facts.get("peak_memory_mib"), row.facts.get("mean_length")
+    flags = f" {row.flags}" if row.flags == CONFIGURED else ""
+    return (
+        f"{row.program} {row.workload}{flags}",
+        steps(row.steps_per_wall_second),
+        steps(row.steps_per_cpu_second),
+        str(row.samples[0].rate.processes) if row.samples else "–",
+        "" if length is None else f"{length:.0f}",
+        "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s",
+        "" if memory is None else f"{memory:,.0f} MiB",
+    )
+
+
+def _ratio_table(result: Result) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title="Ratios, median of the rounds", box=box.SIMPLE_HEAD)
+    table.add_column("ratio")
+    table.add_column("of")
+    for flags in (DEFAULT, CONFIGURED):
+        table.add_column(flags, justify="right", no_wrap=True)
+    for name, wanted in RATIOS.items():
+        values = [result.ratio(name, flags)[0] for flags in (DEFAULT, CONFIGURED)]
+        cells = ["–" if value is None else f"{value:,.2f}" for value in values]
+        table.add_row(name, f"{OURS} {wanted.of} / {wanted.program} {wanted.workload}", *cells)
+    return table
+
+
+def steps(number: float | None) -> str:
+    """Write a throughput with three digits."""
+    if number is None:
+        return "–"
+    for unit, letter in ((1e6, " M"), (1e3, " k")):
+        if number >= unit:
+            return f"{number / unit:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def check_plot(path: Path) -> None:
+    """Check that a plot can be made.
+
+    Raises:
+      ValueError: matplotlib is not installed, or it cannot write such files.
+    """
+    if find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install 'jaxsim-novelty[notebooks]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    known = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if path.suffix.removeprefix(".") not in known:
+        raise ValueError(f"plot {path} must end in one of .{', .'.join(known)}")
+
+
+def plot(result: Result, path: Path) -> None:
+    """Plot the throughput of level 200 by the number of episodes of a call, and the peers'."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes: Any = figure.subplots()
+    for curve in result.curves:
+        episodes, throughput = zip(*curve.points, strict=True)
+        axes.loglog(episodes, throughput, marker="o", label=f"{OURS}, {curve.flags} flags")
+    peers = [row for row in result.rows if row.program != OURS and row.samples]
+    for number, row in enumerate(row for row in peers if row.workload == "200"):
+        axes.axhline(
+            row.steps_per_wall_second,
+            color="0.4",
+            linestyle=("--", ":", "-.")[number % 3],
+            label=row.program,
+        )
+    axes.set_xlabel("episodes in one call")
+    axes.set_ylabel("environment steps a second")
+    axes.set_title(f"CartPole3D level 200, PD policy, {result.cores} cores")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,39 @@
+"""What is played: cells of the novelty catalogue."""
+
+from dataclasses import dataclass
+
+DIFFICULTIES = ("easy", "medium", "hard")
+
+Cell = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Episodes of some levels, side by side.
+
+    Attributes:
+      name: in the command's options and its results.
+      cells: level and difficulty; each plays an equal share of the episodes.
+      one_device: whether only one of the devices plays them.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    one_device: bool = False
+
+
+NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
+
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        Workload(NOMINAL, ((200, "easy"),)),
+        Workload(ONE_DEVICE, ((200, "easy"),), one_device=True),
+        Workload("203_hard", ((203, "hard"),)),
+        Workload("206", ((206, "easy"),)),
+        Workload(MIX, tuple((level, d) for level in range(200, 208) for d in DIFFICULTIES)),
+        Workload("108_hard", ((108, "hard"),)),
+        Workload(FLOOD, ((208, "hard"),)),
+    )
+}
+"""What is measured by default, in this order; the first is what a first result is timed with."""

@@ -1,0 +1,284 @@
+"""The benchmark of throughput: its arithmetic, its processes and its results."""
+
+import json
+from importlib import resources
+
+import jsonschema
+import pytest
+
+from evaluation.bench import peers, run
+from evaluation.bench.peers import NOT_FOUND, Peer
+from evaluation.bench.process import Process
+from evaluation.bench.program import Unavailable, timed
+from evaluation.bench.rate import Rate
+from evaluation.bench.result import RATIOS, Curve, Result, Row, Sample
+from evaluation.bench.run import Benchmark, quick
+from evaluation.bench.workloads import MIX, WORKLOADS
+
+TOY = "tests.evaluation.bench.toy_program"
+
+
+def sample(steps, wall=1.0):
+    return Sample(Rate(steps, wall, 2 * wall, 2), load=0.5)
+
+
+def row(program, workload, flags, *steps, **facts):
+    return Row(program, workload, flags, facts, [sample(number) for number in steps])
+
+
+def result(*rows):
+    found = Result(Benchmark().settings(), cores=2)
+    found.finish(list(rows))
+    return found
+
+
+def check_schema(values):
+    """The JSON of a result, as a reader in another language would get it."""
+    strict = json.loads(json.dumps(values, allow_nan=False))
+    shipped = resources.files("evaluation.bench") / "result.schema.json"
+    schema = json.loads(shipped.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(strict)
+    return strict
+
+
+# Arithmetic ---------------------------------------------------------------------------------------
+
+
+def test_rate():
+    rate = Rate(steps=600, wall_seconds=3.0, cpu_seconds=6.0, processes=2)
+    assert (rate.steps_per_wall_second, rate.steps_per_cpu_second) == (200, 100)
+    assert Rate(**rate.to_json()) == rate
+
+
+def test_throughputs_of_processes_side_by_side_add_up():
+    """Also if one was timed for longer than another."""
+    both = Rate.together([Rate(100, 1.0, 0.5), Rate(900, 3.0, 1.5)])
+    assert both.steps_per_wall_second == pytest.approx(100 + 300)
+    assert both.steps_per_cpu_second == 500
+    assert (both.steps, both.processes) == (1000, 2)
+
+
+def test_work_is_repeated_for_as_long_as_asked():
+    assert timed(lambda: 7, seconds=0.0).steps == 7
+    rate = timed(lambda: 7, seconds=0.02)
+    assert rate.wall_seconds >= 0.02
+    assert rate.steps > 7
+    assert rate.steps % 7 == 0
+
+
+def test_a_ratio_is_the_median_of_the_ratios_of_each_round():
+    ours = row("jaxsim", "200", "default", 100, 400, 900)
+    other = row("pybullet", "200", None, 10, 10, 300)
+    assert result(ours, other).ratio("pybullet", "default") == (10, None)
+
+
+def test_ratios_with_flags_compare_ours_with_the_same_flags():
+    found = result(
+        row("jaxsim", "200", "default", 100),
+        row("jaxsim", "200", "configured", 300),
+        row("jaxsim", MIX, "default", 50),
+        row("jaxsim", MIX, "configured", 60),
+    )
+    assert found.ratio("mix", "default")[0] == 0.5
+    assert found.ratio("mix", "configured")[0] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("rows", "name", "words"),
+    [
+        ([], "pybullet", "jaxsim 200 was not measured: it was not asked for"),
+        ([row("jaxsim", "200", "default", 1)], "mujoco", "mujoco 200 was not measured: it was not"),
+        (
+            [
+                row("jaxsim", "200", "default", 1),
+                Row("mujoco", "200", None, {}, missing="it is not installed"),
+            ],
+            "mujoco",
+            "mujoco 200 was not measured: it is not installed",
+        ),
+        (
+            [
+                row("jaxsim", "200", "default", 1, devices=1),
+                row("jaxsim", "200_one_device", "default", 1, devices=1),
+            ],
+            "devices",
+            "there is only one device",
+        ),
+    ],
+)
+def test_a_ratio_that_cannot_be_had_has_a_reason(rows, name, words):
+    ratio, reason = result(*rows).ratio(name, "default")
+    assert ratio is None
+    assert words in reason
+
+
+def test_compiling_is_what_the_first_call_took_longer():
+    known = row("jaxsim", "200", "default", 100, 200, 300, first_seconds=7.0, first_steps=400)
+    assert known.compile_seconds == 5.0
+    assert row("pybullet", "200", None, 100).compile_seconds is None
+    assert row("jaxsim", "200", "default", first_seconds=7.0).compile_seconds is None
+
+
+def test_json_of_a_result_with_gaps_follows_the_schema():
+    values = check_schema(
+        result(
+            row("jaxsim", "200", "default", 100, 200),
+            Row("mujoco", "200", None, {}, missing="it is not installed"),
+        ).to_json()
+    )
+    assert values["ratios"] == dict.fromkeys(RATIOS)
+    assert set(values["missing"]["default"]) == set(RATIOS)
+    assert values["rows"][1]["steps_per_wall_second"] is None
+    assert values["rows"][1]["missing"] == "it is not installed"
+
+
+@pytest.mark.parametrize("key", ["ratios", "missing", "rows", "versions"])
+def test_the_schema_refuses_a_result_without_its_parts(key):
+    values = result().to_json()
+    del values[key]
+    with pytest.raises(jsonschema.ValidationError, match=key):
+        check_schema(values)
+
+
+def test_the_mix_holds_every_cell_once():
+    cells = WORKLOADS[MIX].cells
+    assert len(set(cells)) == len(cells) == 24
+    assert {level for level, _ in cells} == set(range(200, 208))
+
+
+# Processes ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def process():
+    process = Process(TOY, ["2"])
+    yield process
+    process.close()
+
+
+def test_a_process_answers_whatever_is_printed_in_it(process):
+    assert process.prepare("200")["devices"] == 2
+    assert process.measure("200", 0.1) == Rate(20, 1.0, 2.0, 2)
+
+
+def test_a_process_says_what_is_wrong(process):
+    with pytest.raises(Unavailable, match="it is not installed"):
+        process.prepare("absent")
+    with pytest.raises(ValueError, match="chunk is 3; it must be even"):
+        process.prepare("refused")
+    with pytest.raises(ValueError, match=r"exit code 1: RuntimeError: the engine is on fire"):
+        process.prepare("broken")
+    with pytest.raises(ValueError, match="ended with exit code 1"):
+        process.prepare("200")
+
+
+@pytest.fixture
+def toys(monkeypatch):
+    """All programs are toys; one of them is no file of the repository."""
+    monkeypatch.setattr(run, "PROGRAM", TOY)
+    known = {
+        "pybullet": Peer(TOY, ("200", "208_hard"), ""),
+        "mujoco": Peer("tests.evaluation.bench.nowhere", ("200",), ""),
+        "gymnax": Peer(TOY, ("absent",), ""),
+    }
+    monkeypatch.setattr(peers, "PEERS", known)
+    return tuple(known)
+
+
+@pytest.fixture
+def small(toys):
+    """A benchmark of the toys."""
+    workloads = ("200", "200_one_device", "mix", "208_hard")
+    return Benchmark(workloads=workloads, peers=toys, rounds=2, seconds=0.1, curve=(64, 256))
+
+
+def test_a_run(small):
+    told = []
+    found = run.run(small, lambda *progress: told.append(progress))
+    values = check_schema(found.to_json())
+    assert values["ratios"] == {
+        "pybullet": 400,
+        "mujoco": None,
+        "mix": 0.5,
+        "208_hard": 200,
+        "devices": 1.6,
+    }
+    assert values["ratios_configured"] == {
+        "pybullet": 1600,
+        "mujoco": None,
+        "mix": 0.5,
+        "208_hard": 800,
+        "devices": 1.6,
+    }
+    for flags in ("default", "configured"):
+        (reason,) = values["missing"][flags].values()
+        assert reason == f"mujoco 200 was not measured: {NOT_FOUND}"
+        assert values["first_result_seconds"][flags] > 0
+    assert [len(row["samples"]) for row in values["rows"]] == [2] * 10 + [0, 0]
+    assert values["rows"][0]["compile_seconds"] == 9
+    assert values["rows"][-1]["missing"] == "it is not installed"
+    assert found.curves == [
+        Curve("default", [(64, 8_064), (256, 8_256)]),
+        Curve("configured", [(64, 32_064), (256, 32_256)]),
+    ]
+
+
+def test_what_is_compared_is_measured_side_by_side(small):
+    told = []
+    run.run(small, lambda *progress: told.append(progress))
+    rounds = [what for what, _, _ in told if "round 1" in what]
+    assert rounds[:3] == [
+        "jaxsim 200 default, round 1 of 2",
+        "jaxsim 200 configured, round 1 of 2",
+        "pybullet 200, round 1 of 2",
+    ]
+    done, totals = [done for _, done, _ in told], {total for _, _, total in told}
+    assert done == list(range(len(done)))
+    assert len(totals) == 1
+    assert done[-1] < totals.pop()
+
+
+def test_a_run_leaves_no_process(small, monkeypatch):
+    started = []
+
+    class Watched(Process):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            started.append(self.process)
+
+    monkeypatch.setattr(run, "Process", Watched)
+    monkeypatch.setattr(run, "PROGRAM", TOY)
+    run.run(small)
+    assert len(started) == 4
+    assert all(process.poll() is not None for process in started)
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def test_quick_measures_what_the_ratios_need():
+    benchmark = quick(rounds=1)
+    needed = {ratio.of for ratio in RATIOS.values()}
+    assert needed <= set(benchmark.workloads)
+    assert benchmark.rounds == 1
+    assert benchmark.episodes < Benchmark().episodes
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workloads": ("mixed",)}, "unknown workload 'mixed'; did you mean 'mix'"),
+        ({"peers": ("pybulet",)}, "unknown peer 'pybulet'; did you mean 'pybullet'"),
+        ({"flags": ("fast",)}, "unknown flags 'fast'"),
+        ({"episodes": 0}, "episodes is 0; it must be from 1"),
+        ({"rounds": 0}, "rounds is 0; it must be from 1 to 1000"),
+        ({"seconds": 0.0}, "seconds is 0.0; it must be above 0"),
+        ({"seconds": float("nan")}, "seconds is nan; it must be above 0"),
+        ({"seed": -1}, "seed is -1; it must be from 0"),
+        ({"devices": 0}, "devices is 0; it must be from 1 to 256"),
+    ],
+)
+def test_bad_settings(changes, words):
+    with pytest.raises(ValueError, match=words):
+        Benchmark(**changes).check()
