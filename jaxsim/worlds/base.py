@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -62,22 +62,89 @@ class World(ABC):
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
         """Advance one step; see `jaxsim.env.Env.step`."""
 
-    def step_free(
-        self, key: jax.Array, state: Any, action: jax.Array, params: Any
-    ) -> tuple[Any, jax.Array]:
-        """Advance one step in a cheaper way that may be wrong.
+    # What `jaxsim.rollout` asks besides.
+
+    @property
+    def has_free_steps(self) -> bool:
+        """Whether `attempt` has a cheaper form that most lanes can use."""
+        return False
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Sizes, rising, in which states can be played; the last holds all of a state."""
+        return (0,)
+
+    def width(self, state: Any, steps: int = 0) -> jax.Array:
+        """Index of the smallest of the `widths` that holds a state for so many steps.
+
+        Args:
+          state: leaves (L,).
+          steps: number of steps.
 
         Returns:
-          What `step` returns, and for which lanes it is right, () or (L,) bool.
+          (L,) int32.
         """
-        result = self.step(key, state, action, params)
-        return result, jnp.ones(jnp.shape(result[2]), bool)
+        return jnp.zeros_like(state.step)
 
-    def step_full(
-        self, key: jax.Array, state: Any, action: jax.Array, params: Any
-    ) -> tuple[Any, jax.Array]:
-        """Advance one step for lanes of which most are not right after `step_free`."""
-        return self.step_free(key, state, action, params)
+    def narrowed(self, carried: Any, width: int) -> Any:
+        """Part of a carried state that is of a width, given by its index."""
+        return carried
+
+    def widened(self, part: Any, whole: Any, width: int) -> Any:
+        """Put what `narrowed` took out of a carried state back, changed."""
+        return part
+
+    def carried(self, state: Any) -> Any:
+        """What of a state the next step of a running episode reads."""
+        return state
+
+    def resumed(self, carried: Any, length: jax.Array) -> Any:
+        """A state that the next step takes for the one that was carried, after so many steps."""
+        return carried
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: Any,
+        action: jax.Array,
+        params: Any,
+        active: jax.Array,
+        full: bool,
+    ) -> "Attempt":
+        """Advance running episodes by one step.
+
+        Args:
+          key: (L,) typed key.
+          state: from `resumed`, leaves (L,).
+          action: (L,) int32.
+          params: physics; leaves () or (L,).
+          active: (L,) bool; where it is False nothing is right.
+          full: whether every lane is worth what only few need.
+        """
+        _, after, _, *flags, info = self.step(key, state, action, params)
+        return Attempt(after, ending(*flags, info["nonfinite"]), active)
+
+    @abstractmethod
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+
+
+RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
+"""How an episode stands: it goes on, the task ended it, a limit did, or a number not finite."""
+
+
+def ending(terminated: jax.Array, truncated: jax.Array, nonfinite: jax.Array) -> jax.Array:
+    """How episodes stand after a step; (...) int32."""
+    limited = jnp.where(nonfinite, NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))
+    return jnp.where(terminated, TERMINATED, limited)
+
+
+class Attempt(NamedTuple):
+    """What became of lanes in one step; leaves (L,)."""
+
+    state: Any
+    ending: jax.Array  # int32
+    right: jax.Array  # bool, where the rest may be used
 
 
 def all_finite(tree: Any, ndim: int) -> jax.Array:

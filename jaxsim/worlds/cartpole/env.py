@@ -72,6 +72,11 @@ class CartPole(World):
         reward = (running & (state.step >= 0)).astype(self.config.dtype)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+        steps = length.astype(self.config.dtype)
+        return steps, steps / self.config.max_steps
+
 
 def _advance(state: State, action: jax.Array, params: Params) -> State:
     """One step without its consequences; the hidden one only counts."""

@@ -82,6 +82,11 @@ class CartPole2D(World):
         reward = jnp.where(running, share, 0.0)
         return sensors.observe(new), new, reward, terminated, truncated, info
 
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+        steps = length.astype(self.config.dtype)
+        return steps * (steps + 1) / (2 * REWARD_STEPS), jnp.minimum(steps / REWARD_STEPS, 1.0)
+
 
 def action_code(action: object) -> int:
     """Code of an action as the original understands it.

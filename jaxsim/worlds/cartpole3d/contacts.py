@@ -7,11 +7,12 @@ test for everything else; where it holds, `rows` builds all contacts and `solver
 
 import math
 from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim.backend import mask
 from jaxsim.worlds.cartpole3d import candidates, lines, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
@@ -30,6 +31,7 @@ from jaxsim.worlds.cartpole3d.types import (
 SLOP = 1e-5  # m, overlap that is left alone
 ERP = 0.08  # share of an overlap that is removed per tick
 REST_SPEED = 0.2  # m/s, slower approaches do not bounce
+ROUNDING = 1e-4  # m^2, by which squared distances are taken for smaller than they are
 BREAKING = 0.02  # gap per unit of a body's size within which a contact is predicted
 
 
@@ -53,16 +55,12 @@ def separating_speed(approach: Scalar, gap: Scalar, restitution: Scalar) -> Scal
     )
 
 
-def wall_gaps(params: Params, p: Vector) -> tuple[tuple[Scalar, Scalar], ...]:
-    """(inward sign, gap) of the nearer wall along x, y and z for a block at `p`, m."""
+def _room(params: Params) -> tuple[tuple[Scalar, Scalar], ...]:
+    """(middle, largest distance from it) that a block's centre can have along x, y and z, m."""
     reach = params.room_half_width - params.block_radius
     middle = 0.5 * (params.room_ceiling + params.room_floor)
     reach_z = 0.5 * (params.room_ceiling - params.room_floor) - params.block_radius
-    z = p.z - middle
-    return tuple(
-        (jnp.where(c < 0, 1.0, -1.0), limit - jnp.abs(c))
-        for c, limit in ((p.x, reach), (p.y, reach), (z, reach_z))
-    )
+    return (0.0, reach), (0.0, reach), (middle, reach_z)
 
 
 def bounce_off_walls(params: Params, block: Block, v: Vector) -> Vector:
@@ -70,21 +68,30 @@ def bounce_off_walls(params: Params, block: Block, v: Vector) -> Vector:
     restitution = params.restitution_wall * params.restitution_block
     bounced = Vector(
         *(
-            speed + sign * jnp.where(gap <= 0, _wall_push(speed * sign, gap, restitution), 0.0)
-            for speed, (sign, gap) in zip(v, wall_gaps(params, block.p), strict=True)
+            _off_wall(c, middle, reach, speed, restitution)
+            for c, speed, (middle, reach) in zip(block.p, v, _room(params), strict=True)
         )
     )
     # A block on a line that is at a side wall takes the full tick.
     return bounced if block.rail is None else lines.either(block.rail, v, bounced)
 
 
-def _wall_push(approach: Scalar, gap: Scalar, restitution: Scalar) -> Scalar:
-    return jnp.maximum(separating_speed(approach, gap, restitution), 0.0)
+def _off_wall(
+    c: Scalar, middle: Scalar, reach: Scalar, speed: Scalar, restitution: Scalar
+) -> Scalar:
+    """Speed along one axis after the nearer of its two walls; see `separating_speed`."""
+    side = c - middle
+    outward = jnp.where(side < 0, -speed, speed)
+    gap = reach - jnp.abs(side)
+    bounce = jnp.where(outward >= REST_SPEED, 1 + restitution, 1.0)
+    # Of the two rates, the one for the sign of what is left of the gap is the larger product.
+    slack = gap + SLOP
+    push = bounce * outward - jnp.maximum(slack * (1 / DT), slack * (ERP / DT))
+    push = jnp.where(gap <= 0, jnp.maximum(push, 0.0), 0.0)
+    return speed - jnp.where(side < 0, -push, push)
 
 
-def may_touch(
-    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], one: jax.Array
-) -> jax.Array:
+def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
     """Whether anything other than one block and its walls may be in contact.
 
     Args:
@@ -92,27 +99,40 @@ def may_touch(
       pose: at the start of the tick.
       r: pole to world rotation.
       blocks: at the start of the tick.
-      one: from `opaque_one`.
 
     Returns:
       () bool, never False where a full tick would find a contact. The reach of a prism is that
       of the cylinder around it, plus the gap within which contacts are predicted.
     """
     near = _structure_near_wall(params, pose, r)
-    for block in blocks:
-        cart, pole = near_structure(params, pose, r, block)
-        found = (block.alive & _past_a_face(params, block.p)) | cart | pole
+    lengths = reach(params)
+    places = [_apart_if_empty(block, number) for number, block in enumerate(blocks)]
+    cart, pole, side, low, high = [], [], [], [], []
+    for block, p in zip(blocks, places, strict=True):
+        rel = _from_pivot(pose, p)
+        cart.append(slots.over(jnp.min, _cart_measure(rel, lengths), pose.x))
+        pole.append(slots.over(jnp.min, _pole_measure(params, rel, r), pose.x))
+        far = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y))
+        side.append(slots.over(jnp.max, far, pose.x))
+        low.append(slots.over(jnp.min, block.p.z, pose.x))
+        high.append(slots.over(jnp.max, block.p.z, pose.x))
         if block.rail is not None:
-            found = found | (block.alive & block.rail.holds & _at_side_wall(params, block.p))
-        near = near | slots.over(jnp.any, found, pose.x)
+            held = block.alive & block.rail.holds & _at_side_wall(params, p)
+            near = near | slots.over(jnp.any, held, pose.x)
+    near = near | (reduce(jnp.minimum, cart) <= lengths.cart)
+    near = near | (reduce(jnp.minimum, pole) <= lengths.pole)
+    # Past a face of the room walls are no longer planes. The side walls end at the floor, so their
+    # rounded lower edges begin a margin above it.
+    near = near | (reduce(jnp.maximum, side) > params.room_half_width)
+    near = near | (reduce(jnp.minimum, low) < params.room_floor + MARGIN)
+    near = near | (reduce(jnp.maximum, high) > params.room_ceiling)
     width = pair_reach(params)
     if slots.are_stacked(blocks, pose.x):
-        return mask(near | candidates.any_pair(blocks[0], width), one)
-    for i, a in enumerate(blocks):
-        for b in blocks[i + 1 :]:
-            d = geo.sub(a.p, b.p)
-            near = near | (a.alive & b.alive & (geo.dot(d, d) <= width))
-    return mask(near, one)
+        return near | candidates.any_pair(blocks[0], width)
+    apart = [geo.sub(a, b) for i, a in enumerate(places) for b in places[i + 1 :]]
+    if apart:
+        near = near | (reduce(jnp.minimum, (geo.dot(d, d) for d in apart)) <= width)
+    return near
 
 
 def pair_reach(params: Params) -> Scalar:
@@ -120,18 +140,47 @@ def pair_reach(params: Params) -> Scalar:
     return 4 * params.block_radius * params.block_radius
 
 
+EMPTY_HEIGHT = 1e4  # m, where empty slots are taken to be, one by one further
+
+
+def _apart_if_empty(block: Block, number: int) -> Vector:
+    """Place of a block; an empty slot is far from everything."""
+    away = EMPTY_HEIGHT * (1 + number)
+    return Vector(block.p.x, block.p.y, jnp.where(block.alive, block.p.z, away))
+
+
+class Reach(NamedTuple):
+    """Limits of the measures of closeness of a block's centre to cart and pole."""
+
+    flatness: Scalar  # weight of the height above the cart
+    cart: Scalar  # m^2
+    pole: Scalar  # m^2
+
+
+def reach(params: Params) -> Reach:
+    """Limits within which a block may touch cart and pole."""
+    size = params.block_radius + MARGIN + BREAKING * breaking_size(params)
+    disc, capsule = CART_RADIUS + size, size + POLE_RADIUS
+    return Reach(1 + CART_RADIUS / size, disc * disc + ROUNDING, capsule * capsule + ROUNDING)
+
+
 def near_structure(
     params: Params, pose: Pose, r: Rotation, block: Block
 ) -> tuple[jax.Array, jax.Array]:
     """Whether a block, or each of stacked ones, may touch the cart and may touch the pole."""
-    reach = params.block_radius + MARGIN + BREAKING * breaking_size(params)
-    rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
-    return block.alive & _near_cart(rel, reach), block.alive & _near_pole(params, rel, r, reach)
+    rel, lengths = _from_pivot(pose, block.p), reach(params)
+    cart = _cart_measure(rel, lengths) <= lengths.cart
+    pole = _pole_measure(params, rel, r) <= lengths.pole
+    return block.alive & cart, block.alive & pole
+
+
+def _from_pivot(pose: Pose, p: Vector) -> Vector:
+    return Vector(p.x - pose.x, p.y - pose.y, p.z - PIVOT_HEIGHT)
 
 
 def _at_side_wall(params: Params, p: Vector) -> jax.Array:
-    (_, gap_x), (_, gap_y), _ = wall_gaps(params, p)
-    return jnp.minimum(gap_x, gap_y) <= 0
+    (_, width), _, _ = _room(params)
+    return jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) >= width
 
 
 def breaking_size(params: Params) -> Scalar:
@@ -139,33 +188,22 @@ def breaking_size(params: Params) -> Scalar:
     return math.sqrt(3.0) * params.block_radius
 
 
-def _past_a_face(params: Params, p: Vector) -> jax.Array:
-    """Whether a centre is past a face of the room, where walls are no longer planes.
+def _cart_measure(rel: Vector, lengths: Reach) -> Scalar:
+    """Number that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
 
-    The side walls end at the floor, so their rounded lower edges begin a margin above it.
+    At a height u above a cylinder of radius R a sphere of radius a reaches out to R + sqrt(a^2 -
+    u^2); the square of that is at most (R + a)^2 - (1 + R / a) u^2.
     """
-    side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
-    low = p.z < params.room_floor + MARGIN
-    return jnp.logical_or(side, low | (p.z > params.room_ceiling))
+    up = jnp.maximum(rel.z - CART_HALF_HEIGHT, 0.0)
+    return rel.x * rel.x + rel.y * rel.y + lengths.flatness * (up * up)
 
 
-def _near_cart(rel: Vector, reach: Scalar) -> jax.Array:
-    """Whether a sphere centre is within `reach` of the cart's cylinder."""
-    out = jnp.maximum(rel.x * rel.x + rel.y * rel.y, CART_RADIUS * CART_RADIUS)
-    # rho - R >= (rho^2 - R^2) / (2 R + reach) wherever rho - R <= reach, without a square root.
-    side = (out - CART_RADIUS * CART_RADIUS) / (2 * CART_RADIUS + reach)
-    up = jnp.maximum(jnp.abs(rel.z) - CART_HALF_HEIGHT, 0.0)
-    return side * side + up * up <= reach * reach
-
-
-def _near_pole(params: Params, rel: Vector, r: Rotation, reach: Scalar) -> jax.Array:
-    """Whether a sphere centre is within `reach` of the pole, taken as a capsule."""
+def _pole_measure(params: Params, rel: Vector, r: Rotation) -> Scalar:
+    """Squared distance from the pole's axis between its ends, m^2."""
     axis = Vector(r.x.z, r.y.z, r.z.z)
-    top = POLE_BOTTOM + params.pole_length
-    t = jnp.clip(geo.dot(rel, axis), POLE_BOTTOM, top)
-    d = geo.sub(rel, geo.scale(axis, t))
-    limit = reach + POLE_RADIUS
-    return jnp.asarray(geo.dot(d, d) <= limit * limit)
+    along = geo.dot(rel, axis)
+    t = jnp.clip(along, POLE_BOTTOM, POLE_BOTTOM + params.pole_length)
+    return geo.dot(rel, rel) + t * (t - 2 * along)
 
 
 def _structure_near_wall(params: Params, pose: Pose, r: Rotation) -> jax.Array:

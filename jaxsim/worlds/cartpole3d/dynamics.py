@@ -8,11 +8,14 @@ Frames: "cart" is yawed with the cart; "pole" is fixed in the pole. Local veloci
 constant while a frame turns, as in Bullet's multibody integrator, and so they are the state.
 """
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
+from jaxsim.backend import materialise
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.geometry import Rotation
@@ -33,8 +36,11 @@ class Bodies(NamedTuple):
     pole_iz: Scalar  # kg m^2, about the pole's axis
     cart_iz: Scalar  # kg m^2, about the vertical
     jx: Scalar  # kg m^2, pole_ix about the pivot
-    kappa: Scalar  # share of the pole's mass that does not resist the pivot
+    coupling: Scalar  # kg, part of the pole's mass that does not resist the pivot across the pole
     m0: Scalar  # kg, effective mass of the pivot across the pole
+    per_jx: Scalar  # these are the inverses
+    per_iz: Scalar
+    per_m0: Scalar
 
 
 def bodies(params: Params) -> Bodies:
@@ -45,10 +51,11 @@ def bodies(params: Params) -> Bodies:
     pole_ix = params.pole_mass / 12 * (across * across + along * along)
     pole_iz = params.pole_mass / 12 * (2 * across * across)
     cart_iz = params.cart_mass / 12 * (2 * wide * wide)
-    jx = pole_ix + params.pole_mass * params.pole_com * params.pole_com
-    kappa = params.pole_mass * params.pole_com * params.pole_com / jx
-    m0 = params.cart_mass + params.pole_mass * (1 - kappa)
-    return Bodies(pole_ix, pole_iz, cart_iz, jx, kappa, m0)
+    far = params.pole_mass * params.pole_com * params.pole_com
+    jx = pole_ix + far
+    coupling = params.pole_mass * (far / jx)
+    m0 = params.cart_mass + params.pole_mass - coupling
+    return Bodies(pole_ix, pole_iz, cart_iz, jx, coupling, m0, 1 / jx, 1 / pole_iz, 1 / m0)
 
 
 def pivot_response(
@@ -70,19 +77,18 @@ def pivot_response(
       own frame.
     """
     mp, l = params.pole_mass, params.pole_com
-    bx = (tau.x + mp * l * c.y) / body.jx
-    by = (tau.y - mp * l * c.x) / body.jx
-    bz = tau.z / body.pole_iz
+    lever = mp * l * body.per_jx
+    bx = tau.x * body.per_jx + lever * c.y
+    by = tau.y * body.per_jx - lever * c.x
     pull = geo.rotate(r, Vector(c.x + l * by, c.y - l * bx, c.z))
     rx, ry = force.x - mp * pull.x, force.y - mp * pull.y
     px, py = r.x.z, r.y.z
-    coupling = mp * body.kappa
-    share = coupling * (px * rx + py * ry) / (body.m0 + coupling * (px * px + py * py))
-    ax, ay = (rx - share * px) / body.m0, (ry - share * py) / body.m0
+    share = (px * rx + py * ry) / (body.m0 / body.coupling + (px * px + py * py))
+    ax, ay = (rx - share * px) * body.per_m0, (ry - share * py) * body.per_m0
     ux = r.x.x * ax + r.y.x * ay
     uy = r.x.y * ax + r.y.y * ay
-    lever = mp * l / body.jx
-    return Vector(ax, ay, 0.0 * ax), Vector(bx + lever * uy, by - lever * ux, bz)
+    alpha = Vector(bx + lever * uy, by - lever * ux, tau.z * body.per_iz)
+    return Vector(ax, ay, 0.0 * ax), alpha
 
 
 def drag_rate(drag: Scalar, speed: Scalar) -> Scalar:
@@ -124,20 +130,22 @@ def accelerate(
     """
     l, drag = params.pole_com, params.drag
     omega = pole_spin(velocity, r)
-    v_cart = Vector(velocity.vx, velocity.vy, 0.0 * velocity.vx)
+    v_cart = Vector(velocity.vx, velocity.vy, 0.0)
     at_pivot = geo.rotate_back(r, v_cart)
     v_com = Vector(at_pivot.x + l * omega.y, at_pivot.y - l * omega.x, at_pivot.z)
     k_com = drag_rate(drag, norm(v_com))
+    arm = l * omega.z
     c = Vector(
-        l * omega.x * omega.z + params.gravity * r.z.x + k_com * v_com.x,
-        l * omega.y * omega.z + params.gravity * r.z.y + k_com * v_com.y,
-        -l * (omega.x * omega.x + omega.y * omega.y) + params.gravity * r.z.z + k_com * v_com.z,
+        arm * omega.x + params.gravity * r.z.x + k_com * v_com.x,
+        arm * omega.y + params.gravity * r.z.y + k_com * v_com.y,
+        params.gravity * r.z.z + k_com * v_com.z - l * (omega.x * omega.x + omega.y * omega.y),
     )
     k_spin = drag_rate(drag, norm(omega))
     gyro = (body.pole_iz - body.pole_ix) * omega.z
+    slow = body.pole_ix * k_spin
     tau = Vector(
-        -gyro * omega.y - body.pole_ix * k_spin * omega.x,
-        gyro * omega.x - body.pole_ix * k_spin * omega.y,
+        -(gyro * omega.y + slow * omega.x),
+        gyro * omega.x - slow * omega.y,
         -body.pole_iz * k_spin * omega.z,
     )
     k_cart = params.cart_mass * drag_rate(drag, norm(v_cart))
@@ -171,21 +179,19 @@ def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vect
       block: at the start of the tick.
       force: N besides weight and lift, world frame; None for none.
     """
-    k = DT * drag_rate(params.drag, norm(block.v))
+    kept = 1 - DT * drag_rate(params.drag, norm(block.v))
     lift = DT * params.gravity * (params.block_buoyancy - 1)
-    v = Vector(
-        block.v.x - k * block.v.x, block.v.y - k * block.v.y, block.v.z - k * block.v.z + lift
-    )
+    v = Vector(kept * block.v.x, kept * block.v.y, kept * block.v.z + lift)
     if force is not None:
         v = geo.add(v, geo.scale(force, DT / params.block_mass))
     return v if block.rail is None else lines.either(block.rail, block.v, v)
 
 
-def move(pose: Pose, velocity: Velocity) -> Pose:
-    """Advance cart and pole by one tick with the new velocities."""
-    ch, sh = _turn(pose.half_cos, pose.half_sin, 0.5 * DT * velocity.yaw_rate)
+def move(pose: Pose, velocity: Velocity, one: jax.Array) -> Pose:
+    """Advance cart and pole by one tick with the new velocities; `one` is from `opaque_one`."""
+    ch, sh = _turn(pose.half_cos, pose.half_sin, 0.5 * DT * velocity.yaw_rate, one)
     cos, sin = ch * ch - sh * sh, 2 * ch * sh
-    q = _roll((pose.qx, pose.qy, pose.qz, pose.qw), velocity)
+    q = _roll((pose.qx, pose.qy, pose.qz, pose.qw), velocity, one)
     return Pose(
         pose.x + DT * (cos * velocity.vx - sin * velocity.vy),
         pose.y + DT * (sin * velocity.vx + cos * velocity.vy),
@@ -195,34 +201,60 @@ def move(pose: Pose, velocity: Velocity) -> Pose:
     )
 
 
-def _turn(cos: Scalar, sin: Scalar, angle: Scalar) -> tuple[Scalar, Scalar]:
-    """Turn a unit vector by an angle; one Newton step keeps its length at 1."""
-    ca, sa = jnp.cos(angle), jnp.sin(angle)
-    c, s = cos * ca - sin * sa, sin * ca + cos * sa
-    fix = 1.5 - 0.5 * (c * c + s * s)
-    return c * fix, s * fix
+def _turn(cos: Scalar, sin: Scalar, angle: Scalar, one: jax.Array) -> tuple[Scalar, Scalar]:
+    """Turn a unit vector by an angle of at most 1 rad, and undo the rounding of its length."""
+    square = angle * angle
+    fix = _unit(cos * cos + sin * sin)
+    ca = materialise(fix * _cosine(square, 1.0), one)
+    sa = materialise(fix * angle * _sinc(square, 1.0), one)
+    return cos * ca - sin * sa, sin * ca + cos * sa
 
 
-def _roll(q: tuple[Scalar, ...], velocity: Velocity) -> tuple[Scalar, ...]:
-    """Turn the pole by its rate relative to the cart and normalise.
+def _roll(q: tuple[Scalar, ...], velocity: Velocity, one: jax.Array) -> tuple[Scalar, ...]:
+    """Turn the pole by its rate relative to the cart, and undo the rounding of its length.
 
-    The half angle per tick stays below pi/8, where the series of sin(x)/x and cos(x) to x^10
-    are exact to double precision. Above the limit Bullet keeps the axis unsaturated; so do we.
+    The half angle per tick stays below pi/8. Above the limit Bullet keeps the axis unsaturated; so
+    do we.
     """
     wx, wy, wz = velocity.wx, velocity.wy, velocity.wz
     rate = jnp.minimum(wx * wx + wy * wy + wz * wz, TURN_LIMIT * TURN_LIMIT)
-    x = rate * (0.25 * DT * DT)
-    sinc = 1 - x / 6 * (1 - x / 20 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110))))
-    cw = 1 - x / 2 * (1 - x / 12 * (1 - x / 30 * (1 - x / 56 * (1 - x / 90 * (1 - x / 132)))))
-    half = 0.5 * DT * sinc
-    ax, ay, az = half * wx, half * wy, half * wz
+    square = rate * (0.25 * DT * DT)
     qx, qy, qz, qw = q
-    nx = qw * ax + qx * cw + qy * az - qz * ay
-    ny = qw * ay + qy * cw + qz * ax - qx * az
-    nz = qw * az + qz * cw + qx * ay - qy * ax
-    nw = qw * cw - qx * ax - qy * ay - qz * az
-    fix = 1 / jnp.sqrt(nx * nx + ny * ny + nz * nz + nw * nw)
-    return nx * fix, ny * fix, nz * fix, nw * fix
+    fix = _unit(qx * qx + qy * qy + qz * qz + qw * qw)
+    cw = materialise(fix * _cosine(square, math.pi / 8), one)
+    half = materialise(fix * (0.5 * DT) * _sinc(square, math.pi / 8), one)
+    ax, ay, az = half * wx, half * wy, half * wz
+    return (
+        qw * ax + qx * cw + qy * az - qz * ay,
+        qw * ay + qy * cw + qz * ax - qx * az,
+        qw * az + qz * cw + qx * ay - qy * ax,
+        qw * cw - qx * ax - qy * ay - qz * az,
+    )
+
+
+def _unit(square: Scalar) -> Scalar:
+    """Return 1 / sqrt(square) for a number that differs from 1 by rounding: one Newton step."""
+    return 1.5 - 0.5 * square
+
+
+def _cosine(square: jax.Array, largest: float) -> jax.Array:
+    """Cosine of an angle from its square, to the precision of its type up to a largest angle."""
+    return _series(square, largest, [(-1.0) ** k / math.factorial(2 * k) for k in range(12)])
+
+
+def _sinc(square: jax.Array, largest: float) -> jax.Array:
+    """Sine of an angle by the angle, as `_cosine`."""
+    return _series(square, largest, [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(12)])
+
+
+def _series(square: jax.Array, largest: float, coefficients: list[float]) -> jax.Array:
+    """Sum a power series of a small number, without the terms that are lost in rounding."""
+    eps = float(jnp.finfo(jnp.result_type(square)).eps)
+    kept = [c for k, c in enumerate(coefficients) if abs(c) * largest ** (2 * k) > 0.1 * eps]
+    total: Any = kept[-1]
+    for coefficient in reversed(kept[:-1]):
+        total = coefficient + square * total
+    return jnp.asarray(total)
 
 
 def move_block(block: Block, v: Vector) -> Block:

@@ -8,7 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
-from jaxsim.worlds.base import World, all_finite, configure
+from jaxsim.worlds.base import (
+    RUNNING,
+    TERMINATED,
+    TRUNCATED,
+    Attempt,
+    World,
+    all_finite,
+    configure,
+    ending,
+)
 from jaxsim.worlds.cartpole3d import actions, dynamics, generate, noise, sensors, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import SAME_START
@@ -21,7 +30,9 @@ from jaxsim.worlds.cartpole3d.settings import (
 from jaxsim.worlds.cartpole3d.tick import Move, advance, free_tick, full_tick, tick
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
+    CAPACITIES,
     DT,
+    UNROLLED,
     Config,
     Observation,
     Params,
@@ -29,6 +40,9 @@ from jaxsim.worlds.cartpole3d.types import (
     State,
     Vector,
 )
+
+READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
+"""Terms whose forces follow the pose of one tick ago."""
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -105,30 +119,86 @@ class CartPole3D(World):
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
-        return self._step(tick, key, state, action, params)[0]
+        return self._step(tick, key, state, action, params)
 
-    def step_free(
-        self, key: jax.Array, state: State, action: jax.Array, params: Params
-    ) -> tuple[Step, jax.Array]:
-        """Advance one tick without contacts between bodies; see `World.step_free`."""
-        return self._step(free_tick, key, state, action, params)
+    @property
+    def has_free_steps(self) -> bool:
+        """Whether most lanes have no contact in most ticks: not where rooms fill with blocks."""
+        return self.config.max_blocks <= UNROLLED
 
-    def step_full(
-        self, key: jax.Array, state: State, action: jax.Array, params: Params
-    ) -> tuple[Step, jax.Array]:
-        """Advance one tick with every contact in every lane; see `World.step_full`."""
-        return self._step(full_tick, key, state, action, params)
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Numbers of block slots."""
+        most = self.config.max_blocks
+        some = range(1, UNROLLED) if most <= UNROLLED else CAPACITIES
+        return (*(n for n in some if 1 < n < most), most)
+
+    def width(self, state: State, steps: int = 0) -> jax.Array:
+        """Index of the fewest slots that hold the blocks of a state; see `World.width`."""
+        there = slots.used(slots.inward(state))
+        if "spawn" in self.config.terms:
+            there = there + steps
+        enough = [there > number for number in self.widths[:-1]]
+        return sum((more.astype(jnp.int32) for more in enough), jnp.zeros_like(there))
+
+    def narrowed(self, carried: State, width: int) -> State:
+        """A state with its first slots only; see `World.narrowed`."""
+        return replace(carried, blocks=slots.first(carried.blocks, self.widths[width]))
+
+    def widened(self, part: State, whole: State, width: int) -> State:
+        """A state whose first slots have changed; see `World.widened`."""
+        return replace(part, blocks=slots.put_first(part.blocks, whole.blocks))
+
+    def carried(self, state: State) -> Any:
+        """What of a state the next step of a running episode reads."""
+        gone: Any = {"step": None, "done": None}
+        if not READ_REPORTED & set(self.config.terms):
+            gone["reported"] = None
+        return replace(state, **gone)
+
+    def resumed(self, carried: Any, length: jax.Array) -> State:
+        """A state that the next step takes for the one that was carried."""
+        reported = carried.pose if carried.reported is None else carried.reported
+        return replace(carried, reported=reported, step=length, done=length >= self.max_steps)
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: State,
+        action: jax.Array,
+        params: Params,
+        active: jax.Array,
+        full: bool,
+    ) -> Attempt:
+        """Advance running episodes by one tick; see `World.attempt`."""
+        if full:
+            stopped = replace(state, done=~active)
+            _, new, _, *flags, info = self._step(full_tick, key, stopped, action, params)
+            return Attempt(new, ending(*flags, info["nonfinite"]), active)
+        state = slots.inward(state)
+        force = _force(action, params, self.config, state)
+        new, right = advance(params, self.config, _tick_key(key), state, force, active, free_tick)
+        if "noise" in self.config.terms:
+            new = noise.follow(new, params)
+        late = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)
+        ended = jnp.where(_fallen(new, params), TERMINATED, late)
+        return Attempt(slots.outward(new), ended, right)
+
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+        steps = length.astype(self.config.dtype)
+        return steps * (steps + 1) / (2 * self.max_steps), steps / self.max_steps
 
     def _step(
         self, move: Move, key: jax.Array, state: State, action: jax.Array, params: Params
-    ) -> tuple[Step, jax.Array]:
-        """Advance one tick by `move`, and tell for which lanes that is right."""
+    ) -> Step:
+        """Advance one tick by `move`, which is right for every lane that is running."""
         state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(params.gravity)
         force = _force(self.checked(action), params, self.config, state)
-        new, right = advance(params, self.config, tick_key, state, force, running, move)
+        new, _ = advance(params, self.config, tick_key, state, force, running, move)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
         # Not what is reported, which is the pose of before. (A test of all of the given state costs
@@ -152,8 +222,7 @@ class CartPole3D(World):
         info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         new = slots.outward(new)
-        result = sensors.observe(new), new, reward, terminated, truncated, info
-        return result, right | ~running
+        return sensors.observe(new), new, reward, terminated, truncated, info
 
 
 def _tick_key(key: jax.Array) -> rng.Words:

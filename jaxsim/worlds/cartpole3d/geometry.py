@@ -57,10 +57,14 @@ class Rotation(NamedTuple):
 
 def rotation(qx: Scalar, qy: Scalar, qz: Scalar, qw: Scalar) -> Rotation:
     """Matrix of a unit quaternion (x, y, z, w)."""
+    x2, y2, z2 = 2 * qx, 2 * qy, 2 * qz
+    xx, yy, zz = qx * x2, qy * y2, qz * z2
+    xy, xz, yz = qx * y2, qx * z2, qy * z2
+    wx, wy, wz = qw * x2, qw * y2, qw * z2
     return Rotation(
-        Vector(1 - 2 * (qy * qy + qz * qz), 2 * (qx * qy - qz * qw), 2 * (qx * qz + qy * qw)),
-        Vector(2 * (qx * qy + qz * qw), 1 - 2 * (qx * qx + qz * qz), 2 * (qy * qz - qx * qw)),
-        Vector(2 * (qx * qz - qy * qw), 2 * (qy * qz + qx * qw), 1 - 2 * (qx * qx + qy * qy)),
+        Vector(1 - (yy + zz), xy - wz, xz + wy),
+        Vector(xy + wz, 1 - (xx + zz), yz - wx),
+        Vector(xz - wy, yz + wx, 1 - (xx + yy)),
     )
 
 

@@ -61,3 +61,36 @@ def count(state: State) -> jax.Array:
     """Number of blocks that are there, (...) int32."""
     numbers = (over(jnp.sum, b.alive.astype(jnp.int32), state.pose.x) for b in state.blocks)
     return jnp.asarray(sum(numbers), jnp.int32)
+
+
+def used(state: State) -> jax.Array:
+    """Number of slots up to the last one with a block, (...) int32."""
+    blocks, lane = state.blocks, state.pose.x
+    if are_stacked(blocks, lane):
+        shape = (-1,) + (1,) * jnp.ndim(lane)
+        places = jnp.arange(1, blocks[0].alive.shape[0] + 1, dtype=jnp.int32).reshape(shape)
+        return jnp.max(jnp.where(blocks[0].alive, places, 0), axis=0)
+    last = jnp.zeros_like(lane, jnp.int32)
+    for place, block in enumerate(blocks, 1):
+        last = jnp.where(block.alive, place, last)
+    return last
+
+
+def first(blocks: tuple[Block, ...], number: int) -> tuple[Block, ...]:
+    """The first slots of a state outside of a step."""
+    if len(blocks) > 1:
+        return blocks[:number]
+    if number == 1:
+        return blocks
+    return (jax.tree.map(lambda leaf: leaf[..., :number], blocks[0]),)
+
+
+def put_first(part: tuple[Block, ...], whole: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Put first slots, changed, back in front of the others."""
+    if len(whole) > 1:
+        return (*part, *whole[len(part) :])
+
+    def joined(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.concatenate([a, b[..., a.shape[-1] :]], axis=-1) if a.ndim > 1 else a
+
+    return (jax.tree.map(joined, part[0], whole[0]),)

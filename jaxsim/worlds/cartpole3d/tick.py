@@ -13,8 +13,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics, lines, repairs, solver, spawn, wind
+from jaxsim.backend import mask, materialise, opaque_one
+from jaxsim.worlds.cartpole3d import (
+    contacts,
+    direct,
+    dynamics,
+    lines,
+    repairs,
+    slots,
+    solver,
+    spawn,
+    wind,
+)
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
@@ -35,29 +45,34 @@ Forces = tuple[Vector, list[Vector] | None]
 
 
 Move = Callable[[Params, Moving, Forces, jax.Array], tuple[Moving, jax.Array]]
-"""How a tick moves everything: what it makes of params, moving, forces and active, and for which
-lanes that is right."""
+"""How a tick moves everything: what it makes of params, moving, forces and active, and for which of
+the active lanes that is right."""
 
 
 def free_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array
 ) -> tuple[Moving, jax.Array]:
-    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`."""
+    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`.
+
+    It is not right either where a velocity is no number.
+    """
     after, touching = _cheap(params, moving, forces)
-    return after, ~touching
+    speeds = [*vars(after[1]).values(), *(c for block in after[2] for c in block.v)]
+    total = reduce(jnp.add, (slots.over(jnp.sum, c, moving[0].x) for c in speeds))
+    return after, mask(active & (total == total) & ~touching, opaque_one(params.gravity))
 
 
 def full_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s with every contact; see `Move`."""
-    return _full(params, moving, forces, active), jnp.ones_like(active)
+    return _full(params, moving, forces, active), active
 
 
 def tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array
 ) -> tuple[Moving, jax.Array]:
-    """Advance by 0.02 s, each lane with what it needs.
+    """Advance by 0.02 s, each lane with what it needs; see `Move`.
 
     Args:
       params: physics.
@@ -66,15 +81,14 @@ def tick(
       active: () or (L,) bool; lanes where it is False need not be right, they are not used.
 
     Returns:
-      The same structure after the tick, and True.
+      The same structure after the tick, and `active`.
     """
     after, touching = _cheap(params, moving, forces)
-    touching = touching & active
-    right = jnp.ones_like(touching)
+    touching = mask(touching & active, opaque_one(params.gravity))
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
-        return jax.lax.cond(touching, full, lambda: after), right
-    return _full_where(params, moving, forces, touching, after), right
+        return jax.lax.cond(touching, full, lambda: after), active
+    return _full_where(params, moving, forces, touching, after), active
 
 
 def advance(
@@ -149,7 +163,7 @@ def _free_motion(
         dynamics.accelerate_block(params, block, force)
         for block, force in zip(blocks, on_blocks, strict=True)
     ]
-    return body, r, materialise(velocity, one), materialise(speeds, one)
+    return body, r, materialise(velocity, one), speeds
 
 
 def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.Array]:
@@ -160,9 +174,10 @@ def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.
     speeds = [
         contacts.bounce_off_walls(params, block, v) for block, v in zip(blocks, speeds, strict=True)
     ]
+    speeds = materialise(speeds, one)
     world = geo.yawed(pose.cos, pose.sin, r)
-    touching = contacts.may_touch(params, pose, world, blocks, one)
-    return _finish(pose, blocks, velocity, speeds), touching
+    touching = contacts.may_touch(params, pose, world, blocks)
+    return _finish(pose, blocks, velocity, speeds, one), touching
 
 
 def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:
@@ -170,12 +185,18 @@ def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> 
     pose, _, blocks = moving
     one = opaque_one(params.gravity)
     body, r, velocity, speeds = _free_motion(params, moving, forces, one)
-    speeds, velocity = solver.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
-    return _finish(pose, blocks, velocity, speeds)
+    speeds = materialise(speeds, one)
+    resolve = solver.resolve if slots.are_stacked(blocks, pose.x) else direct.resolve
+    speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
+    return _finish(pose, blocks, velocity, speeds, one)
 
 
 def _finish(
-    pose: Pose, blocks: tuple[Block, ...], velocity: Velocity, speeds: list[Vector]
+    pose: Pose,
+    blocks: tuple[Block, ...],
+    velocity: Velocity,
+    speeds: list[Vector],
+    one: jax.Array,
 ) -> Moving:
     """Clamp the velocities and move everything with them; empty slots rest."""
     velocity, speeds = dynamics.clamp_all(velocity, blocks, speeds)
@@ -184,7 +205,7 @@ def _finish(
         for block, v in zip(blocks, speeds, strict=True)
     ]
     moved = tuple(dynamics.move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
-    return dynamics.move(pose, velocity), velocity, moved
+    return dynamics.move(pose, velocity, one), velocity, moved
 
 
 def _full_where(
