@@ -20,7 +20,7 @@ from jaxsim.agents.base import Agent
 from jaxsim.rounds import Batch, Results, Sizes, play
 from jaxsim.worlds.base import NONFINITE, TERMINATED, World
 
-LANES = 16_384
+LANES = 32_768
 """Most lanes of a device: the longest episodes at the end then cost little."""
 CHUNK = 1024
 """Lanes of a chunk: the state and the temporaries of a tick stay in the cache."""

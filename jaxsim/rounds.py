@@ -3,13 +3,14 @@
 Most lanes have no contact in most ticks. A round takes every lane some ticks further in two phases.
 In the first, lanes advance in chunks that fit the cache by steps that know no contacts between
 bodies; a lane for which that may be wrong stays where it is. In the second, those lanes are packed
-densely and catch up with full steps. Between rounds, lanes whose episodes are over get new ones, so
-that no tick is spent on what has ended.
+densely and catch up with full steps. Lanes whose episodes are over are left behind: the others
+close ranks when there are enough gaps. When all are over, the next wave of episodes begins.
 
 What a lane does depends on its episode alone: all its randomness is counted from the episode's
 number, and no lane reads another.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,13 @@ from jaxsim.agents.base import Agent
 from jaxsim.worlds.base import RUNNING, TERMINATED, World
 
 GROUP = 256
-"""Lanes that catch up, or start, together."""
+"""Lanes that catch up together."""
+RARE = 128
+"""Lanes that take a step of the greatest effort together."""
+STARTS = 1024
+"""Lanes that start together."""
+GAPS = 0.2
+"""Share of lanes that are over at which the others close ranks."""
 
 # What an episode's randomness is for; the first counter below its key.
 _START, _INIT, _BEGIN, _ACT, _STEP = range(5)
@@ -45,7 +52,7 @@ class Batch(NamedTuple):
 
     root: rng.Words  # counter key of all randomness
     first: jax.Array  # () int32
-    number: jax.Array  # () int32, at most E
+    number: jax.Array  # () int32 episodes, at most E
     row: jax.Array  # (E,) int32, row of the parameters that each plays
     table: Any  # parameters; leaves () where all rows agree, else (V,)
 
@@ -76,29 +83,84 @@ class _Lanes:
 
 def play(env: World, agent: Agent, sizes: Sizes, batch: Batch) -> Results:
     """Play all episodes of a batch to their ends."""
-    play_of = _Play(env, agent, sizes, batch)
-    count = batch.row.shape[0]
-    zero = jnp.zeros(count, jnp.int32)
-    start = (play_of.nothing(), Results(zero, zero), jnp.int32(0))
-    lanes, done, _ = jax.lax.while_loop(play_of.unfinished, play_of.round, start)
-    return play_of.collect(done, lanes)
+    program = _Program(env, agent, sizes, batch)
+    zero = jnp.zeros(batch.row.shape[0], jnp.int32)
+    waves = -(-batch.number // sizes.lanes)
+    return jax.lax.fori_loop(0, waves, program.wave, Results(zero, zero))
 
 
-class _Play:
+class _Program:
     """The parts of a program for one environment, agent and batch."""
 
     def __init__(self, env: World, agent: Agent, sizes: Sizes, batch: Batch) -> None:
         self.env, self.agent, self.sizes, self.batch = env, agent, sizes, batch
-        self.order = self._order()
 
-    def _order(self) -> jax.Array:
-        """Order in which episodes begin, (E,): those alike in size side by side."""
-        numbers = jnp.arange(self.batch.row.shape[0], dtype=jnp.int32)
+    def wave(self, index: jax.Array, done: Results) -> Results:
+        """Play as many episodes as there are lanes, or as are left."""
+        lanes = self.begun(index * self.sizes.lanes)
+
+        def unfinished(carry: tuple[_Lanes, jax.Array, Results]) -> jax.Array:
+            return jnp.any(carry[0].ending == RUNNING)
+
+        start = (lanes, jnp.int32(self.sizes.lanes), done)
+        lanes, _, done = jax.lax.while_loop(unfinished, self.round, start)
+        return _collect(done, lanes)
+
+    def round(self, carry: tuple[_Lanes, jax.Array, Results]) -> tuple[_Lanes, jax.Array, Results]:
+        """Take every lane some ticks further.
+
+        Args:
+          carry: lanes, the number of them from the first on that may be running, and results.
+        """
+        lanes, front, done = carry
+        lanes = _with(lanes, due=lanes.length + self.sizes.ticks)
+        lanes = self.advance(lanes, front)
+        for effort in self.env.efforts[1:]:
+            lanes = self.packed(lanes, effort)
+        running = jnp.sum(lanes.ending == RUNNING, dtype=jnp.int32)
+        return jax.lax.cond(
+            (front > self.sizes.chunk) & (running <= (1 - GAPS) * front),
+            self.close_ranks,
+            lambda lanes, front, done: (lanes, front, done),
+            *(lanes, front, done),
+        )
+
+    def close_ranks(
+        self, lanes: _Lanes, front: jax.Array, done: Results
+    ) -> tuple[_Lanes, jax.Array, Results]:
+        """Write down what has ended, and move what has not to the front, in the same order."""
+        done = _collect(done, lanes)
+        index, count = _listed(lanes.ending == RUNNING, self.sizes.lanes)
+        gone = jnp.arange(self.sizes.lanes) >= count
+        lanes = _take(lanes, index)
+        lanes = _with(
+            lanes,
+            number=jnp.where(gone, -1, lanes.number),
+            ending=jnp.where(gone, TERMINATED, lanes.ending),
+        )
+        return lanes, -(-count // self.sizes.chunk) * self.sizes.chunk, done
+
+    def begun(self, first: jax.Array) -> _Lanes:
+        """The episodes of a wave, those alike in size side by side."""
+        number = first + jnp.arange(self.sizes.lanes, dtype=jnp.int32)
+        number = jnp.where(number < self.batch.number, number, -1)
+        part = math.gcd(self.sizes.lanes, STARTS)
+        lanes = _mapped(self.begin, number, part)
         if len(self.env.widths) == 1:
-            return numbers
-        state = self.env.start(self._key(numbers, _START), self._params(self.batch.row))
-        width = jnp.where(numbers < self.batch.number, self.env.width(state), len(self.env.widths))
-        return jnp.argsort(width).astype(jnp.int32)
+            return lanes
+        width = self.env.width(self.env.resumed(lanes.state, lanes.length))
+        return _take(lanes, jnp.argsort(jnp.where(number < 0, len(self.env.widths), width)))
+
+    def begin(self, number: jax.Array) -> _Lanes:
+        """Episodes before their hidden first step; a number of -1 is of none."""
+        params = self._params(self.batch.row[number])
+        state = self.env.start(self._key(number, _START), params)
+        memory = jax.vmap(self.agent.init)(self._key(number, _INIT))
+        memory = jax.vmap(self.agent.begin)(memory, self._key(number, _BEGIN))
+        zero = jnp.zeros_like(number)
+        ending = jnp.where(number < 0, TERMINATED, RUNNING)
+        carried = self.env.carried(state)
+        return _Lanes(number, ending, zero, zero - 1, params, carried, zero, memory)
 
     def _key(self, number: jax.Array, *counters: Any) -> jax.Array:
         """Typed keys of episodes for one purpose."""
@@ -107,99 +169,68 @@ class _Play:
     def _params(self, row: jax.Array) -> Any:
         return jax.tree.map(lambda leaf: leaf[row] if leaf.ndim else leaf, self.batch.table)
 
-    def unfinished(self, carry: tuple[_Lanes, Results, jax.Array]) -> jax.Array:
-        """Whether there is an episode to begin or to go on with."""
-        lanes, _, begun = carry
-        return (begun < self.batch.number) | jnp.any(lanes.ending == RUNNING)
-
-    def round(self, carry: tuple[_Lanes, Results, jax.Array]) -> tuple[_Lanes, Results, jax.Array]:
-        """Take every lane some ticks further, and begin the episodes that there is room for."""
-        lanes, done, begun = carry
-        done = self.collect(done, lanes)
-        lanes, begun = self.refill(lanes, begun)
-        lanes = _with(lanes, due=lanes.length + self.sizes.ticks)
-        lanes = self.advance(lanes)
-        return (self.catch_up(lanes) if self.env.has_free_steps else lanes), done, begun
-
-    def nothing(self) -> _Lanes:
-        """Lanes without episodes."""
-        none = jnp.full(self.sizes.lanes, -1, jnp.int32)
-        shapes = jax.eval_shape(self.begin, none)
-        blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        return _with(blank, number=none, ending=none + 1 + TERMINATED, params=self._params(none))
-
-    def begin(self, number: jax.Array) -> _Lanes:
-        """Episodes before their hidden first step."""
-        params = self._params(self.batch.row[number])
-        state = self.env.start(self._key(number, _START), params)
-        memory = jax.vmap(self.agent.init)(self._key(number, _INIT))
-        memory = jax.vmap(self.agent.begin)(memory, self._key(number, _BEGIN))
-        zero = jnp.zeros_like(number)
-        carried = self.env.carried(state)
-        return _Lanes(number, zero + RUNNING, zero, zero - 1, params, carried, zero, memory)
-
-    def collect(self, done: Results, lanes: _Lanes) -> Results:
-        """Write down what has ended."""
-        ended = (lanes.ending != RUNNING) & (lanes.number >= 0)
-        place = jnp.where(ended, lanes.number, done.length.shape[0])
-
-        def put(into: jax.Array, own: jax.Array) -> jax.Array:
-            return into.at[place].set(own, mode="drop")
-
-        return Results(put(done.length, lanes.length), put(done.ending, lanes.ending))
-
-    def refill(self, lanes: _Lanes, begun: jax.Array) -> tuple[_Lanes, jax.Array]:
-        """Give new episodes to the lanes that are over, as long as there are any."""
-        over = lanes.ending != RUNNING
-        rank = begun + jnp.cumsum(over, dtype=jnp.int32) - 1
-        fresh = over & (rank < self.batch.number)
-        number = jnp.where(over, -1, lanes.number)
-        number = jnp.where(fresh, self.order[jnp.where(fresh, rank, 0)], number)
-        lanes = _with(lanes, number=number)
-        lanes = _densely(lambda chosen: self.begin(chosen.number), fresh, lanes)
-        return lanes, begun + jnp.sum(fresh, dtype=jnp.int32)
-
-    def advance(self, lanes: _Lanes) -> _Lanes:
+    def advance(self, lanes: _Lanes, front: jax.Array) -> _Lanes:
         """Take the lanes some ticks further, chunk by chunk; a lane that cannot be sure waits."""
-        size, ticks = self.sizes.chunk, self.sizes.ticks
-        widths = range(len(self.env.widths))
+        env, size, ticks = self.env, self.sizes.chunk, self.sizes.ticks
+        tick = partial(self.tick, effort=env.efforts[0])
 
         def several(width: int, part: _Lanes) -> _Lanes:
-            small = _with(part, state=self.env.narrowed(part.state, width))
-            tick = partial(self.tick, full=not self.env.has_free_steps)
+            small = _with(part, state=env.narrowed(part.state, width))
             small = _repeat(tick, ticks, small)
-            return _with(small, state=self.env.widened(small.state, part.state, width))
+            return _with(small, state=env.widened(small.state, part.state, width))
 
-        branches = [lambda part: part, *(partial(several, width) for width in widths)]
+        branches = [lambda part: part, *(partial(several, w) for w in range(len(env.widths)))]
 
-        def chunk(part: _Lanes) -> _Lanes:
-            running = part.ending == RUNNING
-            width = self.env.width(self.env.resumed(part.state, part.length), ticks)
-            needed = jnp.max(jnp.where(running, 1 + width, 0))
-            return jax.lax.switch(needed, branches, part)
+        def chunk(index: jax.Array, lanes: _Lanes) -> _Lanes:
+            begin = index * size
+            part = _batched(partial(_slice, begin=begin, size=size), lanes)
+            width = env.width(env.resumed(part.state, part.length), ticks)
+            needed = jnp.max(jnp.where(part.ending == RUNNING, 1 + width, 0))
+            after = jax.lax.switch(needed, branches, part)
+            return _batched(partial(_put, begin=begin), lanes, after)
 
-        return _in_chunks(chunk, size, lanes)
+        return jax.lax.fori_loop(0, front // size, chunk, lanes)
 
-    def catch_up(self, lanes: _Lanes) -> _Lanes:
-        """Take the lanes that have waited to the end of the round."""
+    def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
+        """Take the lanes that are behind further with an effort, packed in groups."""
+        last = effort == self.env.efforts[-1]
+        size = min(RARE if len(self.env.efforts) > 2 and last else GROUP, self.sizes.lanes)
+        tick = partial(self.tick, effort=effort)
+        before = jnp.cumsum(_behind(lanes), dtype=jnp.int32)
 
-        def behind(part: _Lanes) -> jax.Array:
-            return (part.ending == RUNNING) & (part.length < part.due)
+        def moving(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
+            return carry[1] & jnp.any(_behind(carry[0]))
 
-        def finish(part: _Lanes) -> _Lanes:
-            return jax.lax.while_loop(
-                lambda p: jnp.any(behind(p)), partial(self.tick, full=True), part
-            )
+        def move(carry: tuple[_Lanes, jax.Array]) -> tuple[_Lanes, jax.Array]:
+            after = tick(carry[0])
+            return after, jnp.any(after.length > carry[0].length)
 
-        return _densely(finish, behind(lanes), lanes)
+        def group(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
+            begin, lanes = carry
+            # Places of a group without a lane point past the end: gathers clamp, scatters drop.
+            index = jnp.searchsorted(before, begin + 1 + jnp.arange(size, dtype=jnp.int32))
+            part = _take(lanes, index)
+            spare = index >= self.sizes.lanes
+            part = _with(part, ending=jnp.where(spare, TERMINATED, part.ending))
+            after = jax.lax.while_loop(moving, move, (part, True))[0]
 
-    def tick(self, lanes: _Lanes, full: bool) -> _Lanes:
+            def put(into: jax.Array, own: jax.Array) -> jax.Array:
+                return into.at[index].set(own, mode="drop", unique_indices=True)
+
+            return begin + size, _batched(put, lanes, after)
+
+        def unfinished(carry: tuple[jax.Array, _Lanes]) -> jax.Array:
+            return carry[0] < before[-1]
+
+        return jax.lax.while_loop(unfinished, group, (jnp.int32(0), lanes))[1]
+
+    def tick(self, lanes: _Lanes, effort: int) -> _Lanes:
         """One step of every lane that is running and for which it is sure to be right."""
         env, agent = self.env, self.agent
         key = rng.fold(self.batch.root, self.batch.first + lanes.number)
         counted = (lanes.length + 1).astype(jnp.uint32)
         active = lanes.ending == RUNNING
-        if full:
+        if effort != env.efforts[0]:
             active = active & (lanes.length < lanes.due)
         attempt = env.attempt(
             rng.to_key(rng.fold(key, _STEP, counted)),
@@ -207,7 +238,7 @@ class _Play:
             lanes.action,
             lanes.params,
             active,
-            full,
+            effort,
         )
         act_key = rng.to_key(rng.fold(key, _ACT, counted))
         seen = env.observe(attempt.state)
@@ -258,51 +289,54 @@ def _repeat(tick: Callable[[_Lanes], _Lanes], times: int, lanes: _Lanes) -> _Lan
     return jax.tree.unflatten(structure, merged)
 
 
-def _in_chunks(change: Callable[[_Lanes], _Lanes], size: int, lanes: _Lanes) -> _Lanes:
-    """Change the lanes chunk by chunk."""
-    return _scattered_params(change, size, lanes)
+def _behind(lanes: _Lanes) -> jax.Array:
+    """Lanes that have not come to the end of the round."""
+    return (lanes.ending == RUNNING) & (lanes.length < lanes.due)
 
 
-def _scattered_params(change: Callable[[_Lanes], _Lanes], size: int, lanes: _Lanes) -> _Lanes:
-    leaves, structure = jax.tree.flatten(lanes)
-    batched = [leaf.ndim > 0 for leaf in leaves]
-    split = [leaf.reshape(-1, size, *leaf.shape[1:]) for leaf in leaves if leaf.ndim]
+def _collect(done: Results, lanes: _Lanes) -> Results:
+    """Write down what has ended."""
+    ended = (lanes.ending != RUNNING) & (lanes.number >= 0)
+    place = jnp.where(ended, lanes.number, done.length.shape[0])
 
-    def one(own: list[jax.Array]) -> list[jax.Array]:
-        given = iter(own)
-        merged = [next(given) if b else leaf for b, leaf in zip(batched, leaves, strict=True)]
-        after = jax.tree.leaves(change(jax.tree.unflatten(structure, merged)))
-        return [leaf for b, leaf in zip(batched, after, strict=True) if b]
+    def put(into: jax.Array, own: jax.Array) -> jax.Array:
+        return into.at[place].set(own, mode="drop")
 
-    after = iter(leaf.reshape(-1, *leaf.shape[2:]) for leaf in jax.lax.map(one, split))
-    merged = [next(after) if b else leaf for b, leaf in zip(batched, leaves, strict=True)]
-    return jax.tree.unflatten(structure, merged)
+    return Results(put(done.length, lanes.length), put(done.ending, lanes.ending))
 
 
-def _densely(change: Callable[[_Lanes], _Lanes], chosen: jax.Array, lanes: _Lanes) -> _Lanes:
-    """Change some of the lanes, packed in groups."""
-    width = chosen.shape[0]
-    size = min(GROUP, width)
+def _batched(change: Callable[..., jax.Array], lanes: _Lanes, *others: _Lanes) -> _Lanes:
+    """Change the leaves that have lanes; parameters that all share have none."""
+    return jax.tree.map(
+        lambda leaf, *own: change(leaf, *own) if leaf.ndim else leaf, lanes, *others
+    )
+
+
+def _take(lanes: _Lanes, index: jax.Array) -> _Lanes:
+    """Chosen lanes; an index past the end takes the last."""
+    return _batched(lambda leaf: leaf.at[index].get(mode="clip"), lanes)
+
+
+def _slice(leaf: jax.Array, begin: jax.Array, size: int) -> jax.Array:
+    return jax.lax.dynamic_slice_in_dim(leaf, begin, size)
+
+
+def _put(into: jax.Array, own: jax.Array, begin: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(into, own, begin, 0)
+
+
+def _listed(chosen: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
+    """Places of the chosen lanes in order, (size,), past the end where there are no more; count."""
     before = jnp.cumsum(chosen, dtype=jnp.int32)
+    return jnp.searchsorted(before, 1 + jnp.arange(size, dtype=jnp.int32)), before[-1]
 
-    def group(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
-        begin, lanes = carry
-        # Places of a group without a lane point past the end: gathers clamp, scatters drop.
-        index = jnp.searchsorted(before, begin + 1 + jnp.arange(size, dtype=jnp.int32))
 
-        def take(leaf: jax.Array) -> jax.Array:
-            return leaf.at[index].get(mode="clip") if leaf.ndim else leaf
+def _mapped(change: Callable[[jax.Array], _Lanes], numbers: jax.Array, size: int) -> _Lanes:
+    """Make lanes from numbers, some at a time."""
+    shapes = jax.eval_shape(change, numbers)
+    made = jax.lax.map(change, numbers.reshape(-1, size))
 
-        packed = jax.tree.map(take, lanes)
-        spare = index >= width
-        packed = _with(packed, ending=jnp.where(spare, TERMINATED, packed.ending))
-        changed = change(packed)
+    def joined(leaf: jax.Array, shape: Any) -> jax.Array:
+        return leaf.reshape(shape.shape) if shape.ndim else leaf[0]
 
-        def put(into: jax.Array, own: jax.Array, old: jax.Array) -> jax.Array:
-            if own is old or not into.ndim:
-                return into
-            return into.at[index].set(own, mode="drop", unique_indices=True)
-
-        return begin + size, jax.tree.map(put, lanes, changed, packed)
-
-    return jax.lax.while_loop(lambda carry: carry[0] < before[-1], group, (jnp.int32(0), lanes))[1]
+    return jax.tree.map(joined, made, shapes)

@@ -65,9 +65,12 @@ class World(ABC):
     # What `jaxsim.rollout` asks besides.
 
     @property
-    def has_free_steps(self) -> bool:
-        """Whether `attempt` has a cheaper form that most lanes can use."""
-        return False
+    def efforts(self) -> tuple[int, ...]:
+        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the last.
+
+        The last is `FULL`, which is right for all.
+        """
+        return (FULL,)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -109,7 +112,7 @@ class World(ABC):
         action: jax.Array,
         params: Any,
         active: jax.Array,
-        full: bool,
+        effort: int,
     ) -> "Attempt":
         """Advance running episodes by one step.
 
@@ -119,7 +122,7 @@ class World(ABC):
           action: (L,) int32.
           params: physics; leaves () or (L,).
           active: (L,) bool; where it is False nothing is right.
-          full: whether every lane is worth what only few need.
+          effort: one of the `efforts`.
         """
         _, after, _, *flags, info = self.step(key, state, action, params)
         return Attempt(after, ending(*flags, info["nonfinite"]), active)
@@ -128,6 +131,9 @@ class World(ABC):
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""
 
+
+FULL = 1 << 30
+"""The effort that is right for every lane."""
 
 RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
 """How an episode stands: it goes on, the task ended it, a limit did, or a number not finite."""

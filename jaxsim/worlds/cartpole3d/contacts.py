@@ -104,28 +104,16 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
       () bool, never False where a full tick would find a contact. The reach of a prism is that
       of the cylinder around it, plus the gap within which contacts are predicted.
     """
-    near = _structure_near_wall(params, pose, r)
+    near = beyond_planes(params, pose, r, blocks)
     lengths = reach(params)
     places = [_apart_if_empty(block, number) for number, block in enumerate(blocks)]
-    cart, pole, side, low, high = [], [], [], [], []
-    for block, p in zip(blocks, places, strict=True):
+    cart, pole = [], []
+    for p in places:
         rel = _from_pivot(pose, p)
         cart.append(slots.over(jnp.min, _cart_measure(rel, lengths), pose.x))
         pole.append(slots.over(jnp.min, _pole_measure(params, rel, r), pose.x))
-        far = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y))
-        side.append(slots.over(jnp.max, far, pose.x))
-        low.append(slots.over(jnp.min, block.p.z, pose.x))
-        high.append(slots.over(jnp.max, block.p.z, pose.x))
-        if block.rail is not None:
-            held = block.alive & block.rail.holds & _at_side_wall(params, p)
-            near = near | slots.over(jnp.any, held, pose.x)
     near = near | (reduce(jnp.minimum, cart) <= lengths.cart)
     near = near | (reduce(jnp.minimum, pole) <= lengths.pole)
-    # Past a face of the room walls are no longer planes. The side walls end at the floor, so their
-    # rounded lower edges begin a margin above it.
-    near = near | (reduce(jnp.maximum, side) > params.room_half_width)
-    near = near | (reduce(jnp.minimum, low) < params.room_floor + MARGIN)
-    near = near | (reduce(jnp.maximum, high) > params.room_ceiling)
     width = pair_reach(params)
     if slots.are_stacked(blocks, pose.x):
         return near | candidates.any_pair(blocks[0], width)
@@ -133,6 +121,38 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
     if apart:
         near = near | (reduce(jnp.minimum, (geo.dot(d, d) for d in apart)) <= width)
     return near
+
+
+def beyond_planes(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
+    """Whether something may be at a wall in a way that `bounce_off_walls` does not know.
+
+    That is cart or pole at a side wall, a block on a line at one, or a block past a face of the
+    room, where walls are no longer planes. The side walls end at the floor, so their rounded lower
+    edges begin a margin above it.
+
+    Args:
+      params: physics.
+      pose: at the start of the tick.
+      r: pole to world rotation.
+      blocks: at the start of the tick.
+
+    Returns:
+      () bool.
+    """
+    near = _structure_near_wall(params, pose, r)
+    side, low, high = [], [], []
+    for block in blocks:
+        p = block.p
+        far = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y))
+        side.append(slots.over(jnp.max, far, pose.x))
+        low.append(slots.over(jnp.min, jnp.asarray(p.z), pose.x))
+        high.append(slots.over(jnp.max, jnp.asarray(p.z), pose.x))
+        if block.rail is not None:
+            held = block.alive & block.rail.holds & _at_side_wall(params, p)
+            near = near | slots.over(jnp.any, held, pose.x)
+    near = near | (reduce(jnp.maximum, side) > params.room_half_width)
+    near = near | (reduce(jnp.minimum, low) < params.room_floor + MARGIN)
+    return near | (reduce(jnp.maximum, high) > params.room_ceiling)
 
 
 def pair_reach(params: Params) -> Scalar:
@@ -183,27 +203,35 @@ def _at_side_wall(params: Params, p: Vector) -> jax.Array:
     return jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) >= width
 
 
+def at_wall(params: Params, p: Vector) -> jax.Array:
+    """Whether a block at `p` touches the nearer wall along any axis, inside the room."""
+    gaps = [
+        reach - jnp.abs(c - middle) for c, (middle, reach) in zip(p, _room(params), strict=True)
+    ]
+    return reduce(jnp.minimum, gaps) <= 0
+
+
 def breaking_size(params: Params) -> Scalar:
     """Size of a block that sets the gap within which its contacts are predicted, m."""
     return math.sqrt(3.0) * params.block_radius
 
 
-def _cart_measure(rel: Vector, lengths: Reach) -> Scalar:
+def _cart_measure(rel: Vector, lengths: Reach) -> jax.Array:
     """Number that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
 
     At a height u above a cylinder of radius R a sphere of radius a reaches out to R + sqrt(a^2 -
     u^2); the square of that is at most (R + a)^2 - (1 + R / a) u^2.
     """
     up = jnp.maximum(rel.z - CART_HALF_HEIGHT, 0.0)
-    return rel.x * rel.x + rel.y * rel.y + lengths.flatness * (up * up)
+    return jnp.asarray(rel.x * rel.x + rel.y * rel.y + lengths.flatness * (up * up))
 
 
-def _pole_measure(params: Params, rel: Vector, r: Rotation) -> Scalar:
+def _pole_measure(params: Params, rel: Vector, r: Rotation) -> jax.Array:
     """Squared distance from the pole's axis between its ends, m^2."""
     axis = Vector(r.x.z, r.y.z, r.z.z)
     along = geo.dot(rel, axis)
     t = jnp.clip(along, POLE_BOTTOM, POLE_BOTTOM + params.pole_length)
-    return geo.dot(rel, rel) + t * (t - 2 * along)
+    return jnp.asarray(geo.dot(rel, rel) + t * (t - 2 * along))
 
 
 def _structure_near_wall(params: Params, pose: Pose, r: Rotation) -> jax.Array:

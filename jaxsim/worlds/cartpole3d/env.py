@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
 from jaxsim.worlds.base import (
+    FULL,
     RUNNING,
     TERMINATED,
     TRUNCATED,
@@ -27,7 +28,14 @@ from jaxsim.worlds.cartpole3d.settings import (
     most_blocks,
     params_from_values,
 )
-from jaxsim.worlds.cartpole3d.tick import Move, advance, free_tick, full_tick, tick
+from jaxsim.worlds.cartpole3d.tick import (
+    Move,
+    advance,
+    free_tick,
+    full_tick,
+    single_tick,
+    tick,
+)
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
     CAPACITIES,
@@ -43,6 +51,9 @@ from jaxsim.worlds.cartpole3d.types import (
 
 READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
 """Terms whose forces follow the pose of one tick ago."""
+
+FREE, SINGLE = range(2)
+"""Efforts below `FULL`: no contact but with walls; one more."""
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -122,9 +133,11 @@ class CartPole3D(World):
         return self._step(tick, key, state, action, params)
 
     @property
-    def has_free_steps(self) -> bool:
-        """Whether most lanes have no contact in most ticks: not where rooms fill with blocks."""
-        return self.config.max_blocks <= UNROLLED
+    def efforts(self) -> tuple[int, ...]:
+        """Most lanes have no contact in most ticks: not where rooms fill with blocks."""
+        if self.config.max_blocks > UNROLLED:
+            return (FULL,)
+        return (FREE, FULL) if "lines" in self.config.terms else (FREE, SINGLE, FULL)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -168,16 +181,17 @@ class CartPole3D(World):
         action: jax.Array,
         params: Params,
         active: jax.Array,
-        full: bool,
+        effort: int,
     ) -> Attempt:
         """Advance running episodes by one tick; see `World.attempt`."""
-        if full:
+        if effort == FULL:
             stopped = replace(state, done=~active)
             _, new, _, *flags, info = self._step(full_tick, key, stopped, action, params)
             return Attempt(new, ending(*flags, info["nonfinite"]), active)
         state = slots.inward(state)
         force = _force(action, params, self.config, state)
-        new, right = advance(params, self.config, _tick_key(key), state, force, active, free_tick)
+        move = free_tick if effort == FREE else single_tick
+        new, right = advance(params, self.config, _tick_key(key), state, force, active, move)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
         late = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)

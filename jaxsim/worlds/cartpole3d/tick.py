@@ -16,16 +16,17 @@ from jaxsim import rng
 from jaxsim.backend import mask, materialise, opaque_one
 from jaxsim.worlds.cartpole3d import (
     contacts,
-    direct,
     dynamics,
     lines,
     repairs,
+    single,
     slots,
     solver,
     spawn,
     wind,
 )
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import rows as rows_of
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
     Block,
@@ -57,9 +58,36 @@ def free_tick(
     It is not right either where a velocity is no number.
     """
     after, touching = _cheap(params, moving, forces)
+    return after, mask(active & _are_numbers(after) & ~touching, opaque_one(params.gravity))
+
+
+def single_tick(
+    params: Params, moving: Moving, forces: Forces, active: jax.Array
+) -> tuple[Moving, jax.Array]:
+    """Advance by 0.02 s as if only one contact were of more than a block and its walls.
+
+    See `Move`. It is not right either where a velocity is no number.
+    """
+    pose, _, blocks = moving
+    one = opaque_one(params.gravity)
+    body, r, velocity, free = _free_motion(params, moving, forces, one)
+    free = materialise(free, one)
+    bounced = [
+        contacts.bounce_off_walls(params, block, v) for block, v in zip(blocks, free, strict=True)
+    ]
+    world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
+    s = rows_of.Structure(params, body, pose, r, world, one)
+    speeds, velocity, right = single.resolve(s, blocks, free, bounced, velocity)
+    velocity, speeds = materialise((velocity, speeds), one)
+    after = _finish(pose, blocks, velocity, speeds, one)
+    return after, mask(active & _are_numbers(after) & right, one)
+
+
+def _are_numbers(after: Moving) -> jax.Array:
+    """Whether no velocity is NaN; none is infinite, since they are clamped."""
     speeds = [*vars(after[1]).values(), *(c for block in after[2] for c in block.v)]
-    total = reduce(jnp.add, (slots.over(jnp.sum, c, moving[0].x) for c in speeds))
-    return after, mask(active & (total == total) & ~touching, opaque_one(params.gravity))
+    total = reduce(jnp.add, (slots.over(jnp.sum, c, after[0].x) for c in speeds))
+    return jnp.asarray(total == total)
 
 
 def full_tick(
@@ -186,8 +214,7 @@ def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> 
     one = opaque_one(params.gravity)
     body, r, velocity, speeds = _free_motion(params, moving, forces, one)
     speeds = materialise(speeds, one)
-    resolve = solver.resolve if slots.are_stacked(blocks, pose.x) else direct.resolve
-    speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
+    speeds, velocity = solver.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
     return _finish(pose, blocks, velocity, speeds, one)
 
 
