@@ -25,7 +25,7 @@ from jaxsim.worlds.base import RUNNING, TERMINATED, World
 
 GROUP = 256
 """Lanes that catch up together."""
-RARE = 128
+RARE = 64
 """Lanes that take a step of the greatest effort together."""
 STARTS = 1024
 """Lanes that start together."""
@@ -99,35 +99,39 @@ class _Program:
         """Play as many episodes as there are lanes, or as are left."""
         lanes = self.begun(index * self.sizes.lanes)
 
+        def running(lanes: _Lanes) -> jax.Array:
+            return jnp.sum(lanes.ending == RUNNING, dtype=jnp.int32)
+
+        def dense(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
+            lanes, front = carry
+            few = jnp.where(front > self.sizes.chunk, (1 - GAPS) * front, 0)
+            return running(lanes) > few
+
+        def stretch(carry: tuple[_Lanes, jax.Array, Results]) -> Any:
+            lanes, front, done = carry
+            lanes, front = jax.lax.while_loop(dense, self.round, (lanes, front))
+            return self.close_ranks(lanes, done)
+
         def unfinished(carry: tuple[_Lanes, jax.Array, Results]) -> jax.Array:
-            return jnp.any(carry[0].ending == RUNNING)
+            return carry[1] > 0
 
         start = (lanes, jnp.int32(self.sizes.lanes), done)
-        lanes, _, done = jax.lax.while_loop(unfinished, self.round, start)
-        return _collect(done, lanes)
+        return jax.lax.while_loop(unfinished, stretch, start)[2]
 
-    def round(self, carry: tuple[_Lanes, jax.Array, Results]) -> tuple[_Lanes, jax.Array, Results]:
+    def round(self, carry: tuple[_Lanes, jax.Array]) -> tuple[_Lanes, jax.Array]:
         """Take every lane some ticks further.
 
         Args:
-          carry: lanes, the number of them from the first on that may be running, and results.
+          carry: lanes, and the number of them from the first on that may be running.
         """
-        lanes, front, done = carry
+        lanes, front = carry
         lanes = _with(lanes, due=lanes.length + self.sizes.ticks)
         lanes = self.advance(lanes, front)
         for effort in self.env.efforts[1:]:
             lanes = self.packed(lanes, effort)
-        running = jnp.sum(lanes.ending == RUNNING, dtype=jnp.int32)
-        return jax.lax.cond(
-            (front > self.sizes.chunk) & (running <= (1 - GAPS) * front),
-            self.close_ranks,
-            lambda lanes, front, done: (lanes, front, done),
-            *(lanes, front, done),
-        )
+        return lanes, front
 
-    def close_ranks(
-        self, lanes: _Lanes, front: jax.Array, done: Results
-    ) -> tuple[_Lanes, jax.Array, Results]:
+    def close_ranks(self, lanes: _Lanes, done: Results) -> tuple[_Lanes, jax.Array, Results]:
         """Write down what has ended, and move what has not to the front, in the same order."""
         done = _collect(done, lanes)
         index, count = _listed(lanes.ending == RUNNING, self.sizes.lanes)
@@ -172,24 +176,33 @@ class _Program:
     def advance(self, lanes: _Lanes, front: jax.Array) -> _Lanes:
         """Take the lanes some ticks further, chunk by chunk; a lane that cannot be sure waits."""
         env, size, ticks = self.env, self.sizes.chunk, self.sizes.ticks
-        tick = partial(self.tick, effort=env.efforts[0])
+        split = self.split(lanes)
 
-        def several(width: int, part: _Lanes) -> _Lanes:
+        def several(width: int, part: _Lanes) -> list[jax.Array]:
             small = _with(part, state=env.narrowed(part.state, width))
-            small = _repeat(tick, ticks, small)
-            return _with(small, state=env.widened(small.state, part.state, width))
+            own = self.split(small)
+            moved = jax.lax.fori_loop(0, ticks, lambda _, m: own.after(m, small), own.moving(small))
+            small = own.merged(moved, small)
+            return split.moving(_with(small, state=env.widened(small.state, part.state, width)))
 
-        branches = [lambda part: part, *(partial(several, w) for w in range(len(env.widths)))]
+        branches = [split.moving, *(partial(several, w) for w in range(len(env.widths)))]
 
-        def chunk(index: jax.Array, lanes: _Lanes) -> _Lanes:
+        def chunk(index: jax.Array, moving: list[jax.Array]) -> list[jax.Array]:
             begin = index * size
-            part = _batched(partial(_slice, begin=begin, size=size), lanes)
+
+            def put(into: jax.Array, own: jax.Array) -> jax.Array:
+                return jax.lax.dynamic_update_slice_in_dim(into, own, begin, 0)
+
+            part = _batched(
+                lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size),
+                split.merged(moving, lanes),
+            )
             width = env.width(env.resumed(part.state, part.length), ticks)
             needed = jnp.max(jnp.where(part.ending == RUNNING, 1 + width, 0))
-            after = jax.lax.switch(needed, branches, part)
-            return _batched(partial(_put, begin=begin), lanes, after)
+            return jax.tree.map(put, moving, jax.lax.switch(needed, branches, part))
 
-        return jax.lax.fori_loop(0, front // size, chunk, lanes)
+        moved = jax.lax.fori_loop(0, front // size, chunk, split.moving(lanes))
+        return split.merged(moved, lanes)
 
     def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
         """Take the lanes that are behind further with an effort, packed in groups."""
@@ -197,32 +210,41 @@ class _Program:
         size = min(RARE if len(self.env.efforts) > 2 and last else GROUP, self.sizes.lanes)
         tick = partial(self.tick, effort=effort)
         before = jnp.cumsum(_behind(lanes), dtype=jnp.int32)
+        split = self.split(lanes)
 
-        def moving(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
+        def going(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
             return carry[1] & jnp.any(_behind(carry[0]))
 
-        def move(carry: tuple[_Lanes, jax.Array]) -> tuple[_Lanes, jax.Array]:
+        def go(carry: tuple[_Lanes, jax.Array]) -> tuple[_Lanes, jax.Array]:
             after = tick(carry[0])
             return after, jnp.any(after.length > carry[0].length)
 
-        def group(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
-            begin, lanes = carry
+        def group(carry: tuple[jax.Array, list[jax.Array]]) -> tuple[jax.Array, list[jax.Array]]:
+            begin, moving = carry
             # Places of a group without a lane point past the end: gathers clamp, scatters drop.
             index = jnp.searchsorted(before, begin + 1 + jnp.arange(size, dtype=jnp.int32))
-            part = _take(lanes, index)
+            part = _take(split.merged(moving, lanes), index)
             spare = index >= self.sizes.lanes
             part = _with(part, ending=jnp.where(spare, TERMINATED, part.ending))
-            after = jax.lax.while_loop(moving, move, (part, True))[0]
+            if last and len(self.env.efforts) > 2:
+                after = tick(part)
+            else:
+                after = jax.lax.while_loop(going, go, (part, True))[0]
 
             def put(into: jax.Array, own: jax.Array) -> jax.Array:
                 return into.at[index].set(own, mode="drop", unique_indices=True)
 
-            return begin + size, _batched(put, lanes, after)
+            return begin + size, jax.tree.map(put, moving, split.moving(after))
 
-        def unfinished(carry: tuple[jax.Array, _Lanes]) -> jax.Array:
+        def unfinished(carry: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
             return carry[0] < before[-1]
 
-        return jax.lax.while_loop(unfinished, group, (jnp.int32(0), lanes))[1]
+        start = (jnp.int32(0), split.moving(lanes))
+        return split.merged(jax.lax.while_loop(unfinished, group, start)[1], lanes)
+
+    def split(self, lanes: _Lanes) -> "_Split":
+        """Tell apart what a tick changes and what it leaves as it is."""
+        return _Split(partial(self.tick, effort=self.env.efforts[0]), lanes)
 
     def tick(self, lanes: _Lanes, effort: int) -> _Lanes:
         """One step of every lane that is running and for which it is sure to be right."""
@@ -269,24 +291,36 @@ def _where(condition: jax.Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(select, yes, no)
 
 
-def _repeat(tick: Callable[[_Lanes], _Lanes], times: int, lanes: _Lanes) -> _Lanes:
-    """Apply a tick some times; what it leaves as it is takes no part in the loop."""
-    leaves, structure = jax.tree.flatten(lanes)
-    traced = jax.make_jaxpr(lambda *own: jax.tree.leaves(tick(jax.tree.unflatten(structure, own))))(
-        *leaves
-    ).jaxpr
-    changing = [a is not b for a, b in zip(traced.outvars, traced.invars, strict=True)]
+class _Split:
+    """The leaves of lanes that a tick changes, for loops that carry no others."""
 
-    def body(_: Any, moving: list[jax.Array]) -> list[jax.Array]:
-        own = iter(moving)
-        merged = [next(own) if c else leaf for c, leaf in zip(changing, leaves, strict=True)]
-        after = jax.tree.leaves(tick(jax.tree.unflatten(structure, merged)))
-        return [leaf for c, leaf in zip(changing, after, strict=True) if c]
+    def __init__(self, tick: Callable[[_Lanes], _Lanes], lanes: _Lanes) -> None:
+        leaves, structure = jax.tree.flatten(lanes)
 
-    moving = [leaf for c, leaf in zip(changing, leaves, strict=True) if c]
-    after = iter(jax.lax.fori_loop(0, times, body, moving))
-    merged = [next(after) if c else leaf for c, leaf in zip(changing, leaves, strict=True)]
-    return jax.tree.unflatten(structure, merged)
+        def traced(*own: jax.Array) -> list[jax.Array]:
+            return jax.tree.leaves(tick(jax.tree.unflatten(structure, own)))
+
+        program = jax.make_jaxpr(traced)(*leaves).jaxpr
+        self.tick, self.structure = tick, structure
+        self.changing = [a is not b for a, b in zip(program.outvars, program.invars, strict=True)]
+
+    def moving(self, lanes: _Lanes) -> list[jax.Array]:
+        """Leaves that change."""
+        leaves = jax.tree.leaves(lanes)
+        return [leaf for changes, leaf in zip(self.changing, leaves, strict=True) if changes]
+
+    def merged(self, moving: list[jax.Array], lanes: _Lanes) -> _Lanes:
+        """Lanes with new leaves where they change."""
+        own, leaves = iter(moving), jax.tree.leaves(lanes)
+        merged = [
+            next(own) if changes else leaf
+            for changes, leaf in zip(self.changing, leaves, strict=True)
+        ]
+        return jax.tree.unflatten(self.structure, merged)
+
+    def after(self, moving: list[jax.Array], lanes: _Lanes) -> list[jax.Array]:
+        """Leaves that change, one tick on."""
+        return self.moving(self.tick(self.merged(moving, lanes)))
 
 
 def _behind(lanes: _Lanes) -> jax.Array:
@@ -315,14 +349,6 @@ def _batched(change: Callable[..., jax.Array], lanes: _Lanes, *others: _Lanes) -
 def _take(lanes: _Lanes, index: jax.Array) -> _Lanes:
     """Chosen lanes; an index past the end takes the last."""
     return _batched(lambda leaf: leaf.at[index].get(mode="clip"), lanes)
-
-
-def _slice(leaf: jax.Array, begin: jax.Array, size: int) -> jax.Array:
-    return jax.lax.dynamic_slice_in_dim(leaf, begin, size)
-
-
-def _put(into: jax.Array, own: jax.Array, begin: jax.Array) -> jax.Array:
-    return jax.lax.dynamic_update_slice_in_dim(into, own, begin, 0)
 
 
 def _listed(chosen: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
