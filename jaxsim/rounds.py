@@ -51,9 +51,9 @@ class Batch(NamedTuple):
     """
 
     root: rng.Words  # counter key of all randomness
-    first: jax.Array  # () int32
-    number: jax.Array  # () int32 episodes, at most E
-    row: jax.Array  # (E,) int32, row of the parameters that each plays
+    first: Any  # () int32
+    number: Any  # () int32 episodes, at most E
+    row: Any  # (E,) int32, row of the parameters that each plays
     table: Any  # parameters; leaves () where all rows agree, else (V,)
 
 
@@ -185,7 +185,8 @@ class _Program:
             small = own.merged(moved, small)
             return split.moving(_with(small, state=env.widened(small.state, part.state, width)))
 
-        branches = [split.moving, *(partial(several, w) for w in range(len(env.widths)))]
+        branches: list[Callable[..., list[jax.Array]]] = [split.moving]
+        branches += [partial(several, width) for width in range(len(env.widths))]
 
         def chunk(index: jax.Array, moving: list[jax.Array]) -> list[jax.Array]:
             begin = index * size
@@ -229,7 +230,7 @@ class _Program:
             if last and len(self.env.efforts) > 2:
                 after = tick(part)
             else:
-                after = jax.lax.while_loop(going, go, (part, True))[0]
+                after = jax.lax.while_loop(going, go, (part, jnp.bool_(True)))[0]
 
             def put(into: jax.Array, own: jax.Array) -> jax.Array:
                 return into.at[index].set(own, mode="drop", unique_indices=True)

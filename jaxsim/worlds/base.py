@@ -15,7 +15,7 @@ C = TypeVar("C")
 class World(ABC):
     """Base of the environments: what follows from their names, actions and configuration.
 
-    A world adds `start`, `observe`, `step` and `dt`; see `jaxsim.env` for the contract.
+    A world adds `start`, `observe`, `step`, `score` and `dt`; see `jaxsim.env` for the contract.
 
     Attributes:
       name: task name, without a version.
@@ -57,6 +57,10 @@ class World(ABC):
     @abstractmethod
     def start(self, key: jax.Array, params: Any) -> Any:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
+
+    @abstractmethod
+    def observe(self, state: Any) -> Any:
+        """Return the observation of a state; see `jaxsim.env.Env.observe`."""
 
     @abstractmethod
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
@@ -124,8 +128,8 @@ class World(ABC):
           active: (L,) bool; where it is False nothing is right.
           effort: one of the `efforts`.
         """
-        _, after, _, *flags, info = self.step(key, state, action, params)
-        return Attempt(after, ending(*flags, info["nonfinite"]), active)
+        result = self.step(key, state, action, params)
+        return Attempt(result[1], ending(result), active)
 
     @abstractmethod
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -139,9 +143,10 @@ RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
 """How an episode stands: it goes on, the task ended it, a limit did, or a number not finite."""
 
 
-def ending(terminated: jax.Array, truncated: jax.Array, nonfinite: jax.Array) -> jax.Array:
-    """How episodes stand after a step; (...) int32."""
-    limited = jnp.where(nonfinite, NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))
+def ending(result: tuple[Any, ...]) -> jax.Array:
+    """How episodes stand after what `step` has returned; (...) int32."""
+    _, _, _, terminated, truncated, info = result
+    limited = jnp.where(info["nonfinite"], NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))
     return jnp.where(terminated, TERMINATED, limited)
 
 

@@ -31,7 +31,7 @@ from jaxsim.worlds.cartpole3d.types import (
 SLOP = 1e-5  # m, overlap that is left alone
 ERP = 0.08  # share of an overlap that is removed per tick
 REST_SPEED = 0.2  # m/s, slower approaches do not bounce
-ROUNDING = 1e-4  # m^2, by which squared distances are taken for smaller than they are
+ROUNDING = 1e-5  # m^2, by which squared distances are taken for smaller than they are
 BREAKING = 0.02  # gap per unit of a body's size within which a contact is predicted
 
 

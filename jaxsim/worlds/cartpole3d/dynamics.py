@@ -202,27 +202,27 @@ def move(pose: Pose, velocity: Velocity, one: jax.Array) -> Pose:
 
 
 def _turn(cos: Scalar, sin: Scalar, angle: Scalar, one: jax.Array) -> tuple[Scalar, Scalar]:
-    """Turn a unit vector by an angle of at most 1 rad, and undo the rounding of its length."""
-    square = angle * angle
-    fix = _unit(cos * cos + sin * sin)
-    ca = materialise(fix * _cosine(square, 1.0), one)
-    sa = materialise(fix * angle * _sinc(square, 1.0), one)
+    """Turn a unit vector by an angle of at most 1 rad; a Newton step keeps its length at 1."""
+    square = jnp.asarray(angle * angle)
+    fix = 1.5 - 0.5 * (cos * cos + sin * sin)
+    ca, sa = materialise((fix * _cosine(square, 1.0), fix * angle * _sinc(square, 1.0)), one)
     return cos * ca - sin * sa, sin * ca + cos * sa
 
 
 def _roll(q: tuple[Scalar, ...], velocity: Velocity, one: jax.Array) -> tuple[Scalar, ...]:
-    """Turn the pole by its rate relative to the cart, and undo the rounding of its length.
+    """Turn the pole by its rate relative to the cart and normalise.
 
     The half angle per tick stays below pi/8. Above the limit Bullet keeps the axis unsaturated; so
     do we.
     """
     wx, wy, wz = velocity.wx, velocity.wy, velocity.wz
-    rate = jnp.minimum(wx * wx + wy * wy + wz * wz, TURN_LIMIT * TURN_LIMIT)
-    square = rate * (0.25 * DT * DT)
+    rate = jnp.asarray(wx * wx + wy * wy + wz * wz)
+    square = jnp.minimum(rate, TURN_LIMIT * TURN_LIMIT) * (0.25 * DT * DT)
     qx, qy, qz, qw = q
-    fix = _unit(qx * qx + qy * qy + qz * qz + qw * qw)
-    cw = materialise(fix * _cosine(square, math.pi / 8), one)
-    half = materialise(fix * (0.5 * DT) * _sinc(square, math.pi / 8), one)
+    cw, half = _cosine(square, math.pi / 8), 0.5 * DT * _sinc(square, math.pi / 8)
+    length = (qx * qx + qy * qy + qz * qz + qw * qw) * (cw * cw + half * half * rate)
+    fix = 1 / jnp.sqrt(length)
+    cw, half = materialise((cw * fix, half * fix), one)
     ax, ay, az = half * wx, half * wy, half * wz
     return (
         qw * ax + qx * cw + qy * az - qz * ay,
@@ -230,11 +230,6 @@ def _roll(q: tuple[Scalar, ...], velocity: Velocity, one: jax.Array) -> tuple[Sc
         qw * az + qz * cw + qx * ay - qy * ax,
         qw * cw - qx * ax - qy * ay - qz * az,
     )
-
-
-def _unit(square: Scalar) -> Scalar:
-    """Return 1 / sqrt(square) for a number that differs from 1 by rounding: one Newton step."""
-    return 1.5 - 0.5 * square
 
 
 def _cosine(square: jax.Array, largest: float) -> jax.Array:

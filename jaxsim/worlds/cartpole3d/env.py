@@ -186,8 +186,8 @@ class CartPole3D(World):
         """Advance running episodes by one tick; see `World.attempt`."""
         if effort == FULL:
             stopped = replace(state, done=~active)
-            _, new, _, *flags, info = self._step(full_tick, key, stopped, action, params)
-            return Attempt(new, ending(*flags, info["nonfinite"]), active)
+            result = self._step(full_tick, key, stopped, action, params)
+            return Attempt(result[1], ending(result), active)
         state = slots.inward(state)
         force = _force(action, params, self.config, state)
         move = free_tick if effort == FREE else single_tick

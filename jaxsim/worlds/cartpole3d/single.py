@@ -53,7 +53,7 @@ def resolve(
     near = [contacts.near_structure(params, s.pose, s.world, block) for block in blocks]
     sides = [[mask(flags[side], one) for flags in near] for side in range(2)]
     g = rows_of.generalized(velocity, s.local)
-    found: list[tuple[Contact, list[tuple[jax.Array, int, Scalar]]]] = []
+    found: list[tuple[Contact, list[tuple[jax.Array, int, float]]]] = []
     for chosen, build in zip(sides, (rows_of.cart_rows, rows_of.pole_rows), strict=True):
         unsure = unsure | _several(chosen)
         block, v = _choose(chosen, blocks, free)

@@ -75,7 +75,7 @@ def test_moving_turns_the_pole_and_the_cart_as_rotations_do(x64):
     arrays = random_states(draw, random_parameters(draw, STATES))
     arrays["pole_jw"] = draw.uniform(-22, 22, (STATES, 3))  # below the limit of 39 rad/s
     state = state_from_arrays(arrays, DOUBLE)
-    moved = dynamics.move(state.pose, state.velocity)
+    moved = dynamics.move(state.pose, state.velocity, jnp.float64(1))
     q = Rotation.from_quat(arrays["pole_jq"])
     turned = Rotation.from_rotvec(q.apply(arrays["pole_jw"]) * twin.DT) * q
     ours = Rotation.from_quat(np.stack([moved.qx, moved.qy, moved.qz, moved.qw], axis=1))
@@ -100,7 +100,9 @@ def test_a_pole_that_spins_too_fast_is_turned_as_bullet_does(rate, x64):
     n = min(rate, limit)
     dq = np.array([*(spin * np.sin(n * 0.01) / n), np.cos(n * 0.01)])
     pose = Pose(*(jnp.float64(v) for v in (0, 0, 1, 0, 0, 0, 0, 1)))
-    moved = dynamics.move(pose, Velocity(*(jnp.float64(v) for v in (0, 0, 0, *spin))))
+    moved = dynamics.move(
+        pose, Velocity(*(jnp.float64(v) for v in (0, 0, 0, *spin))), jnp.float64(1)
+    )
     ours = np.array([moved.qx, moved.qy, moved.qz, moved.qw])
     np.testing.assert_allclose(ours, dq / np.linalg.norm(dq), atol=1e-13)
 
