@@ -10,7 +10,7 @@ it is. What is decided by the platform is decided while a program is traced.
 
 import os
 import re
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -98,14 +98,16 @@ def configure_cpu(devices: int | None = None) -> None:
         raise ValueError(f"devices is {number}; it must be at least 1")
     before = os.environ.get("XLA_FLAGS", "")
     flags = extended(before)
-    if flags == before and jax.config.jax_num_cpu_devices == number:
+    config: Any = jax.config
+    present = config.jax_num_cpu_devices
+    if flags == before and present == number:
         return
     try:
         # A number other than the present one is refused once the backends have started.
-        jax.config.update("jax_num_cpu_devices", jax.config.jax_num_cpu_devices + 1)
+        config.update("jax_num_cpu_devices", present + 1)
     except RuntimeError as error:
         raise RuntimeError(TOO_LATE) from error
-    jax.config.update("jax_num_cpu_devices", number)
+    config.update("jax_num_cpu_devices", number)
     os.environ["XLA_FLAGS"] = flags
 
 

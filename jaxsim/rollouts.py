@@ -133,7 +133,8 @@ def rollout(
         own = rows[first : first + share]
         row = np.zeros(room, np.int32)
         row[: own.size] = own
-        batch = Batch(root, np.int32(first), np.int32(own.size), row, table)
+        numbers: Any = np.int32(first), np.int32(own.size), row
+        batch = Batch(root, *numbers, table)
         results = program(jax.device_put(batch, homes[index]))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
 

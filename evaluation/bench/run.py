@@ -18,6 +18,7 @@ from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Ro
 from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, WORKLOADS
 from jaxsim import parameters
+from jaxsim.backend import cores
 
 FLAGS = (DEFAULT, CONFIGURED)
 PROGRAM = "evaluation.bench.ours"
@@ -29,13 +30,6 @@ MOST_EPISODES = 1 << 24
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and the number of them in all."""
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,9 @@ class Benchmark:
       seconds: s, length of a measurement at least.
       seed: root of the randomness of our own workloads.
       devices: number of devices; None for one a core.
-      chunk: lanes of a chunk; None for the size that `jaxsim.rollout` chooses.
+      lanes: episodes that a device plays side by side; None for what suits the backend.
+      chunk: lanes that advance together; None likewise.
+      ticks: of a round; None likewise.
       curve: also measure level 200 with so many episodes a call.
     """
 
@@ -63,7 +59,9 @@ class Benchmark:
     seconds: float = 3.0
     seed: int = 0
     devices: int | None = None
+    lanes: int | None = None
     chunk: int | None = None
+    ticks: int | None = None
     curve: tuple[int, ...] = ()
 
     def check(self) -> None:
@@ -98,7 +96,7 @@ class Benchmark:
 
 
 def quick(**changes: Any) -> Benchmark:
-    """Return a benchmark of about a minute, enough for the ratios with default flags."""
+    """Return a short benchmark, enough for the ratios with default flags."""
     shorter: dict[str, Any] = {
         "workloads": QUICK_WORKLOADS,
         "flags": (DEFAULT,),
@@ -173,7 +171,9 @@ def _sources(benchmark: Benchmark) -> Iterator[_Source]:
             episodes=benchmark.episodes,
             seed=benchmark.seed,
             devices=benchmark.devices,
+            lanes=benchmark.lanes,
             chunk=benchmark.chunk,
+            ticks=benchmark.ticks,
         )
         yield _Source(OURS, PROGRAM, ordered, flags, (settings.dumps(),))
     for name in benchmark.peers:
