@@ -55,7 +55,7 @@ def test_a_file_of_flags_is_refused():
 PROGRAM = """
 import json, os
 import jax, jax.numpy as jnp
-import jaxsim
+import evaluation.scanner, jaxsim  # importing makes no array
 
 def refusal(devices):
     try:
