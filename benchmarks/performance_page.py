@@ -227,10 +227,10 @@ def _circumstances(values: dict[str, Any]) -> Iterator[str]:
     yield f"* Load {before:.1f} before the run and {after:.1f} after it."
     for row in _first_rows(values):
         flags = row["facts"]["xla_flags"]
-        yield f"* {row['flags']}: {_device(row['facts'])}, {_options(flags)}."
+        yield f"* {OURS}, {row['flags']} flags: {_device(row['facts'])}, {_options(flags)}."
     yield f"* {packages}."
-    yield f"* Medians of {settings['rounds']} rounds of at least {settings['seconds']:g} s."
-    yield f"* {settings['episodes']:,} episodes in a call of ours, seed {settings['seed']}."
+    rounds, seconds = settings["rounds"], settings["seconds"]
+    yield f"* Medians of {rounds} rounds of at least {seconds:g} s; seed {settings['seed']}."
 
 
 def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -275,14 +275,15 @@ def _rows(values: dict[str, Any]) -> Iterator[str]:
         yield f"| {' | '.join(_cells(row))} |"
     yield ""
     yield "A core's steps are those of a second of its work, which other programs hardly disturb."
-    yield '"At once" are processes, threads or devices side by side. The peers:'
+    yield '"At once" are processes, threads or devices side by side. Lanes are those of one device,'
+    yield "memory is the most that the program has held so far. The peers:"
     yield ""
     for name in dict.fromkeys(row["program"] for row in values["rows"]):
         if name in PEERS:
             yield f"* `{name}`: {PEERS[name].about}."
     yield ""
-    yield "| workload | flags | compiling | lanes | chunk | ticks | memory so far |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| workload | flags | compiling | episodes of a call | lanes | chunk | ticks | memory |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in values["rows"]:
         if row["program"] == OURS and row["facts"]:
             yield f"| {' | '.join(_sizes(row))} |"
@@ -307,7 +308,7 @@ def _sizes(row: dict[str, Any]) -> Iterator[str]:
     yield f"`{row['workload']}`"
     yield row["flags"]
     yield NONE if seconds is None else f"{seconds:.0f} s"
-    for size in ("lanes", "chunk", "ticks"):
+    for size in ("episodes", "lanes", "chunk", "ticks"):
         yield f"{facts[size]:,}"
     yield f"{facts['peak_memory_mib']:,.0f} MiB"
 

@@ -34,7 +34,7 @@ class Ours:
     def prepare(self, workload: str) -> dict[str, Any]:
         """Compile the program of a workload by playing it once."""
         name, _, episodes = workload.partition("@")
-        number = int(episodes) if episodes else self.settings.episodes
+        number = int(episodes or min(self.settings.episodes, WORKLOADS[name].most))
         play = self.played[workload] = player(WORKLOADS[name], number, self.settings)
         started = time.perf_counter()
         steps = play()

@@ -16,7 +16,14 @@ from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
 from evaluation.bench.settings import Settings
-from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, WORKLOADS
+from evaluation.bench.workloads import (
+    FLOOD,
+    MIX,
+    MOST_EPISODES,
+    NOMINAL,
+    ONE_DEVICE,
+    WORKLOADS,
+)
 from jaxsim import parameters
 from jaxsim.backend import cores
 
@@ -26,7 +33,6 @@ CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
 QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD)
 """What the ratios need."""
-MOST_EPISODES = 1 << 24
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and the number of them in all."""
@@ -40,7 +46,8 @@ class Benchmark:
       workloads: names out of `WORKLOADS`.
       peers: names out of `peers.PEERS`.
       flags: "default", "configured" or both, for our own workloads.
-      episodes: of one call of `jaxsim.rollout`; a measurement takes whole calls.
+      episodes: of one call of `jaxsim.rollout`, fewer for some workloads; a measurement takes
+        whole calls.
       rounds: number of measurements of each.
       seconds: s, length of a measurement at least.
       seed: root of the randomness of our own workloads.

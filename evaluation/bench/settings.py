@@ -11,7 +11,7 @@ class Settings:
     Attributes:
       configured: whether `jaxsim.configure_cpu` is called.
       cores: devices to make of the processor, if it is what JAX runs on.
-      episodes: of one call of `jaxsim.rollout`.
+      episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
       seed: of the first call; each later one has the next.
       devices: number of devices; None for all.
       lanes: episodes that a device plays side by side; None for what suits the backend.

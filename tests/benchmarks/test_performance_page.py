@@ -18,6 +18,7 @@ def row(program, workload, flags, *steps):
         "mean_length": 182.4,
         "xla_flags": "--xla_x=1" if flags == "configured" else None,
         "peak_memory_mib": 1234.5,
+        "episodes": 65_536,
         "lanes": 32_768,
         "chunk": 1024,
         "ticks": 8,
@@ -54,8 +55,8 @@ def test_the_page_shows_what_was_measured(values):
         "| jaxsim | `200` | configured | 4 M | 2 M | 2 | 182 |",
         "| pybullet | `200` |  | 10 k | 5 k | 2 |  |",
         "| mujoco | `200` |  | – | – | – |  |",
-        "| `200` | default | 30 s | 32,768 | 1,024 | 8 | 1,234 MiB |",
-        "* configured: 2 devices (abacus), `--xla_x=1`.",
+        "| `200` | default | 30 s | 65,536 | 32,768 | 1,024 | 8 | 1,234 MiB |",
+        "* jaxsim, configured flags: 2 devices (abacus), `--xla_x=1`.",
         "* From the process's start to its first result, default flags: 33.3 s.",
     ):
         assert line in text.splitlines()
