@@ -113,7 +113,7 @@ def _add_bench(commands: Any) -> None:
     ):
         bench.add_argument(f"--{option}", action="append", metavar="NAME", help=text)
     for option, text in (
-        ("episodes", "episodes of a call (65,536), at most 4,096 at levels 108 and 208"),
+        ("episodes", "episodes of a call (65,536), at most 512 at levels 108 and 208"),
         ("rounds", "measurements of each (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
         ("devices", "CPU devices (one a core)"),

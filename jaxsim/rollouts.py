@@ -131,10 +131,10 @@ def rollout(
     def one_share(index: int) -> Results:
         first = index * share
         own = rows[first : first + share]
-        row = np.zeros(room, np.int32)
+        int32: Any = np.int32  # a jitted function takes NumPy's numbers and arrays as well
+        row: Any = np.zeros(room, int32)
         row[: own.size] = own
-        numbers: Any = np.int32(first), np.int32(own.size), row
-        batch = Batch(root, *numbers, table)
+        batch = Batch(root, int32(first), int32(own.size), row, table)
         results = program(jax.device_put(batch, homes[index]))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
 
