@@ -61,8 +61,12 @@ def print_result(console: Any, result: Result) -> None:
 
 
 def _ours(result: Result) -> dict[str, dict[str, Any]]:
-    """What our own program said of itself, by flags."""
-    return {row.flags: row.facts for row in result.rows if row.flags}
+    """What our own program said of itself with its first workload, by flags."""
+    said: dict[str, dict[str, Any]] = {}
+    for row in result.rows:
+        if row.flags:
+            said.setdefault(row.flags, row.facts)
+    return said
 
 
 def _rows_table(result: Result) -> Any:
