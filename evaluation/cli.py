@@ -95,7 +95,7 @@ def _add_bench(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     bench.add_argument(
-        "--quick", action="store_true", help="about a minute: fewer workloads and episodes"
+        "--quick", action="store_true", help="what the ratios need only, and fewer episodes"
     )
     bench.add_argument(
         "--json", type=Path, metavar="FILE", help="write all results there, over what it held"
@@ -113,11 +113,13 @@ def _add_bench(commands: Any) -> None:
     ):
         bench.add_argument(f"--{option}", action="append", metavar="NAME", help=text)
     for option, text in (
-        ("episodes", "episodes of a call (65,536)"),
+        ("episodes", "episodes of a call (65,536), at most 512 at levels 108 and 208"),
         ("rounds", "measurements of each (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
         ("devices", "CPU devices (one a core)"),
-        ("chunk", "lanes at a time"),
+        ("lanes", "episodes that a device plays side by side, a multiple of the chunk"),
+        ("chunk", "lanes that advance together, a multiple of 64"),
+        ("ticks", "steps that a lane takes between looks for lanes whose episodes are over"),
     ):
         bench.add_argument(f"--{option}", type=int, metavar="N", help=text)
     bench.add_argument("--seconds", type=float, metavar="S", help="least time of each (3)")

@@ -7,6 +7,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from jaxsim.backend import configure_cpu
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.rollouts import RolloutOptions, Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
@@ -42,6 +43,7 @@ __all__ = [
     "RolloutOptions",
     "Totals",
     "__version__",
+    "configure_cpu",
     "levels",
     "make",
     "register",

@@ -15,17 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import rng
+from jaxsim import backend, rng
 from jaxsim.agents.base import Agent
 from jaxsim.rounds import Batch, Results, Sizes, play
 from jaxsim.worlds.base import NONFINITE, TERMINATED, World
 
-LANES = 32_768
-"""Most lanes of a device: the longest episodes at the end then cost little."""
-CHUNK = 1024
-"""Lanes of a chunk: the state and the temporaries of a tick stay in the cache."""
-TICKS = 8
-"""Ticks of a round."""
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
 MAX_EPISODES = 1 << 28
@@ -36,9 +30,11 @@ class RolloutOptions:
     """How episodes are spread over the machine; nothing here changes a result.
 
     Attributes:
-      lanes: episodes that a device plays side by side, a multiple of `chunk`; None for a good size.
-      chunk: lanes of a chunk, a multiple of 64; None for a good size.
-      ticks: of a round; None for a good number.
+      lanes: episodes that a device plays side by side, a multiple of `chunk`; None for as many as
+        suit the backend, or fewer for fewer episodes.
+      chunk: lanes that advance together, a multiple of 64; None for as many as suit the backend.
+      ticks: steps that a lane takes before lanes whose episodes are over get new ones; None for as
+        many as suit the backend.
       devices: number of devices; None for all.
     """
 
@@ -53,14 +49,16 @@ class RolloutOptions:
         Raises:
           ValueError: a number that cannot work.
         """
+        for name, number in (("lanes", self.lanes), ("chunk", self.chunk)):
+            if number is not None and (number < MULTIPLE or number % MULTIPLE):
+                raise ValueError(f"{name} is {number}; it must be a multiple of {MULTIPLE}")
+        usual = backend.layout()
         fitting = -(-episodes // MULTIPLE) * MULTIPLE
-        chunk = self.chunk or min(CHUNK, fitting)
-        if chunk < MULTIPLE or chunk % MULTIPLE:
-            raise ValueError(f"chunk is {chunk}; it must be a multiple of {MULTIPLE}")
-        lanes = self.lanes or min(LANES, -(-episodes // chunk) * chunk)
-        if lanes < chunk or lanes % chunk:
+        chunk = self.chunk or min(usual.chunk, self.lanes or fitting)
+        lanes = self.lanes or chunk * min(-(-episodes // chunk), max(1, usual.lanes // chunk))
+        if lanes % chunk:
             raise ValueError(f"lanes is {lanes}; it must be a multiple of chunk, {chunk}")
-        ticks = TICKS if self.ticks is None else self.ticks
+        ticks = usual.ticks if self.ticks is None else self.ticks
         if ticks < 1:
             raise ValueError(f"ticks is {ticks}; it must be at least 1")
         return Sizes(lanes, chunk, ticks)
@@ -133,9 +131,10 @@ def rollout(
     def one_share(index: int) -> Results:
         first = index * share
         own = rows[first : first + share]
-        row = np.zeros(room, np.int32)
+        int32: Any = np.int32  # a jitted function takes NumPy's numbers and arrays as well
+        row: Any = np.zeros(room, int32)
         row[: own.size] = own
-        batch = Batch(root, np.int32(first), np.int32(own.size), row, table)
+        batch = Batch(root, int32(first), int32(own.size), row, table)
         results = program(jax.device_put(batch, homes[index]))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
 

@@ -7,15 +7,23 @@ from pathlib import Path
 import pytest
 
 import jaxsim
-from benchmarks import levels_page, novelty_page
+from benchmarks import levels_page, novelty_page, performance_page
 from evaluation import cli, records
 from evaluation.l2m import syllabus
 from jaxsim.worlds.cartpole3d.hints import TOLD, hint
 from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
+from tests.evaluation.bench.test_bench import check_schema
 
 ROOT = Path(__file__).parents[1]
 NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
 LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+MEASURED = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WRITE_PERFORMANCE = (
+    "write it anew: python -m benchmarks.performance_page docs/performance.json "
+    "--out docs/performance.md --readme README.md"
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -37,6 +45,13 @@ def test_the_page_is_current(module, text, lines):
     assert text == "\n".join(lines) + "\n", again
 
 
+def test_the_page_on_throughput_is_that_of_its_measurements():
+    check_schema(MEASURED)
+    text = "\n".join(performance_page.page(MEASURED, "performance.png")) + "\n"
+    assert text == PERFORMANCE, WRITE_PERFORMANCE
+    assert performance_page.with_table(README, MEASURED) == README, WRITE_PERFORMANCE
+
+
 def test_every_parameter_is_listed_with_its_unit():
     for env_id in jaxsim.registered_envs():
         section = NOVELTY.split(f"### {env_id}\n")[1].split("###")[0]
@@ -46,7 +61,7 @@ def test_every_parameter_is_listed_with_its_unit():
 
 
 def test_links_lead_somewhere():
-    for name, text in (("novelty", NOVELTY), ("levels", LEVELS)):
+    for name, text in (("novelty", NOVELTY), ("levels", LEVELS), ("performance", PERFORMANCE)):
         for target in re.findall(r"\]\(([^)#]+)", text):
             assert (ROOT / "docs" / target).exists(), f"docs/{name}.md links to {target}"
 

@@ -9,6 +9,7 @@ Only steps are timed: building the scene of an episode is not, which favours PyB
 
 import math
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
@@ -139,6 +140,7 @@ def has_fallen(quaternion: Triple, limit: float) -> bool:
 
 def play(params: Any, starts: Sequence[Start], asked: Connection) -> None:
     """Play episodes in a process of its own: answers seconds with a rate, until the end."""
+    silence()
     episodes = cycle(starts)
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -146,6 +148,13 @@ def play(params: Any, starts: Sequence[Start], asked: Connection) -> None:
                 asked.send(_play_for(asked.recv(), params, episodes, Path(folder)))
         except EOFError:
             return
+
+
+def silence() -> None:
+    """Drop what the engine prints on standard output for every scene; this holds for libraries."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def _play_for(seconds: float, params: Any, starts: Any, folder: Path) -> Rate:

@@ -12,7 +12,7 @@ from evaluation.files import write_json
 
 NONE = "none"
 """What is given as the only peer for no peers."""
-SETTINGS = ("episodes", "rounds", "seconds", "seed", "devices", "chunk")
+SETTINGS = ("episodes", "rounds", "seconds", "seed", "devices", "lanes", "chunk", "ticks")
 
 
 def bench(arguments: argparse.Namespace, console: Any) -> None:
@@ -36,10 +36,11 @@ def bench(arguments: argparse.Namespace, console: Any) -> None:
         show.check_plot(arguments.plot)
     with show.progress_bar() if console else nullcontext() as progress:
         result = run(benchmark, progress)
+    values = result.to_json()
     if arguments.json:
-        write_json(arguments.json, result.to_json())
+        write_json(arguments.json, values)
     if arguments.plot:
-        show.plot(result, arguments.plot)
+        show.plot(values, arguments.plot)
     if console:
         show.print_result(console, result)
 

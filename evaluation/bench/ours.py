@@ -34,7 +34,7 @@ class Ours:
     def prepare(self, workload: str) -> dict[str, Any]:
         """Compile the program of a workload by playing it once."""
         name, _, episodes = workload.partition("@")
-        number = int(episodes) if episodes else self.settings.episodes
+        number = int(episodes or min(self.settings.episodes, WORKLOADS[name].most))
         play = self.played[workload] = player(WORKLOADS[name], number, self.settings)
         started = time.perf_counter()
         steps = play()
@@ -43,7 +43,7 @@ class Ours:
             "mean_length": steps / number,
             "first_seconds": time.perf_counter() - started,
             "first_steps": steps,
-            "chunk": self.settings.chunk,
+            **sizes(WORKLOADS[name], number, self.settings),
             "xla_flags": os.environ.get("XLA_FLAGS"),
             "device": jax.devices()[0].device_kind,
             "platform": jax.default_backend(),
@@ -63,6 +63,19 @@ def used_devices(workload: Workload, settings: Settings) -> int:
     return 1 if workload.one_device else settings.devices or len(jax.local_devices())
 
 
+def spread(workload: Workload, settings: Settings) -> jaxsim.RolloutOptions:
+    """How a workload is spread over the machine."""
+    devices = 1 if workload.one_device else settings.devices
+    return jaxsim.RolloutOptions(settings.lanes, settings.chunk, settings.ticks, devices)
+
+
+def sizes(workload: Workload, episodes: int, settings: Settings) -> dict[str, int]:
+    """Sizes that a call of so many episodes has on each device."""
+    share = -(-episodes // used_devices(workload, settings))
+    found: dict[str, int] = spread(workload, settings).sizes(share)._asdict()
+    return found
+
+
 def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[], int]:
     """Return what plays so many episodes at a call, new ones each time, and counts their steps."""
     made = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
@@ -71,9 +84,8 @@ def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[]
     if len(made) > 1:
         params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(p for _, p in made))
         variant = np.arange(episodes, dtype=np.int32) % len(made)
-    devices = 1 if workload.one_device else settings.devices
-    options = jaxsim.RolloutOptions(chunk=settings.chunk, devices=devices)
     agent, seeds = agents.get(AGENT), iter(range(settings.seed, 2**32))
+    options = spread(workload, settings)
 
     def play() -> int:
         result = jaxsim.rollout(
@@ -94,8 +106,9 @@ def main() -> None:
     """Serve with the settings on the command line."""
     settings = Settings.loads(sys.argv[1])
     if settings.configured:
-        jaxsim.configure_cpu()
-    jax.config.update("jax_num_cpu_devices", settings.cores)
+        jaxsim.configure_cpu(settings.cores)
+    else:
+        jax.config.update("jax_num_cpu_devices", settings.cores)
     serve(Ours(settings))
 
 

@@ -16,8 +16,16 @@ from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
 from evaluation.bench.settings import Settings
-from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, WORKLOADS
+from evaluation.bench.workloads import (
+    FLOOD,
+    MIX,
+    MOST_EPISODES,
+    NOMINAL,
+    ONE_DEVICE,
+    WORKLOADS,
+)
 from jaxsim import parameters
+from jaxsim.backend import cores
 
 FLAGS = (DEFAULT, CONFIGURED)
 PROGRAM = "evaluation.bench.ours"
@@ -25,17 +33,9 @@ CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
 QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD)
 """What the ratios need."""
-MOST_EPISODES = 1 << 24
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and the number of them in all."""
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,15 @@ class Benchmark:
       workloads: names out of `WORKLOADS`.
       peers: names out of `peers.PEERS`.
       flags: "default", "configured" or both, for our own workloads.
-      episodes: of one call of `jaxsim.rollout`; a measurement takes whole calls.
+      episodes: of one call of `jaxsim.rollout`, fewer for some workloads; a measurement takes
+        whole calls.
       rounds: number of measurements of each.
       seconds: s, length of a measurement at least.
       seed: root of the randomness of our own workloads.
       devices: number of devices; None for one a core.
-      chunk: lanes of a chunk; None for the size that `jaxsim.rollout` chooses.
+      lanes: episodes that a device plays side by side; None for what suits the backend.
+      chunk: lanes that advance together; None likewise.
+      ticks: of a round; None likewise.
       curve: also measure level 200 with so many episodes a call.
     """
 
@@ -63,7 +66,9 @@ class Benchmark:
     seconds: float = 3.0
     seed: int = 0
     devices: int | None = None
+    lanes: int | None = None
     chunk: int | None = None
+    ticks: int | None = None
     curve: tuple[int, ...] = ()
 
     def check(self) -> None:
@@ -98,7 +103,7 @@ class Benchmark:
 
 
 def quick(**changes: Any) -> Benchmark:
-    """Return a benchmark of about a minute, enough for the ratios with default flags."""
+    """Return a short benchmark, enough for the ratios with default flags."""
     shorter: dict[str, Any] = {
         "workloads": QUICK_WORKLOADS,
         "flags": (DEFAULT,),
@@ -173,7 +178,9 @@ def _sources(benchmark: Benchmark) -> Iterator[_Source]:
             episodes=benchmark.episodes,
             seed=benchmark.seed,
             devices=benchmark.devices,
+            lanes=benchmark.lanes,
             chunk=benchmark.chunk,
+            ticks=benchmark.ticks,
         )
         yield _Source(OURS, PROGRAM, ordered, flags, (settings.dumps(),))
     for name in benchmark.peers:

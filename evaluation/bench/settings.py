@@ -11,10 +11,12 @@ class Settings:
     Attributes:
       configured: whether `jaxsim.configure_cpu` is called.
       cores: devices to make of the processor, if it is what JAX runs on.
-      episodes: of one call of `jaxsim.rollout`.
+      episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
       seed: of the first call; each later one has the next.
       devices: number of devices; None for all.
-      chunk: lanes of a chunk; None for the size that `jaxsim.rollout` chooses.
+      lanes: episodes that a device plays side by side; None for what suits the backend.
+      chunk: lanes that advance together; None likewise.
+      ticks: of a round; None likewise.
     """
 
     configured: bool
@@ -22,7 +24,9 @@ class Settings:
     episodes: int
     seed: int = 0
     devices: int | None = None
+    lanes: int | None = None
     chunk: int | None = None
+    ticks: int | None = None
 
     def dumps(self) -> str:
         """Return the settings as an argument of the command line."""

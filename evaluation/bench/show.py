@@ -1,5 +1,6 @@
 """Tables, progress and a plot of a benchmark; tables need rich, the plot needs matplotlib."""
 
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bench.peers import PEERS
-from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row
+from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row, versions
 from evaluation.bench.run import Progress
+from evaluation.bench.workloads import NOMINAL
 
 
 @contextmanager
@@ -47,10 +49,24 @@ def print_result(console: Any, result: Result) -> None:
     for row in result.rows:
         if row.missing:
             console.print(f"{row.program} {row.workload} was not measured: {row.missing}")
+    for flags, facts in _ours(result).items():
+        known = " ".join(f"{name} {facts[name]:,}" for name in SIZES if name in facts)
+        console.print(f"{OURS}, {flags} flags: {facts.get('device')}; {known}")
+    known = ", ".join(f"{name} {v}" for name, v in versions().items() if v)
+    console.print(f"Python {platform.python_version()}, {known}")
     console.print(
         f"{result.cores} cores; load {result.load[0]:.1f} before, {result.load[-1]:.1f} after: "
         "other work on the machine changes every number here"
     )
+
+
+def _ours(result: Result) -> dict[str, dict[str, Any]]:
+    """What our own program said of itself with its first workload, by flags."""
+    said: dict[str, dict[str, Any]] = {}
+    for row in result.rows:
+        if row.flags:
+            said.setdefault(row.flags, row.facts)
+    return said
 
 
 def _rows_table(result: Result) -> Any:
@@ -67,6 +83,7 @@ def _rows_table(result: Result) -> Any:
     return table
 
 
+SIZES = ("devices", "lanes", "chunk", "ticks")
 HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
 """Steps a second of the whole machine and of a CPU-second; processes, threads or devices side by
 side; mean length of the episodes; s that compiling took; most memory held so far."""
@@ -127,26 +144,31 @@ def check_plot(path: Path) -> None:
         raise ValueError(f"plot {path} must end in one of .{', .'.join(known)}")
 
 
-def plot(result: Result, path: Path) -> None:
-    """Plot the throughput of level 200 by the number of episodes of a call, and the peers'."""
+def plot(values: dict[str, Any], path: Path) -> None:
+    """Plot the throughput of level 200 by the number of episodes of a call, and the peers'.
+
+    Args:
+      values: of the JSON of a result.
+      path: of the picture.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes: Any = figure.subplots()
-    for curve in result.curves:
-        episodes, throughput = zip(*curve.points, strict=True)
-        axes.loglog(episodes, throughput, marker="o", label=f"{OURS}, {curve.flags} flags")
-    peers = [row for row in result.rows if row.program != OURS and row.samples]
-    for number, row in enumerate(row for row in peers if row.workload == "200"):
+    for curve in values["curves"]:
+        episodes, throughput = zip(*curve["points"], strict=True)
+        axes.loglog(episodes, throughput, marker="o", label=f"{OURS}, {curve['flags']} flags")
+    peers = [row for row in values["rows"] if row["program"] != OURS and row["samples"]]
+    for number, row in enumerate(row for row in peers if row["workload"] == NOMINAL):
         axes.axhline(
-            row.steps_per_wall_second,
+            row["steps_per_wall_second"],
             color="0.4",
             linestyle=("--", ":", "-.")[number % 3],
-            label=row.program,
+            label=row["program"],
         )
     axes.set_xlabel("episodes in one call")
     axes.set_ylabel("environment steps a second")
-    axes.set_title(f"CartPole3D level 200, PD policy, {result.cores} cores")
+    axes.set_title(f"CartPole3D level 200, PD policy, {values['machine']['cores']} cores")
     axes.grid(alpha=0.3)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 DIFFICULTIES = ("easy", "medium", "hard")
 
+MOST_EPISODES = 1 << 24
+"""Of one call."""
+
 Cell = tuple[int, str]
 
 
@@ -15,11 +18,13 @@ class Workload:
       name: in the command's options and its results.
       cells: level and difficulty; each plays an equal share of the episodes.
       one_device: whether only one of the devices plays them.
+      most: episodes of a call at most; where a step takes long, more of them would take minutes.
     """
 
     name: str
     cells: tuple[Cell, ...]
     one_device: bool = False
+    most: int = MOST_EPISODES
 
 
 NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
@@ -32,8 +37,8 @@ WORKLOADS: dict[str, Workload] = {
         Workload("203_hard", ((203, "hard"),)),
         Workload("206", ((206, "easy"),)),
         Workload(MIX, tuple((level, d) for level in range(200, 208) for d in DIFFICULTIES)),
-        Workload("108_hard", ((108, "hard"),)),
-        Workload(FLOOD, ((208, "hard"),)),
+        Workload("108_hard", ((108, "hard"),), most=512),
+        Workload(FLOOD, ((208, "hard"),), most=512),
     )
 }
 """What is measured by default, in this order; the first is what a first result is timed with."""

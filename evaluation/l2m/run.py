@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from evaluation.records import MEASURES, Records
 from evaluation.report import Report, summarise_records
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents
+from jaxsim import agents, backend
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,6 @@ def use_cores(lifetimes: int, devices: int | None) -> None:
     if devices is not None and not 1 <= devices <= 256:
         raise ValueError(f"devices is {devices}; it must be from 1 to 256")
     chunks = max(1, math.ceil(lifetimes / scanner.CHUNK))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # A process that has used JAX before keeps its devices; the scanner checks their number.
     with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", devices or min(cores or 1, chunks))
+        jax.config.update("jax_num_cpu_devices", devices or min(backend.cores(), chunks))

@@ -110,3 +110,15 @@ def test_gymnax_is_stepped(monkeypatch):
     before = program.carry[1].x
     assert program.measure("CartPole-v1", 0.0).steps == 8 * gymnax_cartpole.STEPS
     assert (program.carry[1].x != before).all()
+
+
+@pytest.mark.slow
+def test_a_process_that_plays_the_bullet_scene_prints_nothing(capfd):
+    """The engine itself has something to say about every scene that is built."""
+    pytest.importorskip("pybullet", reason="needs the extra jaxsim-novelty[parity]")
+    program = bullet_scene.Peer(1)
+    program.prepare("200")
+    assert program.measure("200", 0.5).steps > 200  # of more than one episode
+    for process in program.crews["200"]:
+        process.close()
+    assert capfd.readouterr().out == ""

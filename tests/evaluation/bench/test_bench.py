@@ -6,13 +6,15 @@ from importlib import resources
 import jsonschema
 import pytest
 
-from evaluation.bench import peers, run
+import jaxsim
+from evaluation.bench import ours, peers, run
 from evaluation.bench.peers import NOT_FOUND, Peer
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import RATIOS, Curve, Result, Row, Sample
 from evaluation.bench.run import Benchmark, quick
+from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import MIX, WORKLOADS
 
 TOY = "tests.evaluation.bench.toy_program"
@@ -282,3 +284,24 @@ def test_quick_measures_what_the_ratios_need():
 def test_bad_settings(changes, words):
     with pytest.raises(ValueError, match=words):
         Benchmark(**changes).check()
+
+
+@pytest.mark.parametrize(("asked", "played"), [(64, 64), (65_536, 512)])
+def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
+    """What is asked for is the most; a level whose steps take long has a limit of its own."""
+    calls = []
+
+    def player(workload, episodes, settings):
+        calls.append(episodes)
+        return lambda: 10 * episodes
+
+    monkeypatch.setattr(ours, "player", player)
+    program = ours.Ours(Settings(configured=False, cores=1, episodes=asked))
+    facts = program.prepare("208_hard")
+    assert facts["episodes"] == played
+    assert facts["mean_length"] == 10
+    assert program.prepare("200")["episodes"] == asked
+    assert program.prepare("200@128")["episodes"] == 128
+    assert calls == [played, asked, 128]
+    sizes = jaxsim.RolloutOptions().sizes(played)
+    assert (facts["lanes"], facts["chunk"], facts["ticks"]) == sizes

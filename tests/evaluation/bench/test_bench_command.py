@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import pytest
 
 from evaluation import cli
@@ -30,7 +31,8 @@ def ran(monkeypatch, tmp_path):
             progress("preparing jaxsim 200 default", 0, 1)
         result = Result(benchmark.settings(), 2, first_result_seconds={"default": 12.5})
         sample = Sample(Rate(34_567_890, 1.0, 2.0, 2), 0.1)
-        facts = {"mean_length": 182.4, "peak_memory_mib": 1234.5, "devices": 2}
+        facts = {"mean_length": 182.4, "peak_memory_mib": 1234.5, "device": "abacus"}
+        facts |= {"devices": 2, "lanes": 32_768, "chunk": 1024, "ticks": 8}
         result.curves = [Curve(flags, [(64, 1e5), (256, 1e6)]) for flags in benchmark.flags]
         missing = Row("mujoco", "200", None, {}, missing="mujoco is not installed: so there")
         result.finish(
@@ -85,6 +87,8 @@ def test_results_are_shown_and_written(ran, tmp_path, capfd):
         "12.5 s",
         "1,234 MiB",
         "mujoco 200 was not measured: mujoco is not installed: so there",
+        "abacus; devices 2 lanes 32,768 chunk 1,024 ticks 8",
+        f"jax {jax.__version__}",
         peers.PEERS["pybullet"].about[:40],
     ):
         assert words in out
@@ -105,8 +109,9 @@ def test_quiet_only_writes(ran, capfd):
 
 def test_options_reach_the_benchmark(ran):
     words = "--quick --workload mix --workload 200 --workload mix --peer none --flags configured"
-    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --seed 4 --devices 1 --chunk 128"
-    assert cli.main(["bench", *words.split(), *numbers.split()]) == 0
+    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --seed 4 --devices 1"
+    sizes = "--lanes 256 --chunk 128 --ticks 3"
+    assert cli.main(["bench", *words.split(), *numbers.split(), *sizes.split()]) == 0
     (benchmark,) = ran
     assert benchmark.settings() == {
         "workloads": ["mix", "200"],
@@ -117,7 +122,9 @@ def test_options_reach_the_benchmark(ran):
         "seconds": 0.5,
         "seed": 4,
         "devices": 1,
+        "lanes": 256,
         "chunk": 128,
+        "ticks": 3,
         "curve": [],
     }
 

@@ -1,0 +1,90 @@
+"""The page on throughput shows what a result holds, and says what is missing."""
+
+import sys
+
+import pytest
+
+from benchmarks import performance_page
+from evaluation.bench.rate import Rate
+from evaluation.bench.result import Curve, Result, Row, Sample
+from evaluation.bench.run import Benchmark
+from evaluation.files import write_json
+
+
+def row(program, workload, flags, *steps):
+    facts = {
+        "devices": 2,
+        "device": "abacus",
+        "mean_length": 182.4,
+        "xla_flags": "--xla_x=1" if flags == "configured" else None,
+        "peak_memory_mib": 1234.5,
+        "episodes": 65_536,
+        "lanes": 32_768,
+        "chunk": 1024,
+        "ticks": 8,
+        "first_seconds": 31.0,
+        "first_steps": 1_000_000,
+    }
+    rates = [Sample(Rate(number, 1.0, 2.0, 2), 0.5) for number in steps]
+    return Row(program, workload, flags, facts if flags else {}, rates)
+
+
+@pytest.fixture
+def values():
+    """A result with two ratios, and a peer that is not installed."""
+    result = Result(Benchmark(rounds=1).settings(), 2, {"default": 33.3})
+    result.curves = [Curve("default", [(64, 1e5), (256, 1e6)])]
+    result.finish(
+        [
+            row("jaxsim", "200", "default", 1_000_000),
+            row("jaxsim", "200", "configured", 4_000_000),
+            row("jaxsim", "mix", "default", 250_000),
+            row("pybullet", "200", None, 10_000),
+            Row("mujoco", "200", None, {}, missing="mujoco is not installed"),
+        ]
+    )
+    return result.to_json()
+
+
+def test_the_page_shows_what_was_measured(values):
+    text = "\n".join(performance_page.page(values, "picture.png"))
+    for line in (
+        "| `pybullet` | level 200, over PyBullet's | 100 | 400 |",
+        "| `mix` | a batch of every level from 200 to 207 at every difficulty, over level 200 "
+        "| 0.25 | – |",
+        "| jaxsim | `200` | configured | 4 M | 2 M | 2 | 182 |",
+        "| pybullet | `200` |  | 10 k | 5 k | 2 |  |",
+        "| mujoco | `200` |  | – | – | – |  |",
+        "| `200` | default | 30 s | 65,536 | 32,768 | 1,024 | 8 | 1,234 MiB |",
+        "* jaxsim, configured flags: 2 devices (abacus), `--xla_x=1`.",
+        "* From the process's start to its first result, default flags: 33.3 s.",
+    ):
+        assert line in text.splitlines()
+    assert "`mujoco` with default flags is missing" in text
+    assert "not installed" in text
+    assert "(picture.png)" in text
+
+
+def test_the_command_writes_page_plot_and_table(values, tmp_path, monkeypatch):
+    begin, end = performance_page.BEGIN, performance_page.END
+    (tmp_path / "README.md").write_text(f"before\n\n{begin}\nold\n{end}\nafter\n")
+    write_json(tmp_path / "result.json", values)
+    monkeypatch.chdir(tmp_path)
+    words = "page result.json --out deep/page.md --readme README.md"
+    monkeypatch.setattr(sys, "argv", words.split())
+    performance_page.main()
+    assert (tmp_path / "deep" / "page.png").read_bytes().startswith(b"\x89PNG")
+    assert "(page.png)" in (tmp_path / "deep" / "page.md").read_text()
+    readme = (tmp_path / "README.md").read_text()
+    assert readme.startswith(f"before\n\n{begin}\n| ")
+    assert readme.endswith(f"\n{end}\nafter\n")
+    assert "| level 200 | 1 M | 4 M |" in readme
+    assert "| level 200, over PyBullet's | 100 × | 400 × |" in readme
+    assert "old" not in readme
+    performance_page.main()
+    assert (tmp_path / "README.md").read_text() == readme
+
+
+def test_a_readme_without_a_place_for_the_table_is_refused(values):
+    with pytest.raises(ValueError, match="the table goes between"):
+        performance_page.with_table("nothing here\n", values)

@@ -1,0 +1,251 @@
+"""What differs between backends: sizes, advice to the compiler, and options of XLA:CPU."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import backend, rollouts
+from jaxsim.backend import EXTRA_OPTION, EXTRA_OPTIONS, SMALL_LOOPS, VECTOR_WIDTH, WIDEST
+
+OURS = f"{EXTRA_OPTIONS}={EXTRA_OPTION} {WIDEST}"
+
+
+@pytest.fixture
+def platform(monkeypatch):
+    """Set what JAX says that it runs on."""
+    return lambda name: monkeypatch.setattr(jax, "default_backend", lambda: name)
+
+
+# Options of XLA:CPU -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", OURS),
+        ("--xla_dump_to=here", f"--xla_dump_to=here {OURS}"),
+        (f"{VECTOR_WIDTH}=256", f"{VECTOR_WIDTH}=256 {EXTRA_OPTIONS}={EXTRA_OPTION}"),
+        (
+            f"{EXTRA_OPTIONS}=xla_a=1,xla_b",
+            f"{EXTRA_OPTIONS}={EXTRA_OPTION},xla_a=1,xla_b {WIDEST}",
+        ),
+        (f'{EXTRA_OPTIONS}="xla_a=1"', f'{EXTRA_OPTIONS}="{EXTRA_OPTION},xla_a=1" {WIDEST}'),
+        (f"{EXTRA_OPTIONS}={SMALL_LOOPS}=7", f"{EXTRA_OPTIONS}={SMALL_LOOPS}=7 {WIDEST}"),
+        (f"{EXTRA_OPTIONS}= --xla_x=1", f"{EXTRA_OPTIONS}= --xla_x=1 {OURS}"),
+    ],
+    ids=["none", "another", "width", "joined", "quoted", "threshold", "empty"],
+)
+def test_options_extend_those_that_are_there(before, after):
+    assert backend.extended(before) == after
+    assert backend.extended(after) == after
+
+
+def test_a_file_of_flags_is_refused():
+    with pytest.raises(ValueError, match=rf"file of flags: add .*{SMALL_LOOPS}=30000000"):
+        backend.extended("flags.txt")
+
+
+PROGRAM = """
+import json, os
+import jax, jax.numpy as jnp
+import evaluation.scanner, jaxsim  # importing makes no array
+
+def refusal(devices):
+    try:
+        jaxsim.configure_cpu(devices)
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+
+report = {"zero": refusal(0)}
+if %(configured)s:
+    jaxsim.configure_cpu(3)
+    jaxsim.configure_cpu(2)
+x = jnp.linspace(0.0, 1.0, 1000)
+loop = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: jnp.sin(1.7 * y) + x * y, x))
+report |= {
+    "flags": os.environ.get("XLA_FLAGS"),
+    "one_function": "small_call" in loop.lower(x).compile().as_text(),
+    "result": loop(x).tolist(),
+    "again": refusal(2),
+    "more": refusal(3),
+    "devices": len(jax.devices()),
+}
+print(json.dumps(report))
+"""
+
+
+def run(configured, flags=None):
+    """What the program finds in a process of its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment |= {"JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM % {"configured": configured}],
+        env=environment | ({"XLA_FLAGS": flags} if flags else {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return run(configured=False)
+
+
+@pytest.fixture(scope="module")
+def configured():
+    return run(configured=True)
+
+
+def test_the_options_reach_the_compiler(plain, configured):
+    assert (plain["one_function"], configured["one_function"]) == (False, True)
+    assert (plain["flags"], configured["flags"]) == (None, OURS)
+
+
+def test_results_are_the_same_to_rounding(plain, configured):
+    np.testing.assert_allclose(configured["result"], plain["result"], rtol=1e-4)
+
+
+def test_there_are_as_many_devices_as_asked_for(plain, configured):
+    assert (plain["devices"], configured["devices"]) == (1, 2)
+    assert plain["zero"] == "devices is 0; it must be at least 1"
+
+
+def test_it_is_too_late_once_jax_has_started(plain, configured):
+    assert plain["again"] == plain["more"] == configured["more"] == backend.TOO_LATE
+    assert configured["again"] is None  # nothing to change
+
+
+def test_it_is_too_late_also_where_the_devices_are_right():
+    """The environment variable of JAX made them; the options still lack."""
+    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
+    program = "import jax, jaxsim; jax.devices(); jaxsim.configure_cpu(2)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert done.stderr.splitlines()[-1] == f"RuntimeError: {backend.TOO_LATE}"
+
+
+def test_unknown_extra_options_are_ignored():
+    """As the options of `configure_cpu` would be, should they vanish."""
+    found = run(configured=True, flags=f"{EXTRA_OPTIONS}=xla_cpu_no_such_option=3")
+    assert found["flags"] == f"{EXTRA_OPTIONS}={EXTRA_OPTION},xla_cpu_no_such_option=3 {WIDEST}"
+    assert found["one_function"]
+
+
+# Sizes --------------------------------------------------------------------------------------------
+
+
+def test_sizes_by_backend(platform, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    platform("cpu")
+    assert backend.layout() == backend.CPU
+    monkeypatch.setenv("XLA_FLAGS", OURS)
+    assert backend.layout() == backend.CPU_CONFIGURED
+    for name in ("gpu", "tpu"):
+        platform(name)
+        assert backend.layout() == backend.ACCELERATOR
+
+
+@pytest.mark.parametrize("usual", ["CPU", "CPU_CONFIGURED", "ACCELERATOR"])
+@pytest.mark.parametrize("episodes", [1, 64, 65, 1000, 5000, 1 << 20])
+def test_lanes_are_whole_chunks_and_no_more_than_episodes_need(usual, episodes, monkeypatch):
+    usual = getattr(backend, usual)
+    monkeypatch.setattr(backend, "layout", lambda: usual)
+    lanes, chunk, ticks = jaxsim.RolloutOptions().sizes(episodes)
+    assert chunk % rollouts.MULTIPLE == lanes % chunk == 0
+    assert 0 < chunk <= usual.chunk
+    assert min(episodes, usual.lanes) <= lanes <= usual.lanes
+    assert lanes < episodes + chunk
+    assert ticks == usual.ticks
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({"chunk": 384}, (32_640, 384, 8)),
+        ({"chunk": 1 << 16}, (1 << 16, 1 << 16, 8)),
+        ({"lanes": 128}, (128, 128, 8)),
+        ({"lanes": 2048, "chunk": 64, "ticks": 3}, (2048, 64, 3)),
+    ],
+)
+def test_sizes_that_are_asked_for(options, sizes, monkeypatch):
+    monkeypatch.setattr(backend, "layout", lambda: backend.Layout(32_768, 1024, 8))
+    assert jaxsim.RolloutOptions(**options).sizes(1 << 20) == sizes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"chunk": 0}, "chunk is 0; it must be a multiple of 64"),
+        ({"chunk": 100}, "chunk is 100; it must be a multiple of 64"),
+        ({"lanes": -64}, "lanes is -64; it must be a multiple of 64"),
+        ({"lanes": 192, "chunk": 128}, "lanes is 192; it must be a multiple of chunk, 128"),
+        ({"ticks": 0}, "ticks is 0; it must be at least 1"),
+    ],
+)
+def test_sizes_that_cannot_be(options, words):
+    with pytest.raises(ValueError, match=words):
+        jaxsim.RolloutOptions(**options).sizes(1000)
+
+
+# Advice to the compiler ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "divisions"), [("cpu", 2), ("gpu", 0), ("tpu", 0)])
+def test_advice_is_for_the_processor_only_and_changes_no_value(platform, name, divisions):
+
+    def advised(x, condition):  # a new one each time: JAX keeps what it has traced
+        one = backend.opaque_one(x)
+        return backend.materialise(x, one), backend.mask(condition, one)
+
+    platform(name)
+    x, condition = jnp.array([1.0, -2.5, 3.0]), jnp.array([True, False, True])
+    assert str(jax.make_jaxpr(advised)(x, condition)).count(" div ") == divisions
+    same, mask = advised(x, condition)
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(mask, condition)
+
+
+LOWERED = """
+import sys
+from functools import partial
+
+import jax, numpy as np
+import jaxsim
+from jaxsim import agents, rng, rollouts, rounds
+
+key = jax.random.key(0)
+jax.default_backend = lambda: sys.argv[1]
+env, params = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
+sizes = jaxsim.RolloutOptions(lanes=64).sizes(64)
+table, row = rollouts._table(params, None, 64)
+batch = rounds.Batch(rng.words(key), np.int32(0), np.int32(64), row, table)
+program = jax.jit(partial(rounds.play, env, agents.get("pd"), sizes))
+print(program.trace(batch).lower(lowering_platforms=(sys.argv[1],)).as_text())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cuda", "tpu"])
+def test_a_whole_rollout_is_lowered_for_an_accelerator(name):
+    """Nothing is compiled or run, but there is nothing in it that calls back to the host.
+
+    In a process of its own, as JAX keeps what it has traced for another platform.
+    """
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    program = [sys.executable, "-c", LOWERED, name]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "stablehlo.while" in done.stdout
+    for word in ("custom_call", "callback", "infeed", "outfeed", "stablehlo.send"):
+        assert word not in done.stdout
