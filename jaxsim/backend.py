@@ -36,3 +36,8 @@ def materialise(tree: T, one: jax.Array) -> T:
 def mask(condition: jax.Array, one: jax.Array) -> jax.Array:
     """Compute a boolean once, by way of a number."""
     return jnp.where(condition, one, 0.0 * one) / one > 0.5
+
+
+def whole(numbers: jax.Array, one: jax.Array) -> jax.Array:
+    """Compute integers below 2^24 once, by way of floating-point numbers."""
+    return (numbers.astype(jnp.result_type(one)) / one).astype(numbers.dtype)

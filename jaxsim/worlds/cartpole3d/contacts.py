@@ -101,7 +101,7 @@ def may_touch(
     near = _structure_near_wall(params, pose, r)
     for block in blocks:
         cart, pole = near_structure(params, pose, r, block)
-        found = (block.alive & _past_a_face(params, block.p)) | cart | pole
+        found = (block.alive & past_a_face(params, block.p)) | cart | pole
         if block.rail is not None:
             found = found | (block.alive & block.rail.holds & _at_side_wall(params, block.p))
         near = near | slots.over(jnp.any, found, pose.x)
@@ -134,12 +134,18 @@ def _at_side_wall(params: Params, p: Vector) -> jax.Array:
     return jnp.minimum(gap_x, gap_y) <= 0
 
 
+def at_wall(params: Params, p: Vector) -> jax.Array:
+    """Whether a block at `p` touches the nearer wall along any axis, inside the room."""
+    gaps = [gap for _, gap in wall_gaps(params, p)]
+    return jnp.minimum(jnp.minimum(gaps[0], gaps[1]), gaps[2]) <= 0
+
+
 def breaking_size(params: Params) -> Scalar:
     """Size of a block that sets the gap within which its contacts are predicted, m."""
     return math.sqrt(3.0) * params.block_radius
 
 
-def _past_a_face(params: Params, p: Vector) -> jax.Array:
+def past_a_face(params: Params, p: Vector) -> jax.Array:
     """Whether a centre is past a face of the room, where walls are no longer planes.
 
     The side walls end at the floor, so their rounded lower edges begin a margin above it.

@@ -76,10 +76,10 @@ def resolve(
         after = [Vector(*(v + dv))]
     else:
         after = [Vector(*(v[k, i] + dv[k, i] for k in range(3))) for i in range(len(blocks))]
-    return after, _apply(velocity, r, dg)
+    return after, applied(velocity, r, dg)
 
 
-def _apply(velocity: Velocity, r: Rotation, change: jax.Array) -> Velocity:
+def applied(velocity: Velocity, r: Rotation, change: jax.Array) -> Velocity:
     """Add a change of pivot velocity, yaw rate and absolute spin to the state's components."""
     return Velocity(
         velocity.vx + change[0],

@@ -55,22 +55,23 @@ def draw(params: Params, k: rng.Words, state: State) -> tuple[Vector, Vector, ja
     base = _supply_of(state).base
     v = placement.signed(k, _SLOT_SPEED, params.spawn_speed_min, params.spawn_speed_max, dtype)
     anywhere = placement.clear_of(k, _SLOT_PLACE, base.x, base.y, dtype)
-    ahead, found, _ = place_ahead(
-        state, lambda attempt: rng.uniform(k, _SLOT_DISTANCE + attempt, dtype=dtype)
-    )
     here = jnp.asarray(params.spawn_ahead) > 0
+    ahead, found, _ = place_ahead(
+        state, lambda attempt: rng.uniform(k, _SLOT_DISTANCE + attempt, dtype=dtype), here
+    )
     p = Vector(*(jnp.where(here, a, b) for a, b in zip(ahead, anywhere, strict=True)))
     return p, v, found | ~here
 
 
 def place_ahead(
-    state: State, share: Callable[[jax.Array | int], jax.Array]
+    state: State, share: Callable[[jax.Array | int], jax.Array], wanted: jax.Array | bool = True
 ) -> tuple[Vector, jax.Array, jax.Array]:
     """Find a place on the way that the cart has been heading.
 
     Args:
       state: before the block appears.
       share: attempt, from 0 -> number in [0, 1), of the largest distance.
+      wanted: lanes where it is False are not searched for.
 
     Returns:
       (position, whether it is free, numbers drawn). A cart that has not moved has no way.
@@ -92,7 +93,7 @@ def place_ahead(
             clear = clear & slots.over(jnp.all, apart, p.x)
         return clear & (jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) <= AHEAD_LIMIT)
 
-    p, drawn = placement.redrawn(place, free, AHEAD_DRAWS)
+    p, drawn = placement.redrawn(place, lambda p: free(p) | jnp.logical_not(wanted), AHEAD_DRAWS)
     return p, moved & free(p), drawn
 
 

@@ -14,7 +14,17 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics, lines, repairs, solver, spawn, wind
+from jaxsim.worlds.cartpole3d import (
+    contacts,
+    crowd,
+    dynamics,
+    lines,
+    repairs,
+    slots,
+    solver,
+    spawn,
+    wind,
+)
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import attraction
 from jaxsim.worlds.cartpole3d.types import (
@@ -170,7 +180,8 @@ def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> 
     pose, _, blocks = moving
     one = opaque_one(params.gravity)
     body, r, velocity, speeds = _free_motion(params, moving, forces, one)
-    speeds, velocity = solver.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
+    resolve = crowd.resolve if slots.are_stacked(blocks, pose.x) else solver.resolve
+    speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
     return _finish(pose, blocks, velocity, speeds)
 
 
