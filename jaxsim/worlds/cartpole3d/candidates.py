@@ -66,9 +66,14 @@ def _either_bits(words: Iterable[jax.Array]) -> jax.Array:
     return reduce(jnp.bitwise_or, words)
 
 
+def sum_of(parts: Iterable[jax.Array]) -> jax.Array:
+    """Add up some arrays; a reduction over an axis of them would be a slow pass of its own."""
+    return reduce(jnp.add, parts)
+
+
 def counted(words: jax.Array) -> jax.Array:
     """Number of bits that are set: (W, ...) uint32 to (...) int32."""
-    return sum(_ones(word) for word in words)
+    return sum_of(_ones(word) for word in words)
 
 
 def _ones(word: jax.Array) -> jax.Array:
@@ -285,7 +290,7 @@ def _each_partner(
     upto = whole(_running_sum(whole(counted(words), one)), one)
     number = upto[-1]
     rank = jnp.broadcast_to(ranks(size, number), (size, *number.shape))
-    row = sum((upto[k] <= rank).astype(jnp.int32) for k in range(size - 1))
+    row = sum_of((upto[k] <= rank).astype(jnp.int32) for k in range(size - 1))
     row = whole(row, one)
     before = jnp.where(row > 0, take(upto, jnp.maximum(row - 1, 0)), 0)
     own = take(words, row, axis=1)
@@ -314,9 +319,11 @@ def _sorted(
     def before(k: int) -> jax.Array:
         return (first[k] < first) | ((first[k] == first) & (second[k] < second))
 
-    place = whole(sum(before(k).astype(jnp.int32) for k in range(size)), one)
+    place = whole(sum_of(before(k).astype(jnp.int32) for k in range(size)), one)
     chosen = [place[k] == rank for k in range(size)]
-    return tuple(
-        whole(sum(jnp.where(c, leaf[k], 0) for k, c in enumerate(chosen)), one)
-        for leaf in (jnp.where(inside, first, 0), jnp.where(inside, second, 0))
-    )
+
+    def ordered(leaf: jax.Array) -> jax.Array:
+        leaf = jnp.where(inside, leaf, 0)
+        return whole(sum_of(jnp.where(c, leaf[k], 0) for k, c in enumerate(chosen)), one)
+
+    return ordered(first), ordered(second)

@@ -7,7 +7,8 @@ against all of its blocks, and so that loops over lanes are the innermost.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +36,9 @@ def arrange(block: Block) -> tuple[Block, ...]:
     return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], block) for i in range(number))
 
 
-def over(reduce: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
+def over(reducer: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
     """Reduce the slots of a leaf of one Block, if it has any."""
-    return reduce(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
+    return reducer(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
 
 
 def inward(state: State) -> State:
@@ -55,6 +56,26 @@ def _moved(state: State, source: int, target: int) -> State:
         return state
     move = partial(jnp.moveaxis, source=source, destination=target)
     return replace(state, blocks=jax.tree.map(move, state.blocks))
+
+
+def finiteness(state: State) -> Any:
+    """What tells whether all numbers of the blocks are finite.
+
+    Args:
+      state: with slots in front of the lanes, or single ones.
+
+    Returns:
+      Single blocks as they are; for stacked ones (...), not a number if one of theirs is not finite
+      and zero otherwise. (As many sums over slots as there are leaves take longer.)
+    """
+    if not are_stacked(state.blocks, state.step):
+        return state.blocks
+    spoilt = reduce(jnp.add, (0.0 * leaf for leaf in jax.tree.leaves(state.blocks) if _real(leaf)))
+    return jnp.where(jnp.any(spoilt != 0.0, axis=0), jnp.nan, 0.0)
+
+
+def _real(leaf: jax.Array) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
 
 
 def count(state: State) -> jax.Array:
