@@ -26,7 +26,7 @@ Places = list[jax.Array]
 BITS = 16
 """Flags of a word. As many partners are looked at in a pass over the slots: of 8, 16 and 32, 16 is
 the fastest by far (205 slots, 128 lanes: 3.5, 0.47 and 0.87 ms)."""
-_CROWDS = (25, 49, 73, 105, 149)
+_CROWDS = (33, 65, 105, 149)
 """Numbers of slots for which the search is compiled besides the capacity; odd, see `_ring`."""
 
 
@@ -161,7 +161,7 @@ def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_P
 
 
 def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) -> Pairs:
-    """List the pairs of blocks within a squared distance, m^2, for lanes that have few.
+    """List the pairs of blocks within a squared distance, m^2, in no order, for few in a lane.
 
     Half the work of `pairs_within`, or less if many slots are empty.
 
@@ -187,7 +187,8 @@ def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) ->
     partner = slot + offset
     partner = jnp.where(partner >= around, partner - around, partner)
     inside = ranks(size, number) < number
-    first, second = _sorted(jnp.minimum(slot, partner), jnp.maximum(slot, partner), inside, one)
+    first = whole(jnp.where(inside, jnp.minimum(slot, partner), 0), one)
+    second = whole(jnp.where(inside, jnp.maximum(slot, partner), 0), one)
     return Pairs(first, second, jnp.maximum(found, number))
 
 
@@ -307,14 +308,18 @@ def _running_sum(counts: jax.Array) -> jax.Array:
     return counts
 
 
-def _sorted(
-    first: jax.Array, second: jax.Array, inside: jax.Array, one: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Pairs (K, ...) in rising order; zero where they are not `inside`, which come last."""
-    size = first.shape[0]
-    rank = ranks(size, first[0])
-    first = whole(jnp.where(inside, first, 1 << 20), one)
-    second = whole(jnp.where(inside, second, rank), one)
+def in_order(pairs: Pairs, one: jax.Array) -> Pairs:
+    """Sort a list of pairs that was in no order.
+
+    Args:
+      pairs: a list that is not too short.
+      one: from `backend.opaque_one`.
+    """
+    size = pairs.first.shape[0]
+    rank = ranks(size, pairs.number)
+    inside = rank < pairs.number
+    first = whole(jnp.where(inside, pairs.first, 1 << 20), one)
+    second = whole(jnp.where(inside, pairs.second, rank), one)
 
     def before(k: int) -> jax.Array:
         return (first[k] < first) | ((first[k] == first) & (second[k] < second))
@@ -326,4 +331,4 @@ def _sorted(
         leaf = jnp.where(inside, leaf, 0)
         return whole(sum_of(jnp.where(c, leaf[k], 0) for k, c in enumerate(chosen)), one)
 
-    return ordered(first), ordered(second)
+    return Pairs(ordered(first), ordered(second), pairs.number)

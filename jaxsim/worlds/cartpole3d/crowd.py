@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.backend import mask, materialise, opaque_one
+from jaxsim.backend import mask, materialise, opaque_one, whole
 from jaxsim.worlds.cartpole3d import candidates, contacts, packing, solver
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import rows as rows_of
@@ -134,22 +134,29 @@ class Found(NamedTuple):
 def _find(room: Room, s: rows_of.Structure, block: Block) -> Found:
     """Search for contacts."""
     params, one = s.params, s.one
+    cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
+    past = contacts.past_a_face(params, block.p)
     near_cart, near_pole = contacts.near_structure(params, s.pose, s.world, block)
-    past = block.alive & contacts.past_a_face(params, block.p)
-    walled = (block.alive & contacts.at_wall(params, block.p)) | past
+    flags = (
+        jnp.where(near_cart, cart_bit, 0)
+        + jnp.where(near_pole, pole_bit, 0)
+        + jnp.where(block.alive & (contacts.at_wall(params, block.p) | past), wall_bit, 0)
+        + jnp.where(block.alive & past, past_bit, 0)
+    )
+    flags = whole(flags, one)
     pairs = _search(room)(block, contacts.pair_reach(params), one, room.pairs)
     listed = _within(pairs.number, room.pairs)
     # How many things touch each block.
-    load = sum_of(flags.astype(jnp.int32) for flags in (near_cart, near_pole, walled))
     nowhere = block.alive.shape[0]
     lane = jnp.arange(listed.shape[1], dtype=jnp.int32)
+    load = jax.lax.population_count(flags & (cart_bit | pole_bit | wall_bit))
     for slots in (pairs.first, pairs.second):
         load = load.at[jnp.where(listed, slots, nowhere), lane].add(1, mode="drop")
     shared = jnp.maximum(take(load, pairs.first), take(load, pairs.second)) > 1
-    cart = candidates.flagged(near_cart, room.near, one)
-    pole = candidates.flagged(near_pole, room.near, one)
+    held = (flags & past_bit > 0) | ((flags & wall_bit > 0) & (load > 1))
+    cart = candidates.flagged(flags & cart_bit > 0, room.near, one)
+    pole = candidates.flagged(flags & pole_bit > 0, room.near, one)
     beyond = (pairs.number > room.pairs) | (cart[1] > room.near) | (pole[1] > room.near)
-    held = mask((walled & (load > 1)) | past, one)
     return Found(pairs, listed, mask(listed & shared, one), held, cart, pole, beyond)
 
 
@@ -216,7 +223,10 @@ def _sharing(
     nowhere = moving.number
     walls, walled, many_walls = _wall_rows(room, s, moving, found.held)
     place, number = candidates.flagged(found.shared, room.coupled, s.one)
-    first, second = take(found.pairs.first, place), take(found.pairs.second, place)
+    chosen = candidates.Pairs(
+        take(found.pairs.first, place), take(found.pairs.second, place), number
+    )
+    first, second, _ = chosen if room is MANY else candidates.in_order(chosen, s.one)
     pairs = _pair_rows(s, moving, first, second, _within(number, room.coupled))
     cart = _structure_rows(room, s, moving, *found.cart, rows_of.cart_rows)
     pole = _structure_rows(room, s, moving, *found.pole, rows_of.pole_rows)

@@ -49,10 +49,14 @@ def test_the_list_holds_every_near_pair_in_order(number, spread):
 
 
 @pytest.mark.parametrize(("number", "spread"), [(5, 0.5), (18, 2.0), (60, 5.0)])
-def test_the_short_list_holds_every_near_pair_in_order(number, spread):
+def test_the_short_list_holds_every_near_pair(number, spread):
     block = crowd(number, spread)
-    short = jax.jit(candidates.few_pairs_within, static_argnums=3)
-    first, second, found = (np.asarray(a) for a in short(block, SQUARE, ONE, 12))
+
+    @jax.jit
+    def short(block: Block) -> candidates.Pairs:
+        return candidates.in_order(candidates.few_pairs_within(block, SQUARE, ONE, 12), ONE)
+
+    first, second, found = (np.asarray(a) for a in short(block))
     expected = [near_pairs(block, lane) for lane in range(LANES)]
     listed = [len(pairs) <= 12 for pairs in expected]
     assert sum(listed) > LANES / 4
