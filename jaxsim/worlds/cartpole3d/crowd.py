@@ -21,7 +21,7 @@ from jaxsim.worlds.cartpole3d import candidates, contacts, packing, solver
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import rows as rows_of
 from jaxsim.worlds.cartpole3d.assembly import Prepared, prepare
-from jaxsim.worlds.cartpole3d.candidates import sum_of, take
+from jaxsim.worlds.cartpole3d.candidates import sum_of, take, total
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
@@ -96,7 +96,7 @@ def _resolved(
     impulses = _iterate(s, sharing, moving.number, needed, bounces | hits)
     push = sharing.normal * impulses
     pushes = [*alone, (sharing.first, push), (sharing.second, -push)]
-    kicks = sum_of(sharing.kick[:, k] * impulse for k, impulse in enumerate(impulses))
+    kicks = total(jnp.swapaxes(sharing.kick * impulses, 0, 1))
     after = _pushed(s, free, pushes)
     return ([after], solver.applied(velocity, r, kicks)), found.beyond | beyond
 
