@@ -160,3 +160,10 @@ def materialise(tree: T, one: jax.Array) -> T:
 def mask(condition: jax.Array, one: jax.Array) -> jax.Array:
     """Compute a boolean once, by way of a number; off the processor, it is returned as it is."""
     return jnp.where(condition, one, 0.0 * one) / one > 0.5 if on_cpu() else condition
+
+
+def whole(numbers: jax.Array, one: jax.Array) -> jax.Array:
+    """Compute integers below 2^24 once, as `mask` does a boolean."""
+    if not on_cpu():
+        return numbers
+    return (numbers.astype(jnp.result_type(one)) / one).astype(numbers.dtype)

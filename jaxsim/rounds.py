@@ -198,7 +198,7 @@ class _Program:
                 lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size),
                 split.merged(moving, lanes),
             )
-            width = env.width(env.resumed(part.state, part.length), ticks)
+            width = env.width(env.resumed(part.state, part.length))
             needed = jnp.max(jnp.where(part.ending == RUNNING, 1 + width, 0))
             return jax.tree.map(put, moving, jax.lax.switch(needed, branches, part))
 

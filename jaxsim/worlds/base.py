@@ -81,16 +81,8 @@ class World(ABC):
         """Sizes, rising, in which states can be played; the last holds all of a state."""
         return (0,)
 
-    def width(self, state: Any, steps: int = 0) -> jax.Array:
-        """Index of the smallest of the `widths` that holds a state for so many steps.
-
-        Args:
-          state: leaves (L,).
-          steps: number of steps.
-
-        Returns:
-          (L,) int32.
-        """
+    def width(self, state: Any) -> jax.Array:
+        """Index of the smallest of the `widths` that holds a state, (L,) int32."""
         return jnp.zeros_like(state.step)
 
     def narrowed(self, carried: Any, width: int) -> Any:

@@ -103,7 +103,7 @@ def one_slot(slot: Any, values: jax.Array, axis: int = 0) -> jax.Array:
     return candidates.take(values, slot[None], axis).squeeze(axis)
 
 
-def _prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
+def prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
     """Derive the constants of a class from its velocities after the free motion.
 
     Args:
@@ -147,11 +147,11 @@ class Builder:
         s, walls = self.s, self.walls
         speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
         row = rows_of.structure_rows(s)
-        structure = _prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
+        structure = prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
         number = self.v.shape[1]
         touching = self._unrolled(number) if number <= UNROLLED else self._listed()
         return Rows(
-            _prepare(walls, speed, self.mobility.softness(walls.normal), s.one),
+            prepare(walls, speed, self.mobility.softness(walls.normal), s.one),
             tuple(touching),
             structure,
         )
@@ -169,13 +169,19 @@ class Builder:
     def _listed(self) -> list[Touching]:
         """The pairs that touch and the blocks near cart and pole."""
         params = self.s.params
-        pairs = candidates.pairs_within(self.blocks, contacts.pair_reach(params))
+        one = self.s.one
+        pairs = candidates.pairs_within(self.blocks, contacts.pair_reach(params), one)
         near_cart, near_pole = contacts.near_structure(
             params, self.s.pose, self.s.world, self.blocks
         )
-        cart = candidates.flagged(near_cart, candidates.MAX_NEAR)
-        pole = candidates.flagged(near_pole, candidates.MAX_NEAR)
-        return [self._pairs(*pairs), self._cart(*cart), self._pole(*pole)]
+        most = candidates.MAX_NEAR
+        cart, in_cart = candidates.flagged(near_cart, most, one)
+        pole, in_pole = candidates.flagged(near_pole, most, one)
+        return [
+            self._pairs(*pairs),
+            self._cart(cart, jnp.minimum(in_cart, most)),
+            self._pole(pole, jnp.minimum(in_pole, most)),
+        ]
 
     def _chosen(self, slots: Any, count: jax.Array | None) -> Block:
         """Blocks of a class; those behind the end of its list are not alive."""
@@ -192,7 +198,7 @@ class Builder:
         own, other = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * relative, axis=0)
             return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
 
@@ -201,11 +207,11 @@ class Builder:
             held = self._held()
             sliding = _friction(
                 rows_of.pair_slides(row),
-                prepare,
+                prepared,
                 params.friction_block * params.friction_block,
                 _many(first, held) | _many(second, held),
             )
-        return Touching(prepare(row, _prepare), first, second, count, sliding)
+        return Touching(prepared(row, prepare), first, second, count, sliding)
 
     def _held(self) -> jax.Array:
         """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
@@ -237,7 +243,7 @@ class Builder:
         mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
         velocity = _many(slots, self.v, 1)
 
-        def prepare(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * velocity, axis=0)
             speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
             return make(row, speed, mobility.softness(row.normal), self.s.one)
@@ -246,11 +252,11 @@ class Builder:
         if mobility.rails is not None:
             sliding = _friction(
                 slides(self.s, touch),
-                prepare,
+                prepared,
                 self.s.params.friction_block * friction,
                 _many(slots, self._held()),
             )
-        return Touching(prepare(touch.row, _prepare), slots, None, count, sliding)
+        return Touching(prepared(touch.row, prepare), slots, None, count, sliding)
 
 
 def _friction(

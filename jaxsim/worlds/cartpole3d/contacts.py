@@ -216,6 +216,16 @@ def breaking_size(params: Params) -> Scalar:
     return math.sqrt(3.0) * params.block_radius
 
 
+def past_a_face(params: Params, p: Vector) -> jax.Array:
+    """Whether a centre is past a face of the room, where walls are no longer planes.
+
+    The side walls end at the floor, so their rounded lower edges begin a margin above it.
+    """
+    side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
+    low = p.z < params.room_floor + MARGIN
+    return jnp.logical_or(side, low | (p.z > params.room_ceiling))
+
+
 def _cart_measure(rel: Vector, lengths: Reach) -> jax.Array:
     """Number that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
 

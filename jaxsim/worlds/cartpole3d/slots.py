@@ -7,7 +7,8 @@ against all of its blocks, and so that loops over lanes are the innermost.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +36,9 @@ def arrange(block: Block) -> tuple[Block, ...]:
     return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], block) for i in range(number))
 
 
-def over(reduce: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
+def over(reducer: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> jax.Array:
     """Reduce the slots of a leaf of one Block, if it has any."""
-    return reduce(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
+    return reducer(leaf, axis=0) if jnp.ndim(leaf) > jnp.ndim(lane) else leaf
 
 
 def inward(state: State) -> State:
@@ -57,6 +58,26 @@ def _moved(state: State, source: int, target: int) -> State:
     return replace(state, blocks=jax.tree.map(move, state.blocks))
 
 
+def finiteness(state: State) -> Any:
+    """What tells whether all numbers of the blocks are finite.
+
+    Args:
+      state: with slots in front of the lanes, or single ones.
+
+    Returns:
+      Single blocks as they are; for stacked ones (...), not a number if one of theirs is not finite
+      and zero otherwise. (As many sums over slots as there are leaves take longer.)
+    """
+    if not are_stacked(state.blocks, state.step):
+        return state.blocks
+    spoilt = reduce(jnp.add, (0.0 * leaf for leaf in jax.tree.leaves(state.blocks) if _real(leaf)))
+    return jnp.where(jnp.any(spoilt != 0.0, axis=0), jnp.nan, 0.0)
+
+
+def _real(leaf: jax.Array) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
+
+
 def count(state: State) -> jax.Array:
     """Number of blocks that are there, (...) int32."""
     numbers = (over(jnp.sum, b.alive.astype(jnp.int32), state.pose.x) for b in state.blocks)
@@ -64,33 +85,8 @@ def count(state: State) -> jax.Array:
 
 
 def used(state: State) -> jax.Array:
-    """Number of slots up to the last one with a block, (...) int32."""
-    blocks, lane = state.blocks, state.pose.x
-    if are_stacked(blocks, lane):
-        shape = (-1,) + (1,) * jnp.ndim(lane)
-        places = jnp.arange(1, blocks[0].alive.shape[0] + 1, dtype=jnp.int32).reshape(shape)
-        return jnp.max(jnp.where(blocks[0].alive, places, 0), axis=0)
-    last = jnp.zeros_like(lane, jnp.int32)
-    for place, block in enumerate(blocks, 1):
+    """Number of single slots up to the last one with a block, (...) int32."""
+    last = jnp.zeros_like(state.step)
+    for place, block in enumerate(state.blocks, 1):
         last = jnp.where(block.alive, place, last)
     return last
-
-
-def first(blocks: tuple[Block, ...], number: int) -> tuple[Block, ...]:
-    """The first slots of a state outside of a step."""
-    if len(blocks) > 1:
-        return blocks[:number]
-    if number == 1:
-        return blocks
-    return (jax.tree.map(lambda leaf: leaf[..., :number], blocks[0]),)
-
-
-def put_first(part: tuple[Block, ...], whole: tuple[Block, ...]) -> tuple[Block, ...]:
-    """Put first slots, changed, back in front of the others."""
-    if len(whole) > 1:
-        return (*part, *whole[len(part) :])
-
-    def joined(a: jax.Array, b: jax.Array) -> jax.Array:
-        return jnp.concatenate([a, b[..., a.shape[-1] :]], axis=-1) if a.ndim > 1 else a
-
-    return (jax.tree.map(joined, part[0], whole[0]),)

@@ -13,7 +13,15 @@ import jax.numpy as jnp
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import dynamics, placement, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.types import Block, Params, Scalar, State, Supply, Vector
+from jaxsim.worlds.cartpole3d.types import (
+    Block,
+    Params,
+    Rail,
+    Scalar,
+    State,
+    Supply,
+    Vector,
+)
 
 REACH = 10.0  # m, blocks ahead appear at up to this distance from the world's origin
 AHEAD_HEIGHT = 1.0  # m
@@ -42,11 +50,14 @@ def supply(params: Params, key: rng.Words, state: State) -> State:
     # The hidden tick, from step -1, is the first.
     due = (period > 0) & ((state.step + 2) % jnp.maximum(period, 1) == 0) & ~state.done
 
-    def appear(state: State) -> State:
-        p, v, found = draw(params, rng.fold(key, _KEY), state)
-        return add_block(state, p, v, due, found)
+    def appear() -> tuple[Vector, Vector, jax.Array]:
+        return draw(params, rng.fold(key, _KEY), state)
 
-    return jax.lax.cond(jnp.any(due), appear, lambda state: state, state)
+    def nothing() -> tuple[Vector, Vector, jax.Array]:
+        return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(appear))
+
+    p, v, found = jax.lax.cond(jnp.any(due), appear, nothing)
+    return add_block(state, p, v, due, found)
 
 
 def draw(params: Params, k: rng.Words, state: State) -> tuple[Vector, Vector, jax.Array]:
@@ -55,22 +66,23 @@ def draw(params: Params, k: rng.Words, state: State) -> tuple[Vector, Vector, ja
     base = _supply_of(state).base
     v = placement.signed(k, _SLOT_SPEED, params.spawn_speed_min, params.spawn_speed_max, dtype)
     anywhere = placement.clear_of(k, _SLOT_PLACE, base.x, base.y, dtype)
-    ahead, found, _ = place_ahead(
-        state, lambda attempt: rng.uniform(k, _SLOT_DISTANCE + attempt, dtype=dtype)
-    )
     here = jnp.asarray(params.spawn_ahead) > 0
+    ahead, found, _ = place_ahead(
+        state, lambda attempt: rng.uniform(k, _SLOT_DISTANCE + attempt, dtype=dtype), here
+    )
     p = Vector(*(jnp.where(here, a, b) for a, b in zip(ahead, anywhere, strict=True)))
     return p, v, found | ~here
 
 
 def place_ahead(
-    state: State, share: Callable[[jax.Array | int], jax.Array]
+    state: State, share: Callable[[jax.Array | int], jax.Array], wanted: jax.Array | bool = True
 ) -> tuple[Vector, jax.Array, jax.Array]:
     """Find a place on the way that the cart has been heading.
 
     Args:
       state: before the block appears.
       share: attempt, from 0 -> number in [0, 1), of the largest distance.
+      wanted: lanes where it is False are not searched for.
 
     Returns:
       (position, whether it is free, numbers drawn). A cart that has not moved has no way.
@@ -92,7 +104,7 @@ def place_ahead(
             clear = clear & slots.over(jnp.all, apart, p.x)
         return clear & (jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) <= AHEAD_LIMIT)
 
-    p, drawn = placement.redrawn(place, free, AHEAD_DRAWS)
+    p, drawn = placement.redrawn(place, lambda p: free(p) | jnp.logical_not(wanted), AHEAD_DRAWS)
     return p, moved & free(p), drawn
 
 
@@ -107,31 +119,43 @@ def add_block(
 
     Where one is due, the cart's way is forgotten, so that the next block follows the way from here.
     """
-    next_slot = slots.count(state)
-    blocks = tuple(
-        _put(block, p, v, due & found & (first + _numbers(block, state.pose.x) == next_slot))
-        for first, block in enumerate(state.blocks)
-    )
+    here = due & found
+    if slots.are_stacked(state.blocks, state.pose.x):
+        blocks: tuple[Block, ...] = (_put(state.blocks[0], p, v, here, slots.count(state)),)
+    else:
+        number = slots.count(state)
+        blocks = tuple(_choose(b, p, v, here & (number == i)) for i, b in enumerate(state.blocks))
     own = _supply_of(state)
     heading = Vector(*(jnp.where(due, 0.0, c) for c in own.heading))
     return replace(state, blocks=blocks, supply=Supply(own.base, heading))
 
 
-def _numbers(block: Block, lane: Scalar) -> jax.Array:
-    """Numbers of the slots of one Block, from 0."""
-    if jnp.ndim(block.alive) == jnp.ndim(lane):
-        return jnp.int32(0)
-    shape = (-1,) + (1,) * jnp.ndim(lane)
-    return jnp.arange(block.alive.shape[0], dtype=jnp.int32).reshape(shape)
+def _put(block: Block, p: Vector, v: Vector, here: jax.Array, slot: jax.Array) -> Block:
+    """Write one slot of stacked blocks in the lanes where it is `here`."""
+    slot = jnp.where(here, slot, block.alive.shape[0])
+    place = (slot, jnp.arange(slot.shape[0])) if slot.ndim else (slot,)
+
+    def set_to(leaf: Scalar, value: Scalar) -> jax.Array:
+        return jnp.asarray(leaf).at[place].set(value, mode="drop", unique_indices=True)
+
+    rail = None if block.rail is None else Rail(*(set_to(c, 0.0) for c in _parts(block.rail)))
+    new_p, new_v = (Vector(*map(set_to, old, new)) for old, new in ((block.p, p), (block.v, v)))
+    return Block(new_p, new_v, set_to(block.alive, True), rail)
 
 
-def _put(block: Block, p: Vector, v: Vector, here: jax.Array) -> Block:
+def _parts(rail: Rail) -> list[Scalar]:
+    return [rail.x, rail.y, rail.lag, rail.drop]
+
+
+def _choose(block: Block, p: Vector, v: Vector, here: jax.Array) -> Block:
+    """A new block in the lanes where it is `here`."""
+
     def choose(new: Vector, old: Vector) -> Vector:
         return Vector(*(jnp.where(here, a, b) for a, b in zip(new, old, strict=True)))
 
     rail = block.rail
     if rail is not None:
-        rail = jax.tree.map(lambda leaf: jnp.where(here, 0.0, leaf), rail)
+        rail = Rail(*(jnp.where(here, 0.0, c) for c in _parts(rail)))
     return Block(choose(p, block.p), choose(v, block.v), block.alive | here, rail)
 
 

@@ -16,6 +16,7 @@ from jaxsim import rng
 from jaxsim.backend import mask, materialise, opaque_one
 from jaxsim.worlds.cartpole3d import (
     contacts,
+    crowd,
     dynamics,
     lines,
     repairs,
@@ -214,7 +215,8 @@ def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> 
     one = opaque_one(params.gravity)
     body, r, velocity, speeds = _free_motion(params, moving, forces, one)
     speeds = materialise(speeds, one)
-    speeds, velocity = solver.resolve(params, body, pose, r, blocks, speeds, velocity, needed)
+    resolve = crowd.resolve if slots.are_stacked(blocks, pose.x) else solver.resolve
+    speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
     return _finish(pose, blocks, velocity, speeds, one)
 
 

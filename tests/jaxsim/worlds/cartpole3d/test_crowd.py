@@ -1,0 +1,87 @@
+"""Contacts among many blocks against the solver that iterates over every one of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.worlds.cartpole3d import Params, State, crowd, solver, state_from_arrays
+from jaxsim.worlds.cartpole3d import tick as tick_module
+from jaxsim.worlds.cartpole3d.slots import inward
+from jaxsim.worlds.cartpole3d.types import Block, Config, Vector
+from tests.jaxsim.worlds.cartpole3d.near_contact import random_parameters, random_states
+
+LANES = 48
+SLOTS = 40
+
+
+def advanced(params: Params, state: State) -> Any:
+    """Pose, velocities and blocks after a tick."""
+    none = Vector(*(jnp.zeros(LANES) for _ in range(3)))
+    moving = (state.pose, state.velocity, state.blocks)
+    return tick_module._full(params, moving, (none, None), jnp.ones(LANES, bool))
+
+
+@pytest.fixture(scope="module")
+def world(lanes64):
+    """A few blocks around cart and walls, many more at random, in rooms from sparse to crammed."""
+    draw = np.random.default_rng(7)
+    numbers = random_parameters(draw, LANES)
+    arrays = random_states(draw, numbers)
+    spread = np.linspace(1.2, 4.6, LANES)[:, None, None]
+    more = draw.uniform(-1, 1, (LANES, SLOTS - 4, 3)) * spread + [0.0, 0.0, 4.95]
+    arrays["block_pos"] = np.concatenate([arrays["block_pos"], more], axis=1)
+    speeds = draw.normal(0, 4, more.shape)
+    arrays["block_vel"] = np.concatenate([arrays["block_vel"], speeds], axis=1)
+    present = draw.random(more.shape[:2]) < 0.9
+    arrays["block_alive"] = np.concatenate([arrays["block_alive"], present], axis=1)
+    with lanes64.precision():
+        params = Params(**{name: jnp.asarray(values) for name, values in numbers.items()})
+        config = Config(dtype="float64", max_blocks=SLOTS)
+        return params, inward(state_from_arrays(arrays, config))
+
+
+@pytest.fixture(scope="module")
+def full():
+    return jax.jit(advanced)
+
+
+@pytest.mark.slow
+def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, monkeypatch):
+    params, state = world
+    rooms: list[crowd.Room] = []
+    resolved = crowd._resolved
+
+    def noted(room: crowd.Room, *arguments: Any) -> Any:
+        result, beyond = resolved(room, *arguments)
+        rooms.append(room)
+        jax.debug.callback(lambda b: beyond_few.append(np.asarray(b)), beyond)
+        return result, beyond
+
+    beyond_few: list[np.ndarray] = []
+    with lanes64.precision():
+        monkeypatch.setattr(crowd, "_resolved", noted)
+        ours = jax.block_until_ready(full(params, state))
+        jax.effects_barrier()
+        monkeypatch.setattr(crowd, "resolve", solver.resolve)
+        expected = jax.jit(lambda p, s: advanced(p, s))(params, state)
+    assert rooms == [crowd.FEW, crowd.MANY]
+    few = next(b for b in beyond_few if b.shape == (LANES,))
+    assert 5 < few.sum() < LANES - 5, "both sizes of lists must be used"
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_lane_is_the_same_in_any_company(world, full, lanes64):
+    params, state = world
+    emptied = np.arange(LANES) % 2 == 1
+    block = state.blocks[0]
+    alone = replace(state, blocks=(Block(block.p, block.v, block.alive & ~emptied),))
+    with lanes64.precision():
+        together, apart = full(params, state), full(params, alone)
+    for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):
+        np.testing.assert_array_equal(np.asarray(a)[..., ~emptied], np.asarray(b)[..., ~emptied])
