@@ -104,7 +104,8 @@ class _Program:
 
         def dense(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
             lanes, front = carry
-            few = jnp.where(front > self.sizes.chunk, (1 - GAPS) * front, 0)
+            # Closing ranks pays if it frees a chunk.
+            few = jnp.minimum((1 - GAPS) * front, front - self.sizes.chunk)
             return running(lanes) > few
 
         def stretch(carry: tuple[_Lanes, jax.Array, Results]) -> Any:

@@ -1,0 +1,184 @@
+"""`jaxsim.rollout`: whole episodes, the same however they are laid out, and as the step plays them."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import RolloutOptions, agents, rng
+from jaxsim.agents.base import Agent, NoveltyPrediction
+from jaxsim.worlds.base import FULL
+from jaxsim.worlds.cartpole3d import CartPole3D
+
+EPISODES = 300
+
+
+def _count(memory, observation, key):
+    """Act at random but for every third step, which needs the memory."""
+    action = jax.random.randint(key, (), 0, 2)
+    return jnp.where(memory % 3 == 0, 0, action), NoveltyPrediction.none(), memory + 1
+
+
+counting = Agent("counting", _count, init=lambda key: jnp.int32(0))
+
+
+def same(a, b):
+    """Whether all results are equal, bit for bit."""
+    return all(
+        np.array_equal(getattr(a, field.name), getattr(b, field.name))
+        for field in dataclasses.fields(a)
+    )
+
+
+@pytest.fixture(scope="module")
+def cartpole():
+    return jaxsim.make("CartPole-v1", max_steps=60)
+
+
+def test_every_episode_is_the_one_that_the_step_plays(cartpole):
+    """A plain loop over `env.step` with the same keys, in another order of computation."""
+    env, params = cartpole
+    result = jaxsim.rollout(env, params, counting, EPISODES, seed=7)
+    key = rng.fold(rng.words(jax.random.key(7)), jnp.arange(EPISODES))
+
+    def keys(*counters):
+        return rng.to_key(rng.fold(key, *counters))
+
+    state = env.start(keys(0), params)
+    memory = jnp.zeros(EPISODES, jnp.int32)
+    action = jnp.zeros(EPISODES, jnp.int32)
+    length, rewards = np.zeros(EPISODES, int), np.zeros(EPISODES)
+    over = np.zeros(EPISODES, bool)
+    for count in range(env.max_steps + 1):
+        seen, state, reward, terminated, truncated, info = env.step(
+            keys(4, count), state, action, params
+        )
+        length += ~over & (count > 0)
+        rewards += np.where(over | (count == 0), 0.0, reward)
+        over |= np.asarray(terminated | truncated)
+        action, _, memory = jax.vmap(counting.act)(memory, seen, keys(3, count))
+    assert over.all()
+    np.testing.assert_array_equal(result.length, length)
+    np.testing.assert_allclose(result.reward, rewards, rtol=1e-6)
+    np.testing.assert_allclose(result.performance, info["performance"], rtol=1e-6)
+    np.testing.assert_array_equal(result.terminated, terminated)
+    assert result.complete.all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        RolloutOptions(lanes=64, chunk=64),
+        RolloutOptions(lanes=384, chunk=128, ticks=3),
+        RolloutOptions(lanes=1024, chunk=1024, ticks=100),
+    ],
+    ids=str,
+)
+def test_the_layout_changes_nothing(cartpole, options):
+    usual = jaxsim.rollout(*cartpole, counting, EPISODES)
+    assert same(jaxsim.rollout(*cartpole, counting, EPISODES, options=options), usual)
+
+
+def test_more_episodes_begin_with_the_same(cartpole):
+    few = jaxsim.rollout(*cartpole, counting, 100)
+    many = jaxsim.rollout(*cartpole, counting, EPISODES)
+    assert same(few, jax.tree.map(lambda leaf: leaf[:100], many))
+    other = jaxsim.rollout(*cartpole, counting, 100, seed=1)
+    assert not np.array_equal(few.length, other.length)
+
+
+def test_variants_play_their_rows(cartpole):
+    env, params = cartpole
+    heavy = dataclasses.replace(params, force=5 * params.force)
+    table = jax.tree.map(lambda *rows: jnp.stack(rows), params, heavy)
+    variant = np.arange(EPISODES) % 2
+    mixed = jaxsim.rollout(env, table, counting, EPISODES, variant=variant)
+    for row, alone in enumerate((params, heavy)):
+        own = jaxsim.rollout(env, alone, counting, EPISODES)
+        mine = variant == row
+        np.testing.assert_array_equal(mixed.length[mine], own.length[mine])
+
+
+def test_an_episode_with_a_number_that_is_not_finite_is_not_complete(cartpole):
+    env, params = cartpole
+    broken = dataclasses.replace(params, force=np.float32(np.nan))
+    result = jaxsim.rollout(env, broken, counting, 10)
+    assert not result.complete.any()
+    assert not result.terminated.any()
+    assert (result.length == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"episodes": 0}, "episodes is 0; it must be from 1"),
+        ({"episodes": 1 << 29}, "episodes is 536870912"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**32}, "seed is 4294967296"),
+        ({"options": RolloutOptions(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
+        ({"options": RolloutOptions(chunk=0)}, "chunk is 0"),
+        ({"options": RolloutOptions(chunk=128, lanes=64)}, "lanes is 64"),
+        ({"options": RolloutOptions(chunk=64, lanes=100)}, "lanes is 100"),
+        ({"options": RolloutOptions(ticks=0)}, "ticks is 0; it must be at least 1"),
+        ({"options": RolloutOptions(devices=0)}, "devices is 0"),
+        ({"options": RolloutOptions(devices=1000)}, "devices is 1000"),
+        ({"variant": np.zeros(10, np.int32)}, "all parameters must have shape"),
+        ({"variant": np.zeros(9, np.int32)}, r"variant must be \(10,\) integers"),
+        ({"variant": np.zeros(10)}, r"variant must be \(10,\) integers"),
+    ],
+)
+def test_what_cannot_be_is_refused(cartpole, changes, message):
+    arguments = {"episodes": 10} | changes
+    with pytest.raises(ValueError, match=message):
+        jaxsim.rollout(*cartpole, counting, **arguments)
+
+
+def test_rows_must_exist(cartpole):
+    env, params = cartpole
+    table = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params)
+    with pytest.raises(ValueError, match="beyond the 2 of the parameters"):
+        jaxsim.rollout(env, table, counting, 3, variant=np.array([0, 1, 2]))
+    with pytest.raises(ValueError, match="unless variant says who plays which row"):
+        jaxsim.rollout(env, table, counting, 3)
+
+
+class Laborious(CartPole3D):
+    """Every contact is looked for in every tick of every lane."""
+
+    @property
+    def efforts(self):
+        return (FULL,)
+
+
+def compared(level, difficulty, episodes):
+    """Lengths and ends with and without the cheaper ticks."""
+    env, params = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
+    assert len(env.efforts) > 1
+    options = RolloutOptions(lanes=12800, chunk=256)
+    play = (env, Laborious(env.config))
+    return [
+        jaxsim.rollout(own, params, agents.get("pd"), episodes, seed=11, options=options)
+        for own in play
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("level", "difficulty", "episodes"),
+    [
+        (200, "easy", 12800),
+        (203, "hard", 12800),
+        (205, "medium", 12800),
+        (207, "hard", 12800),
+        (201, "hard", 1280),
+        (204, "hard", 1280),
+    ],
+)
+def test_cheap_ticks_lose_nothing(level, difficulty, episodes):
+    """More than 50,000 episodes; those of the first four levels share two programs."""
+    fast, laborious = compared(level, difficulty, episodes)
+    np.testing.assert_array_equal(fast.length, laborious.length)
+    np.testing.assert_array_equal(fast.terminated, laborious.terminated)
