@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask
-from jaxsim.worlds.cartpole3d import candidates, lines, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
 from jaxsim.worlds.cartpole3d.types import (
@@ -91,7 +91,7 @@ def may_touch(
       params: physics.
       pose: at the start of the tick.
       r: pole to world rotation.
-      blocks: at the start of the tick.
+      blocks: at the start of the tick, in slots of their own.
       one: from `opaque_one`.
 
     Returns:
@@ -104,10 +104,8 @@ def may_touch(
         found = (block.alive & past_a_face(params, block.p)) | cart | pole
         if block.rail is not None:
             found = found | (block.alive & block.rail.holds & _at_side_wall(params, block.p))
-        near = near | slots.over(jnp.any, found, pose.x)
+        near = near | found
     width = pair_reach(params)
-    if slots.are_stacked(blocks, pose.x):
-        return mask(near | candidates.any_pair(blocks[0], width), one)
     for i, a in enumerate(blocks):
         for b in blocks[i + 1 :]:
             d = geo.sub(a.p, b.p)

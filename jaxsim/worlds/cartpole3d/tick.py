@@ -52,7 +52,12 @@ lanes that is right."""
 def free_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array
 ) -> tuple[Moving, jax.Array]:
-    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`."""
+    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`.
+
+    Among stacked blocks something always touches: there it is the full tick.
+    """
+    if slots.are_stacked(moving[2], active):
+        return full_tick(params, moving, forces, active)
     after, touching = _cheap(params, moving, forces)
     return after, ~touching
 
@@ -78,6 +83,8 @@ def tick(
     Returns:
       The same structure after the tick, and True.
     """
+    if slots.are_stacked(moving[2], active):
+        return full_tick(params, moving, forces, active)
     after, touching = _cheap(params, moving, forces)
     touching = touching & active
     right = jnp.ones_like(touching)
