@@ -142,15 +142,6 @@ def flagged(flags: jax.Array, size: int, one: jax.Array) -> tuple[jax.Array, jax
     return whole(slots, one), whole(count, one)
 
 
-def any_pair(block: Block, square: Scalar) -> jax.Array:
-    """Whether any two blocks are within a squared distance, m^2; (...) bool."""
-
-    def look(p: Places) -> jax.Array:
-        return jnp.any(_partners(p, square, ring=True) != 0, axis=(0, 1))
-
-    return _in_a_crowd(look, block)
-
-
 def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_PAIRS) -> Pairs:
     """List the pairs of blocks within a squared distance, m^2; those beyond the end are left out.
 

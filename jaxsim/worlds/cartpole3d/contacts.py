@@ -13,8 +13,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole3d import candidates, lines, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
 from jaxsim.worlds.cartpole3d.types import (
@@ -98,7 +98,7 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
       params: physics.
       pose: at the start of the tick.
       r: pole to world rotation.
-      blocks: at the start of the tick.
+      blocks: at the start of the tick, in slots of their own.
 
     Returns:
       () bool, never False where a full tick would find a contact. The reach of a prism is that
@@ -110,16 +110,13 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
     cart, pole = [], []
     for p in places:
         rel = _from_pivot(pose, p)
-        cart.append(slots.over(jnp.min, _cart_measure(rel, lengths), pose.x))
-        pole.append(slots.over(jnp.min, _pole_measure(params, rel, r), pose.x))
+        cart.append(_cart_measure(rel, lengths))
+        pole.append(_pole_measure(params, rel, r))
     near = near | (reduce(jnp.minimum, cart) <= lengths.cart)
     near = near | (reduce(jnp.minimum, pole) <= lengths.pole)
-    width = pair_reach(params)
-    if slots.are_stacked(blocks, pose.x):
-        return near | candidates.any_pair(blocks[0], width)
     apart = [geo.sub(a, b) for i, a in enumerate(places) for b in places[i + 1 :]]
     if apart:
-        near = near | (reduce(jnp.minimum, (geo.dot(d, d) for d in apart)) <= width)
+        near = near | (reduce(jnp.minimum, (geo.dot(d, d) for d in apart)) <= pair_reach(params))
     return near
 
 
@@ -140,19 +137,16 @@ def beyond_planes(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Bloc
       () bool.
     """
     near = _structure_near_wall(params, pose, r)
-    side, low, high = [], [], []
+    side, heights = [], [jnp.asarray(block.p.z) for block in blocks]
     for block in blocks:
         p = block.p
-        far = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y))
-        side.append(slots.over(jnp.max, far, pose.x))
-        low.append(slots.over(jnp.min, jnp.asarray(p.z), pose.x))
-        high.append(slots.over(jnp.max, jnp.asarray(p.z), pose.x))
+        side.append(jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)))
         if block.rail is not None:
             held = block.alive & block.rail.holds & _at_side_wall(params, p)
-            near = near | slots.over(jnp.any, held, pose.x)
+            near = near | held
     near = near | (reduce(jnp.maximum, side) > params.room_half_width)
-    near = near | (reduce(jnp.minimum, low) < params.room_floor + MARGIN)
-    return near | (reduce(jnp.maximum, high) > params.room_ceiling)
+    near = near | (reduce(jnp.minimum, heights) < params.room_floor + MARGIN)
+    return near | (reduce(jnp.maximum, heights) > params.room_ceiling)
 
 
 def pair_reach(params: Params) -> Scalar:

@@ -87,7 +87,7 @@ def single_tick(
 def _are_numbers(after: Moving) -> jax.Array:
     """Whether no velocity is NaN; none is infinite, since they are clamped."""
     speeds = [*vars(after[1]).values(), *(c for block in after[2] for c in block.v)]
-    total = reduce(jnp.add, (slots.over(jnp.sum, c, after[0].x) for c in speeds))
+    total = reduce(jnp.add, speeds)
     return jnp.asarray(total == total)
 
 
@@ -112,6 +112,8 @@ def tick(
     Returns:
       The same structure after the tick, and `active`.
     """
+    if slots.are_stacked(moving[2], active):
+        return full_tick(params, moving, forces, active)
     after, touching = _cheap(params, moving, forces)
     touching = mask(touching & active, opaque_one(params.gravity))
     if touching.ndim == 0:
