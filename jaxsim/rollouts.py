@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, rng
+from jaxsim.backend import Layout
 from jaxsim.agents.base import Agent
 from jaxsim.rounds import Batch, Results, Sizes, play
 from jaxsim.worlds.base import NONFINITE, TERMINATED, World
@@ -43,8 +44,12 @@ class RolloutOptions:
     ticks: int | None = None
     devices: int | None = None
 
-    def sizes(self, episodes: int) -> Sizes:
-        """The layout for a number of episodes on one device.
+    def sizes(self, episodes: int, usual: Layout) -> Sizes:
+        """The sizes for a number of episodes on one device.
+
+        Args:
+          episodes: of the device.
+          usual: what suits the environment, `World.layout`.
 
         Raises:
           ValueError: a number that cannot work.
@@ -52,7 +57,6 @@ class RolloutOptions:
         for name, number in (("lanes", self.lanes), ("chunk", self.chunk)):
             if number is not None and (number < MULTIPLE or number % MULTIPLE):
                 raise ValueError(f"{name} is {number}; it must be a multiple of {MULTIPLE}")
-        usual = backend.layout()
         fitting = -(-episodes // MULTIPLE) * MULTIPLE
         chunk = self.chunk or min(usual.chunk, self.lanes or fitting)
         lanes = self.lanes or chunk * min(-(-episodes // chunk), max(1, usual.lanes // chunk))
@@ -123,7 +127,7 @@ def rollout(
     options = options or RolloutOptions()
     homes = options.homes()
     share = -(-episodes // len(homes))
-    program = _program(env, agent, options.sizes(share))
+    program = _program(env, agent, options.sizes(share, env.layout))
     # Calls for similar numbers of episodes share a program.
     room = 1 << (share - 1).bit_length()
     root = rng.words(jax.random.key(seed))

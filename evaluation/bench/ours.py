@@ -69,21 +69,28 @@ def spread(workload: Workload, settings: Settings) -> jaxsim.RolloutOptions:
     return jaxsim.RolloutOptions(settings.lanes, settings.chunk, settings.ticks, devices)
 
 
+def made(workload: Workload) -> tuple[Any, list[Any]]:
+    """Environment that plays all cells of a workload, and the physics of each."""
+    cells = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
+    env: Any = reduce(lambda a, b: a.covering(b), (env for env, _ in cells))
+    return env, [params for _, params in cells]
+
+
 def sizes(workload: Workload, episodes: int, settings: Settings) -> dict[str, int]:
     """Sizes that a call of so many episodes has on each device."""
     share = -(-episodes // used_devices(workload, settings))
-    found: dict[str, int] = spread(workload, settings).sizes(share)._asdict()
+    env, _ = made(workload)
+    found: dict[str, int] = spread(workload, settings).sizes(share, env.layout)._asdict()
     return found
 
 
 def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[], int]:
     """Return what plays so many episodes at a call, new ones each time, and counts their steps."""
-    made = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
-    env: Any = reduce(lambda a, b: a.covering(b), (env for env, _ in made))
-    params, variant = made[0][1], None
-    if len(made) > 1:
-        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(p for _, p in made))
-        variant = np.arange(episodes, dtype=np.int32) % len(made)
+    env, rows = made(workload)
+    params, variant = rows[0], None
+    if len(rows) > 1:
+        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+        variant = np.arange(episodes, dtype=np.int32) % len(rows)
     agent, seeds = agents.get(AGENT), iter(range(settings.seed, 2**32))
     options = spread(workload, settings)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from jaxsim import inputs
+from jaxsim import backend, inputs
 
 C = TypeVar("C")
 
@@ -67,6 +67,11 @@ class World(ABC):
         """Advance one step; see `jaxsim.env.Env.step`."""
 
     # What `jaxsim.rollout` asks besides.
+
+    @property
+    def layout(self) -> backend.Layout:
+        """Sizes that suit a rollout on the present backend."""
+        return backend.layout()
 
     @property
     def efforts(self) -> tuple[int, ...]:

@@ -54,6 +54,9 @@ READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
 FREE, SINGLE = range(2)
 """Efforts below `FULL`: no contact but with walls; one more."""
 
+MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 128
+"""Lanes of a device and of a chunk, on a processor, where slots are stacked."""
+
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
 
@@ -130,6 +133,14 @@ class CartPole3D(World):
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
         return self._step(tick, key, state, action, params)
+
+    @property
+    def layout(self) -> backend.Layout:
+        """Sizes for a rollout: many blocks fill the cache with few lanes."""
+        usual = backend.layout()
+        if self.config.max_blocks <= UNROLLED or not backend.on_cpu():
+            return usual
+        return usual._replace(lanes=MANY_BLOCKS_LANES, chunk=MANY_BLOCKS_CHUNK)
 
     @property
     def efforts(self) -> tuple[int, ...]:

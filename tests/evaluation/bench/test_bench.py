@@ -303,5 +303,6 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
     assert program.prepare("200")["episodes"] == asked
     assert program.prepare("200@128")["episodes"] == 128
     assert calls == [played, asked, 128]
-    sizes = jaxsim.RolloutOptions().sizes(played)
+    env, _ = ours.made(ours.WORKLOADS["208_hard"])
+    sizes = jaxsim.RolloutOptions().sizes(played, env.layout)
     assert (facts["lanes"], facts["chunk"], facts["ticks"]) == sizes
