@@ -40,8 +40,8 @@ class Layout(NamedTuple):
 
 # The state and the temporaries of a chunk stay in a core's cache; one loop that is compiled whole
 # likes them nearer than one whose operations are started one by one.
-CPU = Layout(lanes=32_768, chunk=2048, ticks=8)
-CPU_CONFIGURED = Layout(lanes=32_768, chunk=512, ticks=8)
+CPU = Layout(lanes=32_768, chunk=512, ticks=8)
+CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=8)
 # All lanes at once: what an accelerator needs is work enough for every start of a kernel.
 ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=8)
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import backend, rng
-from jaxsim.backend import Layout
+from jaxsim import rng
 from jaxsim.agents.base import Agent
+from jaxsim.backend import Layout
 from jaxsim.rounds import Batch, Results, Sizes, play
 from jaxsim.worlds.base import NONFINITE, TERMINATED, World
 

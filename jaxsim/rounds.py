@@ -3,8 +3,9 @@
 Most lanes have no contact in most ticks. A round takes every lane some ticks further in two phases.
 In the first, lanes advance in chunks that fit the cache by steps that know no contacts between
 bodies; a lane for which that may be wrong stays where it is. In the second, those lanes are packed
-densely and catch up with full steps. Lanes whose episodes are over are left behind: the others
-close ranks when there are enough gaps. When all are over, the next wave of episodes begins.
+densely and take some steps with as much effort as they need. Lanes whose episodes are over are left
+behind: the others close ranks where that frees a chunk. When all are over, the next wave of
+episodes begins.
 
 What a lane does depends on its episode alone: all its randomness is counted from the episode's
 number, and no lane reads another.
@@ -24,9 +25,11 @@ from jaxsim.agents.base import Agent
 from jaxsim.worlds.base import RUNNING, TERMINATED, World
 
 GROUP = 256
-"""Lanes that catch up together."""
+"""Lanes that are packed together."""
+TRIES = 3
+"""Most steps that they take in a round; what is then left of it, they go on with in the next."""
 RARE = 64
-"""Lanes that take a step of the greatest effort together."""
+"""Lanes that take a step of the greatest effort together, one in a round."""
 STARTS = 1024
 """Lanes that start together."""
 GAPS = 0.2
@@ -207,19 +210,19 @@ class _Program:
         return split.merged(moved, lanes)
 
     def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
-        """Take the lanes that are behind further with an effort, packed in groups."""
-        last = effort == self.env.efforts[-1]
-        size = min(RARE if len(self.env.efforts) > 2 and last else GROUP, self.sizes.lanes)
+        """Take the lanes that are behind a little further with an effort, packed in groups."""
+        rare = len(self.env.efforts) > 2 and effort == self.env.efforts[-1]
+        size, tries = (RARE, 1) if rare else (GROUP, TRIES)
+        size = min(size, self.sizes.lanes)
         tick = partial(self.tick, effort=effort)
         before = jnp.cumsum(_behind(lanes), dtype=jnp.int32)
         split = self.split(lanes)
 
-        def going(carry: tuple[_Lanes, jax.Array]) -> jax.Array:
-            return carry[1] & jnp.any(_behind(carry[0]))
+        def going(carry: tuple[jax.Array, _Lanes]) -> jax.Array:
+            return (carry[0] < tries) & jnp.any(_behind(carry[1]))
 
-        def go(carry: tuple[_Lanes, jax.Array]) -> tuple[_Lanes, jax.Array]:
-            after = tick(carry[0])
-            return after, jnp.any(after.length > carry[0].length)
+        def go(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
+            return carry[0] + 1, tick(carry[1])
 
         def group(carry: tuple[jax.Array, list[jax.Array]]) -> tuple[jax.Array, list[jax.Array]]:
             begin, moving = carry
@@ -228,10 +231,7 @@ class _Program:
             part = _take(split.merged(moving, lanes), index)
             spare = index >= self.sizes.lanes
             part = _with(part, ending=jnp.where(spare, TERMINATED, part.ending))
-            if last and len(self.env.efforts) > 2:
-                after = tick(part)
-            else:
-                after = jax.lax.while_loop(going, go, (part, jnp.bool_(True)))[0]
+            after = jax.lax.while_loop(going, go, (jnp.int32(0), part))[1]
 
             def put(into: jax.Array, own: jax.Array) -> jax.Array:
                 return into.at[index].set(own, mode="drop", unique_indices=True)

@@ -1,4 +1,4 @@
-"""`jaxsim.rollout`: whole episodes, the same however they are laid out, and as the step plays them."""
+"""`jaxsim.rollout`: whole episodes, the same in any layout, and as the step plays them."""
 
 import dataclasses
 
