@@ -70,18 +70,20 @@ HOW = f"""\
 on each. A program plays up to a certain number of episodes side by side, its *lanes*, and
 advances them in *rounds* of a few ticks.
 
-* **Free ticks.** In most ticks of most episodes nothing touches cart or pole. A tick that knows
-  no such contacts needs about a fifth of the operations. Before it is applied, a bound that is
-  never too small says for which lanes it could be wrong; those stand still.
-* **Catching up.** Lanes that stood still are packed densely, some hundred at a time, and take
-  full ticks until they are where the others are. So a contact costs the lane that has it, and
+* **Free ticks.** In most ticks of most episodes nothing but blocks and walls touches. A tick that
+  knows no other contacts needs about a tenth of the operations. A bound that is never too small
+  says for which lanes it would be wrong; those stand still for the rest of the round.
+* **More effort where it is needed.** Lanes that stood still are packed densely, some hundred at a
+  time, and take a few ticks that know one contact besides those with walls, which needs no
+  iteration. The few lanes with more take a full tick. So a contact costs the lane that has it, and
   nobody else, although all lanes run in one vectorised program.
 * **Chunks.** Free ticks advance a chunk of lanes through all ticks of a round before the next
   chunk has its turn, so that the state and the temporaries of a tick stay in the cache.
-* **Waves.** When an episode ends, its lane gets the next one at the end of the round, until
-  there are none left. Only the longest episodes of the last wave leave lanes idle.
-* **Sizes of states.** Where episodes have different numbers of blocks, those alike begin side by
-  side, and a chunk computes with as many blocks as its lanes have.
+* **Waves.** Lanes whose episodes are over are left behind: when enough of them are, the others
+  close ranks, so that no chunk of dead lanes is computed. When all are over, as many new episodes
+  begin.
+* **Sizes of states.** Where episodes have different numbers of up to four blocks, those alike begin
+  side by side, and a chunk computes with as many blocks as its lanes have.
 * **Devices.** Devices share nothing: there is no communication between them, and the program of
   each is the same.
 
@@ -136,9 +138,9 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
   of episodes of a device rounds up to the same power of two.
 * A smaller chunk stays in a nearer cache, a larger one needs fewer starts of operations, which
   are no matter where the loop is one function.
-* More ticks in a round mean fewer rounds, but lanes that stand still for longer, and lanes whose
-  episodes are over and that wait.
-* More lanes cost memory, and idle lanes at the end; fewer lanes make groups that catch up small.
+* More ticks in a round mean fewer rounds, but lanes that stand still for longer.
+* More lanes cost memory; fewer lanes make the packed groups small.
+* Worlds of more than four blocks have sizes of their own, smaller ones: `env.layout`.
 * One device for each core. Two devices on one core only take turns.
 
 ## What limits it
@@ -173,12 +175,11 @@ What is to be expected, by reasoning from the documentation; every number is an 
   which at the 3.35 TB/s of an H100 gives about 6 × 10^8 steps a second. One hand-written kernel
   that keeps the state of a lane in registers for a whole round could reach about 10^10 (a fifth
   of 67 TFLOP/s). Neither was measured, and both leave contacts out.
-* The loops of catching up and of the waves end when the data say so, and a conditional picks the
+* The loops over packed lanes and the waves end when the data say so, and a conditional picks the
   size of a chunk: their conditions are read by the host or by the device once an iteration. With
   more ticks in a round there are fewer of them.
-* A TPU is at its best with matrix products, of which there are none here. Packing the lanes that
-  catch up is gathers and scatters, which are slow there; it may be better to let all lanes take
-  full ticks.
+* A TPU is at its best with matrix products, of which there are none here. Packing lanes
+  is gathers and scatters, which are slow there; it may be better to let all lanes take full ticks.
 
 What would confirm it, on a machine with a GPU and JAX for it (`pip install "jax[cuda13]"`):
 

@@ -127,7 +127,7 @@ def rollout(
     options = options or RolloutOptions()
     homes = options.homes()
     share = -(-episodes // len(homes))
-    program = _program(env, agent, options.sizes(share, env.layout))
+    program = program_of(env, agent, options.sizes(share, env.layout))
     # Calls for similar numbers of episodes share a program.
     room = 1 << (share - 1).bit_length()
     root = rng.words(jax.random.key(seed))
@@ -152,7 +152,7 @@ def rollout(
 
 
 @lru_cache(maxsize=32)
-def _program(env: World, agent: Agent, sizes: Sizes) -> Callable[[Batch], Results]:
+def program_of(env: World, agent: Agent, sizes: Sizes) -> Callable[[Batch], Results]:
     """The compiled program of one environment, agent and set of sizes."""
     return jax.jit(partial(play, env, agent, sizes))
 

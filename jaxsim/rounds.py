@@ -86,13 +86,13 @@ class _Lanes:
 
 def play(env: World, agent: Agent, sizes: Sizes, batch: Batch) -> Results:
     """Play all episodes of a batch to their ends."""
-    program = _Program(env, agent, sizes, batch)
+    program = Program(env, agent, sizes, batch)
     zero = jnp.zeros(batch.row.shape[0], jnp.int32)
     waves = -(-batch.number // sizes.lanes)
     return jax.lax.fori_loop(0, waves, program.wave, Results(zero, zero))
 
 
-class _Program:
+class Program:
     """The parts of a program for one environment, agent and batch."""
 
     def __init__(self, env: World, agent: Agent, sizes: Sizes, batch: Batch) -> None:

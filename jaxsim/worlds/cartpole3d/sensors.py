@@ -34,7 +34,7 @@ def observe(state: State) -> Observation:
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
-        pole_velocity=geo.rotate(geo.yawed(old.cos, old.sin, r), spin),
+        pole_velocity=geo.yaw(old.cos, old.sin, geo.rotate(r, spin)),
         block_position=tuple(_known(b.alive, p) for b, (p, _) in seen),
         block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
         block_alive=tuple(b.alive for b in state.blocks),
