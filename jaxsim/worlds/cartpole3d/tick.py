@@ -19,6 +19,7 @@ from jaxsim.worlds.cartpole3d import (
     crowd,
     dynamics,
     lines,
+    packing,
     repairs,
     single,
     slots,
@@ -119,7 +120,8 @@ def tick(
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
         return jax.lax.cond(touching, full, lambda: after), active
-    return _full_where(params, moving, forces, touching, after), active
+    given = (params, moving, forces)
+    return packing.replaced(_full, GROUP, touching, given, after), active
 
 
 def advance(
@@ -237,35 +239,3 @@ def _finish(
     ]
     moved = tuple(dynamics.move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
     return dynamics.move(pose, velocity, one), velocity, moved
-
-
-def _full_where(
-    params: Params, moving: Moving, forces: Forces, touching: jax.Array, after: Moving
-) -> Moving:
-    """Replace the lanes of `after` that may touch something by their full tick.
-
-    Groups of up to `GROUP` such lanes are gathered, advanced and scattered back until none is
-    left. Places of a group without a lane point past the end: gathers clamp, scatters drop.
-    """
-    lanes = touching.shape[0]
-    size = min(GROUP, lanes)
-    params = jax.tree.map(lambda p: jnp.broadcast_to(p, (lanes,)), params)
-
-    def take(leaf: jax.Array, chosen: jax.Array) -> jax.Array:
-        return leaf.at[..., chosen].get(mode="clip")
-
-    def replace_group(carry: tuple[jax.Array, Moving]) -> tuple[jax.Array, Moving]:
-        pending, result = carry
-        chosen = jnp.nonzero(pending, size=size, fill_value=lanes)[0]
-        group = jax.tree.map(partial(take, chosen=chosen), (params, moving, forces))
-        full = _full(group[0], group[1], group[2], chosen < lanes)
-
-        def put(old: jax.Array, new: jax.Array) -> jax.Array:
-            return old.at[..., chosen].set(new, mode="drop", unique_indices=True)
-
-        return put(pending, jnp.zeros(size, bool)), jax.tree.map(put, result, full)
-
-    def unfinished(carry: tuple[jax.Array, Moving]) -> jax.Array:
-        return jnp.any(carry[0])
-
-    return jax.lax.while_loop(unfinished, replace_group, (touching, after))[1]
