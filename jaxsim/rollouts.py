@@ -142,8 +142,11 @@ def rollout(
         results = program(jax.device_put(batch, homes[index]))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
 
-    with ThreadPoolExecutor(len(homes)) as pool:
-        parts = list(pool.map(one_share, range(len(homes))))
+    if len(homes) == 1:  # in this thread, which may have switches of jax of its own
+        parts = [one_share(0)]
+    else:
+        with ThreadPoolExecutor(len(homes)) as pool:
+            parts = list(pool.map(one_share, range(len(homes))))
     length, ending = (
         np.concatenate([getattr(part, field) for part in parts]) for field in ("length", "ending")
     )

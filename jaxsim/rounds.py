@@ -166,7 +166,7 @@ class Program:
         memory = jax.vmap(self.agent.init)(self._key(number, _INIT))
         memory = jax.vmap(self.agent.begin)(memory, self._key(number, _BEGIN))
         zero = jnp.zeros_like(number)
-        ending = jnp.where(number < 0, TERMINATED, RUNNING)
+        ending = jnp.where(number < 0, TERMINATED, RUNNING).astype(jnp.int32)
         carried = self.env.carried(state)
         return _Lanes(number, ending, zero, zero - 1, params, carried, zero, memory)
 
@@ -269,7 +269,7 @@ class Program:
         action, _, memory = jax.vmap(agent.act)(lanes.memory, seen, act_key)
         after = _with(
             lanes,
-            ending=attempt.ending,
+            ending=attempt.ending.astype(jnp.int32),
             length=lanes.length + 1,
             state=env.carried(attempt.state),
             action=action.astype(jnp.int32),
