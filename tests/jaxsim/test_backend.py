@@ -158,10 +158,9 @@ def test_sizes_by_backend(platform, monkeypatch):
 
 @pytest.mark.parametrize("usual", ["CPU", "CPU_CONFIGURED", "ACCELERATOR"])
 @pytest.mark.parametrize("episodes", [1, 64, 65, 1000, 5000, 1 << 20])
-def test_lanes_are_whole_chunks_and_no_more_than_episodes_need(usual, episodes, monkeypatch):
+def test_lanes_are_whole_chunks_and_no_more_than_episodes_need(usual, episodes):
     usual = getattr(backend, usual)
-    monkeypatch.setattr(backend, "layout", lambda: usual)
-    lanes, chunk, ticks = jaxsim.RolloutOptions().sizes(episodes)
+    lanes, chunk, ticks = jaxsim.RolloutOptions().sizes(episodes, usual)
     assert chunk % rollouts.MULTIPLE == lanes % chunk == 0
     assert 0 < chunk <= usual.chunk
     assert min(episodes, usual.lanes) <= lanes <= usual.lanes
@@ -178,9 +177,9 @@ def test_lanes_are_whole_chunks_and_no_more_than_episodes_need(usual, episodes, 
         ({"lanes": 2048, "chunk": 64, "ticks": 3}, (2048, 64, 3)),
     ],
 )
-def test_sizes_that_are_asked_for(options, sizes, monkeypatch):
-    monkeypatch.setattr(backend, "layout", lambda: backend.Layout(32_768, 1024, 8))
-    assert jaxsim.RolloutOptions(**options).sizes(1 << 20) == sizes
+def test_sizes_that_are_asked_for(options, sizes):
+    usual = backend.Layout(32_768, 1024, 8)
+    assert jaxsim.RolloutOptions(**options).sizes(1 << 20, usual) == sizes
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_sizes_that_are_asked_for(options, sizes, monkeypatch):
 )
 def test_sizes_that_cannot_be(options, words):
     with pytest.raises(ValueError, match=words):
-        jaxsim.RolloutOptions(**options).sizes(1000)
+        jaxsim.RolloutOptions(**options).sizes(1000, backend.CPU)
 
 
 # Advice to the compiler ---------------------------------------------------------------------------
@@ -227,7 +226,7 @@ from jaxsim import agents, rng, rollouts, rounds
 key = jax.random.key(0)
 jax.default_backend = lambda: sys.argv[1]
 env, params = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
-sizes = jaxsim.RolloutOptions(lanes=64).sizes(64)
+sizes = jaxsim.RolloutOptions(lanes=64).sizes(64, env.layout)
 table, row = rollouts._table(params, None, 64)
 batch = rounds.Batch(rng.words(key), np.int32(0), np.int32(64), row, table)
 program = jax.jit(partial(rounds.play, env, agents.get("pd"), sizes))
