@@ -34,8 +34,8 @@ class RolloutOptions:
       lanes: episodes that a device plays side by side, a multiple of `chunk`; None for as many as
         suit the backend, or fewer for fewer episodes.
       chunk: lanes that advance together, a multiple of 64; None for as many as suit the backend.
-      ticks: steps that a lane takes before lanes whose episodes are over get new ones; None for as
-        many as suit the backend.
+      ticks: of a round, after which lanes that need more than the cheapest step are looked after;
+        None for as many as suit the backend.
       devices: number of devices; None for all.
     """
 

@@ -27,9 +27,9 @@ from jaxsim.worlds.base import RUNNING, TERMINATED, World
 GROUP = 256
 """Lanes that are packed together."""
 TRIES = 3
-"""Most steps that they take in a round; what is then left of it, they go on with in the next."""
+"""Most steps of an effort that they take in a round; after each they may also take a cheap one."""
 RARE = 64
-"""Lanes that take a step of the greatest effort together, one in a round."""
+"""Lanes that take the step of an effort that is seldom needed together, one in a round."""
 STARTS = 1024
 """Lanes that start together."""
 GAPS = 0.2
@@ -76,7 +76,7 @@ class _Lanes:
 
     number: Any  # int32 of the episode, -1 for none
     ending: Any  # int32, `RUNNING` or how the episode ended
-    due: Any  # int32, steps at the end of the round
+    needs: Any  # int32, place among the efforts of the one that the next step needs at least
     length: Any  # int32, steps taken; -1 before the hidden first one
     params: Any  # leaves () where all rows agree
     state: Any  # what the next step reads
@@ -129,9 +129,8 @@ class Program:
           carry: lanes, and the number of them from the first on that may be running.
         """
         lanes, front = carry
-        lanes = _with(lanes, due=lanes.length + self.sizes.ticks)
         lanes = self.advance(lanes, front)
-        for effort in self.env.efforts[1:]:
+        for effort in range(1, len(self.env.efforts)):
             lanes = self.packed(lanes, effort)
         return lanes, front
 
@@ -210,19 +209,23 @@ class Program:
         return split.merged(moved, lanes)
 
     def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
-        """Take the lanes that are behind a little further with an effort, packed in groups."""
-        rare = len(self.env.efforts) > 2 and effort == self.env.efforts[-1]
+        """Take the lanes that need an effort a little further, packed in groups."""
+        rare = effort > 1
         size, tries = (RARE, 1) if rare else (GROUP, TRIES)
         size = min(size, self.sizes.lanes)
-        tick = partial(self.tick, effort=effort)
-        before = jnp.cumsum(_behind(lanes), dtype=jnp.int32)
         split = self.split(lanes)
 
+        def waiting(lanes: _Lanes) -> jax.Array:
+            return (lanes.ending == RUNNING) & (lanes.needs == effort)
+
+        before = jnp.cumsum(waiting(lanes), dtype=jnp.int32)
+
         def going(carry: tuple[jax.Array, _Lanes]) -> jax.Array:
-            return (carry[0] < tries) & jnp.any(_behind(carry[1]))
+            return (carry[0] < tries) & jnp.any(waiting(carry[1]))
 
         def go(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
-            return carry[0] + 1, tick(carry[1])
+            lanes = self.tick(carry[1], effort)
+            return carry[0] + 1, lanes if rare else self.tick(lanes, 0)
 
         def group(carry: tuple[jax.Array, list[jax.Array]]) -> tuple[jax.Array, list[jax.Array]]:
             begin, moving = carry
@@ -246,23 +249,24 @@ class Program:
 
     def split(self, lanes: _Lanes) -> "_Split":
         """Tell apart what a tick changes and what it leaves as it is."""
-        return _Split(partial(self.tick, effort=self.env.efforts[0]), lanes)
+        return _Split(partial(self.tick, effort=0), lanes)
 
     def tick(self, lanes: _Lanes, effort: int) -> _Lanes:
-        """One step of every lane that is running and for which it is sure to be right."""
+        """One step of the lanes that need an effort; where it is not enough, they need the next.
+
+        Every step is taken with the least effort that is right for it, however rounds are cut.
+        """
         env, agent = self.env, self.agent
         key = rng.fold(self.batch.root, self.batch.first + lanes.number)
         counted = (lanes.length + 1).astype(jnp.uint32)
-        active = lanes.ending == RUNNING
-        if effort != env.efforts[0]:
-            active = active & (lanes.length < lanes.due)
+        active = (lanes.ending == RUNNING) & (lanes.needs == effort)
         attempt = env.attempt(
             rng.to_key(rng.fold(key, _STEP, counted)),
             env.resumed(lanes.state, lanes.length),
             lanes.action,
             lanes.params,
             active,
-            effort,
+            env.efforts[effort],
         )
         act_key = rng.to_key(rng.fold(key, _ACT, counted))
         seen = env.observe(attempt.state)
@@ -270,12 +274,13 @@ class Program:
         after = _with(
             lanes,
             ending=attempt.ending.astype(jnp.int32),
+            needs=jnp.zeros_like(lanes.needs),
             length=lanes.length + 1,
             state=env.carried(attempt.state),
             action=action.astype(jnp.int32),
             memory=memory,
         )
-        return _where(attempt.right, after, lanes)
+        return _where(attempt.right, after, _with(lanes, needs=lanes.needs + active))
 
 
 def _with(lanes: _Lanes, **fields: Any) -> _Lanes:
@@ -323,11 +328,6 @@ class _Split:
     def after(self, moving: list[jax.Array], lanes: _Lanes) -> list[jax.Array]:
         """Leaves that change, one tick on."""
         return self.moving(self.tick(self.merged(moving, lanes)))
-
-
-def _behind(lanes: _Lanes) -> jax.Array:
-    """Lanes that have not come to the end of the round."""
-    return (lanes.ending == RUNNING) & (lanes.length < lanes.due)
 
 
 def _collect(done: Results, lanes: _Lanes) -> Results:

@@ -145,6 +145,20 @@ def test_rows_must_exist(cartpole):
         jaxsim.rollout(env, table, counting, 3)
 
 
+@pytest.mark.long
+def test_the_layout_changes_nothing_among_contacts():
+    """Every tick takes the least effort that is right for it, wherever a round ends."""
+    made = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
+    one, other = (
+        jaxsim.rollout(*made, agents.get("pd"), 16384, seed=5, options=options)
+        for options in (
+            RolloutOptions(lanes=16384, chunk=512, devices=1),
+            RolloutOptions(lanes=8192, chunk=64, ticks=5, devices=1),
+        )
+    )
+    assert same(one, other)
+
+
 class Laborious(CartPole3D):
     """Every contact is looked for in every tick of every lane."""
 

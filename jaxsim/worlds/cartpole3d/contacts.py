@@ -31,7 +31,7 @@ from jaxsim.worlds.cartpole3d.types import (
 SLOP = 1e-5  # m, overlap that is left alone
 ERP = 0.08  # share of an overlap that is removed per tick
 REST_SPEED = 0.2  # m/s, slower approaches do not bounce
-ROUNDING = 1e-5  # m^2, by which squared distances are taken for smaller than they are
+ROUNDING = 1e-5  # m^2, more than the float32 error of a squared distance of up to 3 m
 BREAKING = 0.02  # gap per unit of a body's size within which a contact is predicted
 
 
@@ -123,9 +123,7 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
 def beyond_planes(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
     """Whether something may be at a wall in a way that `bounce_off_walls` does not know.
 
-    That is cart or pole at a side wall, a block on a line at one, or a block past a face of the
-    room, where walls are no longer planes. The side walls end at the floor, so their rounded lower
-    edges begin a margin above it.
+    That is cart or pole at a side wall, a block on a line at one, or a block past a face.
 
     Args:
       params: physics.
@@ -137,16 +135,12 @@ def beyond_planes(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Bloc
       () bool.
     """
     near = _structure_near_wall(params, pose, r)
-    side, heights = [], [jnp.asarray(block.p.z) for block in blocks]
     for block in blocks:
-        p = block.p
-        side.append(jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)))
+        beyond = past_a_face(params, block.p)
         if block.rail is not None:
-            held = block.alive & block.rail.holds & _at_side_wall(params, p)
-            near = near | held
-    near = near | (reduce(jnp.maximum, side) > params.room_half_width)
-    near = near | (reduce(jnp.minimum, heights) < params.room_floor + MARGIN)
-    return near | (reduce(jnp.maximum, heights) > params.room_ceiling)
+            beyond = beyond | (block.rail.holds & _at_side_wall(params, block.p))
+        near = near | (block.alive & beyond)
+    return near
 
 
 def pair_reach(params: Params) -> Scalar:
@@ -166,7 +160,7 @@ def _apart_if_empty(block: Block, number: int) -> Vector:
 class Reach(NamedTuple):
     """Limits of the measures of closeness of a block's centre to cart and pole."""
 
-    flatness: Scalar  # weight of the height above the cart
+    across: Scalar  # 1/m, weight of the squared distance from the cart's axis
     cart: Scalar  # m^2
     pole: Scalar  # m^2
 
@@ -174,8 +168,8 @@ class Reach(NamedTuple):
 def reach(params: Params) -> Reach:
     """Limits within which a block may touch cart and pole."""
     size = params.block_radius + MARGIN + BREAKING * breaking_size(params)
-    disc, capsule = CART_RADIUS + size, size + POLE_RADIUS
-    return Reach(1 + CART_RADIUS / size, disc * disc + ROUNDING, capsule * capsule + ROUNDING)
+    capsule = size + POLE_RADIUS
+    return Reach(1 / (2 * CART_RADIUS + size), size * size, capsule * capsule + ROUNDING)
 
 
 def near_structure(
@@ -223,11 +217,12 @@ def past_a_face(params: Params, p: Vector) -> jax.Array:
 def _cart_measure(rel: Vector, lengths: Reach) -> jax.Array:
     """Number that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
 
-    At a height u above a cylinder of radius R a sphere of radius a reaches out to R + sqrt(a^2 -
-    u^2); the square of that is at most (R + a)^2 - (1 + R / a) u^2.
+    Wherever rho - R is at most a reach a, it is at least (rho^2 - R^2) / (2 R + a), without a root.
     """
-    up = jnp.maximum(rel.z - CART_HALF_HEIGHT, 0.0)
-    return jnp.asarray(rel.x * rel.x + rel.y * rel.y + lengths.flatness * (up * up))
+    square = rel.x * rel.x + rel.y * rel.y - CART_RADIUS * CART_RADIUS
+    side = lengths.across * jnp.maximum(square, 0.0)
+    up = jnp.maximum(jnp.abs(rel.z) - CART_HALF_HEIGHT, 0.0)
+    return jnp.asarray(side * side + up * up)
 
 
 def _pole_measure(params: Params, rel: Vector, r: Rotation) -> jax.Array:

@@ -6,7 +6,7 @@ form. What is left, contacts that share a body and those of cart and pole, fills
 rows. The iteration over it is that of `solver`, written for the velocities of the rows instead of
 those of the bodies: what an impulse of one row does to every other is known beforehand.
 
-A lane with more contacts than the lists hold is resolved by `solver` itself.
+A lane with more contacts than the lists hold is resolved again, with longer ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,6 +44,8 @@ MANY = Room(candidates.MAX_PAIRS, candidates.MAX_PAIRS, candidates.MAX_NEAR, 64,
 """What does not fit here is left out; 15 pairs and 6 contacts with walls are the most recorded."""
 GROUP = 8
 """Lanes for which there must be more room are taken together in groups of this size."""
+PART = 64
+"""Lanes that are resolved together: in loops of other lengths numbers may be rounded otherwise."""
 
 
 def resolve(
@@ -63,10 +65,14 @@ def resolve(
     single = not needed.shape
     if single:
         world = jax.tree.map(lambda a: jnp.asarray(a)[..., None], world)
-    result, beyond = _resolved(FEW, *world)
-    pending = beyond & world.pop()
-    result = packing.replaced(_with_more_room, GROUP, pending, world, result)
+    result = packing.in_parts(_with_room, PART, world)
     return jax.tree.map(lambda leaf: leaf[..., 0], result) if single else result
+
+
+def _with_room(*world: Any) -> Any:
+    *arguments, needed = world
+    result, beyond = _resolved(FEW, *world)
+    return packing.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
 
 
 def _with_more_room(*arguments: Any) -> Any:

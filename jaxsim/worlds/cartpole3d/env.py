@@ -54,7 +54,7 @@ READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
 FREE, SINGLE = range(2)
 """Efforts below `FULL`: no contact but with walls; one more."""
 
-MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 128
+MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
 """Lanes of a device and of a chunk, on a processor, where slots are stacked."""
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]

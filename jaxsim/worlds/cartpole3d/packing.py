@@ -1,4 +1,4 @@
-"""A few lanes of a batch, gathered into small groups for work that the others do not need."""
+"""Lanes of a batch taken in groups: all in equal parts, or the few that need more work."""
 
 from collections.abc import Callable
 from functools import partial
@@ -46,3 +46,38 @@ def replaced(
         return put(pending, jnp.zeros(size, bool)), jax.tree.map(put, result, own)
 
     return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), group, (pending, result))[1]
+
+
+def in_parts(compute: Callable[..., Any], size: int, arguments: Any) -> Any:
+    """Compute for equal parts of the lanes, one part after the other.
+
+    A part is the same program for any number of lanes, which rounds a lane's numbers alike.
+
+    Args:
+      compute: from arguments like those here; its result has leaves (..., size).
+      size: lanes of a part; if the lanes are no multiple of it, they are one part.
+      arguments: leaves (..., L), or () for all lanes alike; the last is (L,).
+
+    Returns:
+      As `compute`, leaves (..., L).
+    """
+    lanes = arguments[-1].shape[0]
+    if lanes % size or lanes == size:
+        return compute(*arguments)
+    leaves, tree = jax.tree.flatten(arguments)
+    varied = [jnp.ndim(leaf) > 0 for leaf in leaves]
+
+    def split(leaf: jax.Array) -> jax.Array:
+        return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, size), -2, 0)
+
+    def joined(leaf: jax.Array) -> jax.Array:
+        leaf = jnp.moveaxis(leaf, 0, -2)
+        return leaf.reshape(*leaf.shape[:-2], lanes)
+
+    def part(own: list[jax.Array]) -> Any:
+        found = iter(own)
+        every = [next(found) if v else leaf for v, leaf in zip(varied, leaves, strict=True)]
+        return compute(*jax.tree.unflatten(tree, every))
+
+    mapped = [split(leaf) for v, leaf in zip(varied, leaves, strict=True) if v]
+    return jax.tree.map(joined, jax.lax.map(part, mapped))

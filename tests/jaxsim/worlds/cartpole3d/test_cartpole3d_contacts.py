@@ -209,7 +209,7 @@ def test_the_cheap_tick_knows_when_it_may_be_wrong(both):
     assert (~touching).sum() >= 1000, "too few near misses to say anything"
     assert not (wrong & ~touching).any()
     # Conservative, not lazy, although many of these states are a hair from contact.
-    assert touching.sum() <= 1.6 * wrong.sum()
+    assert touching.sum() <= 1.5 * wrong.sum()
 
 
 def test_a_batch_takes_each_lane_as_if_the_full_tick_did(both):
