@@ -152,7 +152,7 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
   where one that all share is a number; and what one level needs (wind, forces between blocks) is
   computed for all lanes of the batch.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
-  consumers are therefore divided by a one that the compiler cannot know; `jaxsim/backend.py`
+  consumers are therefore divided by a one that XLA cannot know but LLVM does; `jaxsim/backend.py`
   says how much that is worth. A test holds the number of operations of a step.
 * **Compiling.** A program of blocks with contacts takes long to compile, and each device
   compiles it for itself. A persistent cache, `JAX_COMPILATION_CACHE_DIR`, saves it in the next

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 T = TypeVar("T")
 
@@ -136,12 +137,23 @@ def extended(flags: str) -> str:
 
 
 def opaque_one(number: jax.Array | float) -> jax.Array:
-    """Return 1.0 in a form that is not folded: 0 x may be NaN, so the compiler keeps it.
+    """Return 1.0 in a form that XLA cannot fold, but LLVM can, so that dividing by it is free.
+
+    Shifting a word out in two steps is nothing to XLA's simplifier. LLVM sees zero, and that the
+    divisor is one, if both are in the same kernel: so they are where the number is different in
+    each pass of a loop, which keeps XLA from moving this out of it.
 
     Args:
-      number: () or (L,) any finite runtime value.
+      number: () or (L,) float32 or float64, a part of the state.
     """
-    return jnp.asarray(0.0 * number + 1.0)
+    number = jnp.asarray(number)
+    width = 8 * number.dtype.itemsize
+    kind = np.dtype(f"uint{width}")
+    half = jnp.asarray(width // 2, kind)
+    word = jax.lax.bitcast_convert_type(number, kind)
+    zero = jax.lax.shift_right_logical(jax.lax.shift_right_logical(word, half), half)
+    one = zero | jnp.asarray(np.ones((), number.dtype).view(kind))
+    return jax.lax.bitcast_convert_type(one, number.dtype)
 
 
 def materialise(tree: T, one: jax.Array) -> T:

@@ -215,6 +215,26 @@ def test_advice_is_for_the_processor_only_and_changes_no_value(platform, name, d
     np.testing.assert_array_equal(mask, condition)
 
 
+@pytest.mark.parametrize("number", [0.0, -2.5, np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_is_one_whatever_it_is_made_of(number, dtype):
+    with jax.enable_x64(dtype == np.float64):
+        one = jax.jit(backend.opaque_one)(np.full(3, number, dtype))
+        assert one.dtype == dtype
+        np.testing.assert_array_equal(one, 1)
+
+
+def test_a_materialised_value_is_computed_once():
+    """XLA keeps the division, and with it the border between two kernels."""
+
+    def twice(x):
+        root = backend.materialise(3 * x * x + x, backend.opaque_one(x))
+        return root * x, root + x
+
+    text = jax.jit(twice).lower(jnp.ones(512)).compile().as_text()
+    assert text.count(" divide(") == 1
+
+
 LOWERED = """
 import sys
 from functools import partial

@@ -2,7 +2,8 @@
 
 The bounds are about a tenth above what was measured, which stands beside them. A bound that fails
 asks whether the extra work is wanted; it is often a value that XLA:CPU computes again in each of
-its consumers.
+its consumers. Three operations and four bytes of every kernel that materialises are those of
+`backend.opaque_one`, which LLVM folds away after they are counted.
 """
 
 import dataclasses
@@ -55,8 +56,8 @@ def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
     env = shapes["env"]
     arguments = (shapes["keys"], shapes["state"], shapes["action"], shapes["params"])
     flops, size = work(lambda *a: env.step(*a), *arguments)
-    assert flops <= 1950  # 1,774
-    assert size <= 3350  # 3,208
+    assert flops <= 1950  # 1,872
+    assert size <= 3620  # 3,468
 
 
 def batch_of(params, lanes):
@@ -88,11 +89,11 @@ def tick_of_a_rollout(env, params, effort, width):
 @pytest.mark.parametrize(
     ("effort", "width", "flops", "size", "fusions"),
     [
-        # Measured: 1,537 flops, 2,516 bytes, 104 fusions for four blocks; 1,176, 2,130, 84 for two.
-        (0, 2, 1660, 2750, 113),
-        (0, 0, 1280, 2330, 91),
-        # With one contact more: 4,209 flops, 7,890 bytes, 209 fusions.
-        (1, 2, 4600, 8650, 229),
+        # Measured: 1,598 flops, 2,520 bytes, 91 fusions for four blocks; 1,234, 2,119, 71 for two.
+        (0, 2, 1660, 2750, 100),
+        (0, 0, 1280, 2330, 78),
+        # With one contact more: 4,396 flops, 8,065 bytes, 191 fusions.
+        (1, 2, 4600, 8650, 210),
     ],
     ids=["free, 4 blocks", "free, 2 blocks", "single, 4 blocks"],
 )
@@ -180,7 +181,7 @@ def test_a_full_tick_is_bounded(shapes):
         shapes["forces"],
         shapes["needed"],
     )
-    assert flops <= 12300  # 11,496
+    assert flops <= 14500  # 13,776
 
 
 def test_a_start_is_cheap(shapes):

@@ -108,7 +108,7 @@ def _advance(state: State, action: jax.Array, params: Params) -> State:
     """One tick without its consequences."""
     push = _push(action, params, state)
     motion = dynamics.move(params, state.motion, push, state.zone_drag)
-    motion = backend.materialise(motion, backend.opaque_one(params.gravity))
+    motion = backend.materialise(motion, backend.opaque_one(state.motion.x))
     reported = sensors.report(params, motion)
     return replace(state, motion=motion, reported=reported, step=state.step + 1)
 

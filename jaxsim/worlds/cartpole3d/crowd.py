@@ -91,9 +91,9 @@ def _resolved(
     needed: jax.Array,
 ) -> tuple[tuple[list[Vector], Velocity], jax.Array]:
     """As `resolve`, and for which lanes it is wrong because there are too many contacts."""
-    one = opaque_one(params.gravity)
+    one = opaque_one(pose.x)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
-    s = rows_of.Structure(params, body, pose, materialise(r, one), world, one)
+    s = rows_of.Structure(params, body, pose, r, world, one)
     moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))
     found = _find(room, s, moving.block)
     free, bounces = _off_walls(s, moving, found.held)

@@ -93,7 +93,7 @@ def pivot_response(
 
 def drag_rate(drag: Scalar, speed: Scalar) -> Scalar:
     """Return the deceleration per unit of velocity, 1/s: linear plus quadratic drag."""
-    return drag * (1 + speed)
+    return drag + drag * speed
 
 
 def norm(a: Vector) -> Scalar:
@@ -179,7 +179,8 @@ def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vect
       block: at the start of the tick.
       force: N besides weight and lift, world frame; None for none.
     """
-    kept = 1 - DT * drag_rate(params.drag, norm(block.v))
+    slowing = DT * params.drag
+    kept = (1 - slowing) - slowing * norm(block.v)
     lift = DT * params.gravity * (params.block_buoyancy - 1)
     v = Vector(kept * block.v.x, kept * block.v.y, kept * block.v.z + lift)
     if force is not None:

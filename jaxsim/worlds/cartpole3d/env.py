@@ -220,7 +220,7 @@ class CartPole3D(World):
         state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
-        one = backend.opaque_one(params.gravity)
+        one = backend.opaque_one(state.pose.x)
         force = _force(self.checked(action), params, self.config, state)
         new, _ = advance(params, self.config, tick_key, state, force, running, move)
         if "noise" in self.config.terms:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.backend import materialise
-from jaxsim.worlds.cartpole3d.types import Scalar, Vector
+from jaxsim.backend import materialise, opaque_one
+from jaxsim.worlds.cartpole3d.types import Pose, Scalar, Vector
 
 SIDES = 32
 MARGIN = 0.001  # m, collision margin around the prism
@@ -66,6 +66,11 @@ def rotation(qx: Scalar, qy: Scalar, qz: Scalar, qw: Scalar) -> Rotation:
         Vector(xy + wz, 1 - (xx + zz), yz - wx),
         Vector(xz - wy, yz + wx, 1 - (xx + yy)),
     )
+
+
+def pole_to_cart(pose: Pose) -> Rotation:
+    """Rotation of a pose, computed once for all that ask for it."""
+    return materialise(rotation(pose.qx, pose.qy, pose.qz, pose.qw), opaque_one(pose.x))
 
 
 def rotate(r: Rotation, a: Vector) -> Vector:

@@ -22,7 +22,7 @@ def observe(state: State) -> Observation:
     Sensors that err (`noise`) are part of the state: it always reads the same.
     """
     old, velocity = state.reported, state.velocity
-    r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
+    r = geo.pole_to_cart(old)
     now = state.pose
     fresh = geo.rotation(now.qx, now.qy, now.qz, now.qw)
     # The absolute spin is formed with the new pose and only then seen in the old frame.

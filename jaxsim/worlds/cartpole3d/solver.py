@@ -51,7 +51,7 @@ def resolve(
       params: physics.
       body: from `dynamics.bodies`.
       pose: at the start of the tick.
-      r: pole to cart rotation of that pose.
+      r: pole to cart rotation of that pose, `geo.pole_to_cart`.
       blocks: at the start of the tick.
       block_velocities: after the free motion, m/s.
       velocity: of cart and pole after the free motion.
@@ -62,9 +62,9 @@ def resolve(
       cart, pole, then cart and pole against walls, then friction; each lane stops by itself when
       the largest squared correction of a pass is at most `RESIDUAL`.
     """
-    one = opaque_one(params.gravity)
+    one = opaque_one(pose.x)
     world = geo.yawed(pose.cos, pose.sin, r)
-    s = rows_of.Structure(params, body, pose, materialise(r, one), materialise(world, one), one)
+    s = rows_of.Structure(params, body, pose, r, materialise(world, one), one)
     stacked, listed = slots.stack(blocks, pose.x), slots.are_stacked(blocks, pose.x)
     if listed:
         v = jnp.stack(block_velocities[0])

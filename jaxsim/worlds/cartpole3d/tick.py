@@ -60,7 +60,7 @@ def free_tick(
     It is not right either where a velocity is no number.
     """
     after, touching = _cheap(params, moving, forces)
-    return after, mask(active & _are_numbers(after) & ~touching, opaque_one(params.gravity))
+    return after, mask(active & _are_numbers(after) & ~touching, opaque_one(moving[0].x))
 
 
 def single_tick(
@@ -71,16 +71,15 @@ def single_tick(
     See `Move`. It is not right either where a velocity is no number.
     """
     pose, _, blocks = moving
-    one = opaque_one(params.gravity)
-    body, r, velocity, free = _free_motion(params, moving, forces, one)
-    free = materialise(free, one)
+    one = opaque_one(pose.x)
+    body, r, velocity, free = _free_motion(params, moving, forces)
+    velocity, free = materialise((velocity, free), one)
     bounced = [
         contacts.bounce_off_walls(params, block, v) for block, v in zip(blocks, free, strict=True)
     ]
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
     speeds, velocity, right = single.resolve(s, blocks, free, bounced, velocity)
-    velocity, speeds = materialise((velocity, speeds), one)
     after = _finish(pose, blocks, velocity, speeds, one)
     return after, mask(active & _are_numbers(after) & right, one)
 
@@ -116,7 +115,7 @@ def tick(
     if slots.are_stacked(moving[2], active):
         return full_tick(params, moving, forces, active)
     after, touching = _cheap(params, moving, forces)
-    touching = mask(touching & active, opaque_one(params.gravity))
+    touching = mask(touching & active, opaque_one(moving[0].x))
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
         return jax.lax.cond(touching, full, lambda: after), active
@@ -184,30 +183,29 @@ def advance(
 
 
 def _free_motion(
-    params: Params, moving: Moving, forces: Forces, one: jax.Array
+    params: Params, moving: Moving, forces: Forces
 ) -> tuple[dynamics.Bodies, geo.Rotation, Velocity, list[Vector]]:
-    """Velocities after the free motion, with what both versions need besides."""
+    """Velocities after the free motion, with what every version needs besides."""
     pose, velocity, blocks = moving
     body = dynamics.bodies(params)
-    r = materialise(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), one)
+    r = geo.pole_to_cart(pose)
     velocity = dynamics.accelerate(params, body, pose, r, velocity, forces[0])
     on_blocks: Sequence[Vector | None] = forces[1] or [None] * len(blocks)
     speeds = [
         dynamics.accelerate_block(params, block, force)
         for block, force in zip(blocks, on_blocks, strict=True)
     ]
-    return body, r, materialise(velocity, one), speeds
+    return body, r, velocity, speeds
 
 
 def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.Array]:
     """Tick with walls only, and whether that may be wrong."""
     pose, _, blocks = moving
-    one = opaque_one(params.gravity)
-    _, r, velocity, speeds = _free_motion(params, moving, forces, one)
+    one = opaque_one(pose.x)
+    _, r, velocity, speeds = _free_motion(params, moving, forces)
     speeds = [
         contacts.bounce_off_walls(params, block, v) for block, v in zip(blocks, speeds, strict=True)
     ]
-    speeds = materialise(speeds, one)
     world = geo.yawed(pose.cos, pose.sin, r)
     touching = contacts.may_touch(params, pose, world, blocks)
     return _finish(pose, blocks, velocity, speeds, one), touching
@@ -216,9 +214,9 @@ def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.
 def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:
     """Tick with every contact."""
     pose, _, blocks = moving
-    one = opaque_one(params.gravity)
-    body, r, velocity, speeds = _free_motion(params, moving, forces, one)
-    speeds = materialise(speeds, one)
+    one = opaque_one(pose.x)
+    body, r, velocity, speeds = _free_motion(params, moving, forces)
+    velocity, speeds = materialise((velocity, speeds), one)
     resolve = crowd.resolve if slots.are_stacked(blocks, pose.x) else solver.resolve
     speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
     return _finish(pose, blocks, velocity, speeds, one)
@@ -237,5 +235,6 @@ def _finish(
         Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
         for block, v in zip(blocks, speeds, strict=True)
     ]
+    velocity, speeds = materialise((velocity, speeds), one)
     moved = tuple(dynamics.move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
     return dynamics.move(pose, velocity, one), velocity, moved
