@@ -145,6 +145,13 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
 
 ## What limits it
 
+[profile.md](profile.md) has the time of each part of a rollout beside the most that a core can do.
+
+* **Arithmetic.** With XLA configured, more than half of the time goes into free ticks, and these
+  come within a factor of two of what the core does in a product of matrices, which reads and
+  writes nothing in between. What is left to gain is in fewer operations, not in less overhead.
+* **Starts of operations.** Without it, XLA:CPU starts each of the seventy to ninety kernels of a
+  tick by itself, for every chunk: about half of the time.
 * **Contacts.** A full tick with its iterations of the solver is several times the work of a free
   one, and grows with the pairs of bodies that may touch. Level 208 hard, in which blocks appear
   until there are dozens, is the extreme.

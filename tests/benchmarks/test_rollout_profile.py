@@ -1,0 +1,42 @@
+"""The page on where a rollout's time goes."""
+
+import pytest
+
+import jaxsim
+from benchmarks import rollout_profile
+from benchmarks.rollout_profile import PARTS, Parts, Profile, page, wave
+from jaxsim import agents
+from jaxsim.rounds import Sizes
+
+
+def test_the_page_has_every_part_and_how_near_the_limit_is():
+    slow = Profile(dict.fromkeys(PARTS, 10.0), 1000, 0.8, 30, 1500.0, 2500.0, 100e9)
+    fast = slow._replace(nanoseconds=dict.fromkeys(PARTS, 5.0), at_work=0.9)
+    lines = list(page({"default": slow, "configured": fast}))
+    assert "| ns of a step | default | configured |" in lines
+    assert all(f"| {part} | 10.0 | 5.0 |" in lines for part in PARTS)
+    assert "| **all** | **50.0** | **25.0** |" in lines
+    assert "| lanes at work | 80 % | 90 % |" in lines
+    # 1,500 operations in 10 ns of a step, of whose lanes 0.8 are at work.
+    assert "| operations a second in free ticks, 10^9 | 188 | 333 |" in lines
+    assert "| most of a core, 10^9 | 100 | 100 |" in lines
+
+
+def test_a_choice_of_flags_that_does_not_exist_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["rollout_profile", "--measure", "fast"])
+    with pytest.raises(SystemExit) as stop:
+        rollout_profile.main()
+    assert stop.value.code == 2
+    assert "invalid choice: 'fast'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_parts_play_what_a_rollout_plays():
+    seconds, steps, at_work, rounds = wave(Parts(Sizes(128, 64, 8)))
+    options = jaxsim.RolloutOptions(lanes=128, chunk=64, devices=1)
+    whole = jaxsim.rollout(*jaxsim.make("CartPole3D-v0"), agents.get("pd"), 128, options=options)
+    assert steps == whole.length.sum()
+    assert 0.3 < at_work <= 1
+    assert rounds >= 26
+    assert seconds["free ticks"] > 0
