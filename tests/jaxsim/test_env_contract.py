@@ -18,6 +18,7 @@ from jaxsim.worlds.cartpole3d.types import TERMS
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_cartpole3d_keeps_the_contract():
     """As it is made for level 200, without the parts that other levels need."""
     check_env(*jaxsim.make("CartPole3D-v0"))
