@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation import l2m
-from evaluation.l2m import positions, syllabus
+from evaluation.l2m import document, positions, syllabus
 from evaluation.schedule import Block, Schedule
 from jaxsim import registry
 from jaxsim.parameters import Parameter
@@ -159,6 +159,43 @@ def test_values_take_the_type_of_the_default_and_defaults_are_dropped():
     assert [type(value) for _, value in block.parameters] == [int, float]
 
 
+def test_notes_of_the_author_change_nothing():
+    phase = {**TRAIN, "curriculum": "b", "difficulty": [1, 2]}
+    info = {"$info": {"hint": {"deep": True}, "disable_updates": True}}
+    noted = play(phase, info, episodes(), {"$info": {"hint": 1}}, episodes())
+    assert noted == play(TRAIN, OFF, episodes(), ON, episodes())
+
+
+def test_a_task_of_our_package_is_the_task():
+    assert play(TRAIN, episodes(task="$jaxsim:Toy", width=1)) == play(TRAIN, episodes(width=1))
+    assert play(TRAIN, episodes(task="$jaxsim:Toy-v0")) == play(TRAIN, episodes(task="Toy-v0"))
+
+
+FOREIGN = """{"default_params": {"seed": 1}, "instructions": [
+  {"$phase": "1.train", "enable_updates" : true},
+  {"$repeat": {"$episode": "$minigridkit:Minigrid6x6", "agent_pos": [1,1]}, "count": 1000},
+  {"$repeat": {"$episode": "$minigridkit:Minigrid6x6", "agent_pos": [1, 1]}, "count": 1},
+  {"$phase": "1.test", "enable_updates" : false},
+  {"$repeat": {"$episode": "Pong", "bot/paddle/width": 0.15, "seed": 2, "on": true}, "count": 10}
+]}"""
+
+
+def test_foreign_tasks_are_read_when_asked_for():
+    first, second = l2m.loads(FOREIGN, foreign=True).blocks
+    assert first.variant == ("$minigridkit:Minigrid6x6", (("agent_pos", "[1, 1]"), ("seed", 1)))
+    assert (first.count, first.learning) == (1001, True)
+    assert second.variant == ("Pong", (("bot/paddle/width", 0.15), ("on", "true"), ("seed", 2)))
+    assert not second.learning
+    with pytest.raises(l2m.SyllabusError, match=r":3:28: task '.minigridkit"):
+        l2m.loads(FOREIGN)
+
+
+def test_tasks_known_here_are_checked_beside_foreign_ones():
+    text = within('{"$episode": "Pong", "a": 1}, {"$episode": "Toy", "balls": 99}')
+    with pytest.raises(l2m.SyllabusError, match=r":3:60: parameter 'balls' is 99"):
+        l2m.loads(text, foreign=True)
+
+
 def test_default_params_come_first():
     blocks = play(
         TRAIN,
@@ -298,7 +335,12 @@ ERRORS = {
     ),
     "phase number": (phases(1.5), (2, 12), "'$phase' is 1.5; here it must be '1.train' (the first"),
     "phase list": (phases([]), (2, 12), "'$phase' is a list; here it must be '1.train' (the first"),
-    "phase key": (within('{"$phase": "1.test", "x": 1}'), (3, 22), "unknown key 'x'"),
+    "phase key": (
+        within('{"$phase": "2.train", "enable_update": false}'),
+        (3, 23),
+        "unknown key 'enable_update'; did you mean 'enable_updates'?",
+    ),
+    "phase dollar key": (within('{"$phase": "1.test", "$x": 1}'), (3, 22), "unknown key '$x'"),
     "updates word": (
         '{"instructions": [{"$phase": "1.train", "enable_updates": 1}]}',
         (1, 59),
@@ -324,7 +366,12 @@ ERRORS = {
         'write {"$info": {}} at its end',
     ),
     "note list": (within('{"$info": []}'), (3, 11), "'$info' is a list"),
-    "note key": (within('{"$info": {"x": 1}}'), (3, 12), "allowed: disable_updates"),
+    "note key": (
+        within('{"$info": {"disable_update": true}}'),
+        (3, 12),
+        "did you mean 'disable_updates'?",
+    ),
+    "note dollar key": (within('{"$info": {"$x": 1}}'), (3, 12), "allowed: disable_updates"),
     "note word": (within('{"$info": {"disable_updates": "yes"}}'), (3, 31), "must be true or"),
     # Episodes.
     "instruction word": (within('"$phase"'), (3, 1), "an instruction is '$phase'"),
@@ -356,6 +403,21 @@ ERRORS = {
     ),
     "task": (within('{"$episode": "Toi"}'), (3, 14), "unknown task 'Toi'; did you mean 'Toy'?"),
     "task version": (within('{"$episode": "Toy-v7"}'), (3, 14), "unknown task 'Toy-v7'"),
+    "task of a package": (
+        within('{"$episode": "$minigridkit:Minigrid6x6"}'),
+        (3, 14),
+        "is of the package 'minigridkit', which is not played here; write one of CartPole",
+    ),
+    "task of our package": (
+        within('{"$episode": "$jaxsim:Toi"}'),
+        (3, 14),
+        "unknown task 'Toi'; did you mean 'Toy'?",
+    ),
+    "package without task": (
+        within('{"$episode": "$jaxsim"}'),
+        (3, 14),
+        "'$episode' is '$jaxsim'; a task of a package is \"$package:Task\"",
+    ),
     "task number": (within('{"$episode": 3}'), (3, 14), "'$episode' is 3; it must be printable"),
     "parameter": (with_parameter('"ball": 1'), (3, 21), "did you mean 'balls'?"),
     "parameter low": (with_parameter('"width": -1'), (3, 30), "a number from 0 to 2 m"),
@@ -394,7 +456,7 @@ def test_a_comma_too_many_is_pointed_at_by_every_python():
     text = '{"a": [1,\n ]}'
     reports = [("Expecting value", 11), ("Illegal trailing comma before end of array", 8)]
     for report, offset in reports:
-        place, reason = syllabus._broken(text, json.JSONDecodeError(report, text, offset))
+        place, reason = document._broken(text, json.JSONDecodeError(report, text, offset))
         assert (place, reason.split(": ")[1]) == (8, "remove the comma before the closing bracket")
 
 
@@ -420,7 +482,7 @@ def test_file_errors(tmp_path, monkeypatch):
     assert "embedded null" in message("a\0b")
     path = write(tmp_path, b'{"name":\n "\xc3\xa9\xff"}')
     assert message(path) == f"{path}:2:4: this byte is not UTF-8 text; save the file as UTF-8"
-    monkeypatch.setattr(syllabus, "MAX_BYTES", 100)
+    monkeypatch.setattr(document, "MAX_BYTES", 100)
     path = write(tmp_path, b" " * 101)
     assert message(path).startswith(f"{path}:1:1: the file is larger than 100 bytes")
 

@@ -1,0 +1,240 @@
+"""Instructions of a syllabus, played in order into the blocks of a schedule."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from evaluation.l2m.document import Document, either, show
+from evaluation.l2m.episodes import Episodes
+from evaluation.l2m.positions import Path
+from evaluation.schedule import Block, Mode, Schedule
+
+MAX_EPISODES = 10_000_000
+"""Most episodes of one lifetime."""
+
+_TOP = ("name", "author", "contains", "default_params", "instructions")
+_PHASE = re.compile(r"(?P<number>[1-9][0-9]{0,8})\.(?P<mode>train|test)")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a syllabus says, and where.
+
+    Attributes:
+      schedule: its blocks; without the instructions that were at fault, if errors are collected.
+      blocks: for each block, the path of the episode that its first instruction plays.
+      phases: path of the name of each phase by (number, mode), in the order of the text.
+    """
+
+    schedule: Schedule
+    blocks: tuple[Path, ...]
+    phases: Mapping[tuple[int, Mode], Path]
+
+
+def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
+    """Decode a syllabus, check the outermost object and play its instructions.
+
+    Args:
+      document: its text.
+      name: used if the text has none.
+      foreign: whether tasks that are not known here are accepted, with any parameters.
+
+    Raises:
+      SyllabusError: not a valid syllabus; where errors are collected, one after which nothing more
+        can be said.
+    """
+    top = document.mapping((), document.decode(), "the syllabus")
+    with document.part():
+        document.keys((), top, _TOP)
+    if "instructions" not in top:
+        document.fail((), 'the syllabus has no "instructions"; add a list of instructions')
+    author, defaults = "", {}
+    with document.part():
+        name = document.string(("name",), top.get("name", name))
+        if not name:
+            document.fail(("name",), "'name' is empty; write a short name or remove it")
+    with document.part():
+        if top.get("contains", "episodes") != "episodes":
+            reason = f"'contains' is {show(top['contains'])}; it must be \"episodes\""
+            document.fail(("contains",), reason)
+    with document.part():
+        author = document.string(("author",), top.get("author", ""))
+    with document.part():
+        defaults = document.mapping(
+            ("default_params",), top.get("default_params", {}), "'default_params'"
+        )
+    player = _Player(document, Episodes(document, defaults, foreign))
+    player.play(top["instructions"])
+    schedule = Schedule(name, tuple(player.blocks), document.source, author)
+    return Reading(schedule, tuple(player.block_paths), player.phases)
+
+
+@dataclass
+class _Player:
+    """Plays instructions in order and collects blocks."""
+
+    document: Document
+    variants: Episodes
+    blocks: list[Block] = field(default_factory=list)
+    block_paths: list[Path] = field(default_factory=list)
+    phases: dict[tuple[int, Mode], Path] = field(default_factory=dict)
+    episodes: int = 0
+    phase: int = 0  # 0 before the first
+    mode: Mode = "train"
+    phase_path: Path = ()
+    phase_start: int = 0  # number of blocks when the phase began
+    phase_updates: bool = True  # "enable_updates"; never in a test phase
+    phase_known: bool = True  # False behind the name of a phase that nobody can read
+    phase_spoilt: bool = False  # an instruction of this phase was at fault
+    disabled: bool = False  # "disable_updates"
+    disabled_in_test: bool = False  # and it was a test phase that asked for it
+
+    def play(self, instructions: object) -> None:
+        """Play the list of instructions."""
+        if not isinstance(instructions, list) or not instructions:
+            shown = "empty" if instructions == [] else show(instructions)
+            reason = f"'instructions' is {shown}; it must be a list of at least one instruction"
+            self.document.fail(("instructions",), reason)
+        for index, value in enumerate(instructions):
+            self.phase_spoilt = not self.instructed(("instructions", index), value) or (
+                self.phase_spoilt
+            )
+        with self.document.part():
+            self.close_phase()
+        if not self.blocks and not self.document.problems:
+            reason = 'no episodes; begin with {"$phase": "1.train"} and a "$repeat"'
+            self.document.fail(("instructions",), reason)
+
+    def instructed(self, path: Path, value: object) -> bool:
+        """Play one instruction; return whether it could be played."""
+        with self.document.part():
+            instruction = self.document.mapping(path, value, "an instruction")
+            kind = next((kind for kind in _KINDS if kind in instruction), None)
+            if kind is None:
+                reason = f"this instruction has none of the keys {', '.join(_KINDS)}; add one"
+                self.document.fail(path, reason)
+            _KINDS[kind](self, path, instruction)
+            return True
+        return False
+
+    def open_phase(self, path: Path, instruction: Mapping[str, object]) -> None:
+        """Play {"$phase": "<k>.<train|test>", "enable_updates": bool}."""
+        with self.document.part():
+            self.document.notes(path, instruction, ("$phase", "enable_updates"))
+        with self.document.part():
+            self.close_phase()
+        name_path = (*path, "$phase")
+        self.phase_path, self.phase_start = name_path, len(self.blocks)
+        self.phase_spoilt = False
+        with self.document.part():
+            self.enter_phase(name_path, instruction["$phase"])
+        self.phase_updates = self.mode == "train"
+        with self.document.part():
+            self.phase_updates = self.enable_updates(path, instruction)
+        if self.mode == "train" and self.disabled_in_test:
+            self.disabled_in_test = self.disabled = False
+            reason = 'updates are still disabled by the test phase; write {"$info": {}} at its end'
+            self.document.fail(name_path, reason)
+
+    def enter_phase(self, path: Path, value: object) -> None:
+        """Take number and mode of a phase, and check that it may follow the current one."""
+        following, first = self.following(), not self.phase
+        match = _PHASE.fullmatch(value) if isinstance(value, str) else None
+        allowed = match is not None and (not self.phase_known or match[0] in following)
+        # Where errors are collected, reading goes on as if the author meant what is written.
+        self.phase_known = match is not None
+        self.phase = int(match["number"]) if match else self.phase + 1
+        if match:
+            self.mode = "train" if match["mode"] == "train" else "test"
+        self.phases[self.phase, self.mode] = path
+        if not allowed:
+            reason = f"'$phase' is {show(value)}; here it must be {either(following)}"
+            why = "the first is a train phase" if first else "numbers rise by one"
+            tested_first = first and match is not None and match["mode"] == "test"
+            rule = "required" if tested_first else "grammar"
+            self.document.fail(path, f"{reason} ({why})", rule=rule)
+
+    def following(self) -> set[str]:
+        """Return the names of the phases that may follow the current one."""
+        higher = self.phase + 1
+        names = {f"{higher}.train"}
+        if self.phase:
+            names.add(f"{higher}.test")
+        if self.phase and self.mode == "train":
+            names.add(f"{self.phase}.test")
+        return names
+
+    def enable_updates(self, path: Path, instruction: Mapping[str, object]) -> bool:
+        """Return the phase's own permission to learn."""
+        if "enable_updates" not in instruction:
+            return self.mode == "train"
+        flag_path = (*path, "enable_updates")
+        enabled = self.document.flag(flag_path, instruction["enable_updates"])
+        if enabled and self.mode == "test":
+            reason = "a test phase is never learned from; 'enable_updates' must be false or absent"
+            self.document.fail(flag_path, reason)
+        return enabled
+
+    def close_phase(self) -> None:
+        """Refuse a phase in which nothing was played."""
+        if self.phase and len(self.blocks) == self.phase_start and not self.phase_spoilt:
+            reason = 'this phase has no episodes; add a "$repeat" after it or remove the phase'
+            self.document.fail(self.phase_path, reason)
+
+    def inform(self, path: Path, instruction: Mapping[str, object]) -> None:
+        """Play {"$info": {"disable_updates": bool}}."""
+        self.document.keys(path, instruction, ("$info",))
+        info_path = (*path, "$info")
+        info = self.document.mapping(info_path, instruction["$info"], "'$info'")
+        self.document.notes(info_path, info, ("disable_updates",))
+        flag_path = (*info_path, "disable_updates")
+        self.disabled = self.document.flag(flag_path, info.get("disable_updates", False))
+        self.disabled_in_test = self.disabled and self.mode == "test"
+
+    def repeat(self, path: Path, instruction: Mapping[str, object]) -> None:
+        """Play {"$repeat": EPISODE, "count": N}."""
+        self.document.keys(path, instruction, ("$repeat", "count"))
+        if "count" not in instruction:
+            self.document.fail(path, 'this "$repeat" has no "count"; add the number of episodes')
+        count = instruction["count"]
+        count_path = (*path, "count")
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            reason = f"'count' is {show(count)}; it must be a whole number from 1"
+            self.document.fail(count_path, reason)
+        inner = (*path, "$repeat")
+        episode = self.document.mapping(inner, instruction["$repeat"], "'$repeat'")
+        if "$episode" not in episode:
+            self.document.fail(inner, 'this "$repeat" has no "$episode"; add the name of a task')
+        self.add(inner, episode, count, count_path)
+
+    def once(self, path: Path, instruction: Mapping[str, object]) -> None:
+        """Play a bare {"$episode": TASK, PATH: VALUE}."""
+        self.add(path, instruction, 1, path)
+
+    def add(self, path: Path, episode: Mapping[str, object], count: int, count_path: Path) -> None:
+        """Append episodes, to the last block if they are more of the same."""
+        if not self.phase:
+            reason = 'episodes before the first phase; put {"$phase": "1.train"} in front of them'
+            self.document.fail(path[:2], reason, rule="required")
+        task, values = self.variants.variant(path, episode)
+        self.episodes += count
+        if self.episodes > MAX_EPISODES:
+            reason = f"a lifetime may have {MAX_EPISODES} episodes and is longer here; lower counts"
+            self.document.fail(count_path, reason)
+        learning = self.phase_updates and not self.disabled
+        index = len(self.blocks)
+        block = Block(index, self.phase, self.mode, task, values, count, learning)
+        last = self.blocks[-1] if index > self.phase_start else None
+        if last and (last.variant, last.learning) == (block.variant, learning):
+            self.blocks[-1] = replace(last, count=last.count + count)
+        else:
+            self.blocks.append(block)
+            self.block_paths.append(path)
+
+
+_KINDS: dict[str, Callable[[_Player, Path, Mapping[str, object]], None]] = {
+    "$phase": _Player.open_phase,
+    "$repeat": _Player.repeat,
+    "$info": _Player.inform,
+    "$episode": _Player.once,
+}
