@@ -152,19 +152,20 @@ class _Crew:
     ) -> None:
         devices, chunks, lanes = options.layout(lifetimes)
         self.lifetimes, self.segment = lifetimes, options.segment
-        dt = np.asarray(tasks.env.dt(tasks.params), np.float32)
-        self.dt = np.broadcast_to(dt, tasks.novelty_levels.shape)  # s, by variant
+        self.tasks, self.dt = tasks, tasks.dt
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
         root = rng.words(jax.random.key(seed))
         # The number of lifetimes is data: the program must not depend on it.
-        shared = (root, tasks.params, jnp.uint32(lifetimes))
+        tables = tuple(world.params for world in tasks.worlds)
+        shared = (root, tables, jnp.uint32(lifetimes))
         self.shared = {device: jax.device_put(shared, device) for device in devices}
         self.numbers = [
             jax.device_put(jnp.arange(lanes, dtype=jnp.uint32) + index * lanes, home)
             for index, home in enumerate(self.homes)
         ]
         self.begin = jax.jit(partial(_start_lifetimes, agent))
-        self.advance = jax.jit(partial(_play_segment, agent, tasks.env), donate_argnums=2)
+        envs = tuple(world.env for world in tasks.worlds)
+        self.advance = jax.jit(partial(_play_segment, agent, envs), donate_argnums=2)
 
     def play(self, schedule: Schedule, progress: Progress | None) -> dict[str, np.ndarray]:
         """Play the whole schedule; return (L, E) columns."""
@@ -173,7 +174,7 @@ class _Crew:
             self.begin(self.shared[home][0], numbers)
             for home, numbers in zip(self.homes, self.numbers, strict=True)
         ]
-        plans = _plans(schedule, self.segment)
+        plans = _plans(schedule, self.tasks, self.segment)
         compiled = self._compile(memories[0], plans[0])
         parts = []
         for plan in plans:
@@ -218,22 +219,25 @@ class _Plan:
     """A stretch of the schedule for the scan; leaves (S,)."""
 
     episode: Any  # int32, number of the episode in its lifetime
-    variant: Any  # int32, row of the parameter table
+    world: Any  # int32, environment that it is played in
+    row: Any  # int32, row of that environment's parameter table
     learning: Any  # bool
     valid: Any  # bool, False behind the end of the schedule
 
 
-def _plans(schedule: Schedule, segment: int) -> list[_Plan]:
+def _plans(schedule: Schedule, tasks: Tasks, segment: int) -> list[_Plan]:
     """Cut the schedule into stretches of equal length; the last one is padded."""
     block = schedule.episode_blocks()
     learning = np.array([b.learning for b in schedule.blocks])[block]
     variant = schedule.block_variants()[block]
+    world, row = tasks.world[variant], tasks.row[variant]
     count = len(block)
     plans = []
     for start in range(0, count, segment):
         index = np.arange(start, start + segment)
         at = np.minimum(index, count - 1)
-        plans.append(_Plan(index.astype(np.int32), variant[at], learning[at], index < count))
+        number, valid = index.astype(np.int32), index < count
+        plans.append(_Plan(number, world[at], row[at], learning[at], valid))
     return plans
 
 
@@ -257,19 +261,24 @@ def _start_lifetimes(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
 
 
 def _play_segment(
-    agent: Agent, env: Any, shared: Any, numbers: jax.Array, memory: Any, plan: _Plan
+    agent: Agent,
+    envs: tuple[Any, ...],
+    shared: Any,
+    numbers: jax.Array,
+    memory: Any,
+    plan: _Plan,
 ) -> tuple[Any, Outcome]:
     """Scan the episodes of one segment; outcome leaves are (S, L)."""
-    root, table, lifetimes = shared
+    root, tables, lifetimes = shared
     lanes = rng.fold(root, numbers, _EPISODE)
-    step = partial(_next_episode, agent, env, table, lanes, numbers < lifetimes)
+    worlds = tuple(zip(envs, tables, strict=True))
+    step = partial(_next_episode, agent, worlds, lanes, numbers < lifetimes)
     return jax.lax.scan(step, memory, plan)
 
 
 def _next_episode(
     agent: Agent,
-    env: Any,
-    table: Any,
+    worlds: tuple[tuple[Any, Any], ...],
     lanes: rng.Words,
     active: jax.Array,
     memory: Any,
@@ -277,13 +286,18 @@ def _next_episode(
 ) -> tuple[Any, Outcome]:
     """Play the next episode of every lane, then learn if the schedule says so.
 
-    `plan` holds the scalars of one episode here.
+    `plan` holds the scalars of one episode here. All lanes play in the same world, so that of
+    several worlds only that one is computed.
     """
 
+    def play_in(env: Any, table: Any, memory: Any) -> tuple[Any, Outcome]:
+        params = jax.tree.map(lambda leaf: leaf[plan.row], table)
+        return play_episode(agent, env, params, rng.fold(lanes, plan.episode), active, memory)
+
     def run(memory: Any) -> tuple[Any, Outcome]:
-        params = jax.tree.map(lambda leaf: leaf[plan.variant], table)
-        key = rng.fold(lanes, plan.episode)
-        memory, outcome = play_episode(agent, env, params, key, active, memory)
+        # Of one branch, `switch` is the branch itself.
+        branches = [partial(play_in, *world) for world in worlds]
+        memory, outcome = jax.lax.switch(plan.world, branches, memory)
         memory = jax.lax.cond(plan.learning, partial(_learn, agent, outcome), lambda m: m, memory)
         return memory, outcome
 

@@ -1,7 +1,12 @@
-"""From the variants of a schedule to one environment and a table of traced parameters."""
+"""From the variants of a schedule to environments with tables of traced parameters.
 
+All tasks of a schedule share one observation and one action space, CartPole3D's, into which
+`jaxsim.embedding` puts the worlds of two dimensions. An agent meets whatever task comes next.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,40 +14,130 @@ import numpy as np
 
 from evaluation.schedule import Schedule
 from jaxsim import registry
+from jaxsim.embedding import SLOTS, embed
+from jaxsim.worlds.cartpole3d import CartPole3D
 
 
-@dataclass(frozen=True)
-class Tasks:
-    """What a schedule plays.
+class World(NamedTuple):
+    """One compiled environment and all that is played in it.
 
     Attributes:
-      env: the environment all variants share.
-      params: its parameters, every leaf (P,), one entry a variant.
-      novelty_levels: (P,) int32, level of the novelty catalogue, 0 for none.
+      env: the environment, with the observation and the actions of all others.
+      params: its parameters, every leaf (R,), one entry a variant that is played in it.
     """
 
     env: Any
     params: Any
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What a schedule plays; P variants in W worlds.
+
+    Attributes:
+      worlds: environments, as few as can play all variants.
+      world: (P,) int32, index of the world of each variant.
+      row: (P,) int32, place of each variant in the parameters of its world.
+      novelty_levels: (P,) int32, level of the novelty catalogue, 0 for none.
+    """
+
+    worlds: tuple[World, ...]
+    world: np.ndarray
+    row: np.ndarray
     novelty_levels: np.ndarray
 
     @classmethod
     def of(cls, schedule: Schedule) -> "Tasks":
-        """Build environment and parameters for every variant of a schedule.
+        """Build environments and parameters for every variant of a schedule.
 
         Raises:
-          ValueError: an unknown task or parameter, or tasks that need different environments.
+          ValueError: an unknown task or parameter, or tasks whose observations or actions differ.
         """
         made = [registry.make(task, dict(values)) for task, values in schedule.variants]
-        env = made[0][0]
-        for (task, _), (other, _) in zip(schedule.variants, made, strict=True):
-            try:
-                env = env if other == env else env.covering(other)
-            except (AttributeError, ValueError) as error:
-                raise ValueError(
-                    f"task {task!r} needs another environment than "
-                    f"{schedule.variants[0][0]!r}; play them as separate schedules"
-                ) from error
-        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(p for _, p in made))
-        # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
-        levels = np.asarray(params.novelty_level).astype(np.int32) % 50
-        return cls(env, params, levels)
+        envs, world = _shared([env for env, _ in made])
+        members = [np.flatnonzero(world == index) for index in range(len(envs))]
+        row, levels = np.zeros((2, len(made)), np.int32)
+        worlds = []
+        for env, inside in zip(envs, members, strict=True):
+            row[inside] = np.arange(len(inside))
+            rows = [made[index][1] for index in inside]
+            table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+            worlds.append(World(env, table))
+            # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
+            levels[inside] = np.asarray(table.novelty_level).astype(np.int32) % 50
+        _check_spaces(worlds, [schedule.variants[inside[0]][0] for inside in members])
+        return cls(tuple(worlds), world, row, levels)
+
+    def variant(self, index: int) -> tuple[Any, Any]:
+        """Return environment and parameters, scalar leaves, of one variant."""
+        env, table = self.worlds[self.world[index]]
+        row = int(self.row[index])
+        return env, jax.tree.map(lambda leaf: leaf[row], table)
+
+    @property
+    def dt(self) -> np.ndarray:
+        """Simulated time of a step of each variant, s, (P,) float32."""
+        steps = np.zeros(len(self.world), np.float32)
+        for index, (env, params) in enumerate(self.worlds):
+            steps[self.world == index] = env.dt(params)
+        return steps
+
+
+def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
+    """Find as few environments as can stand in for those that are needed, behind one space.
+
+    Returns:
+      (environments, index of the one for each that is needed, int32).
+    """
+    envs: list[Any] = []
+    found = []
+    for env in needed:
+        for index, other in enumerate(envs):
+            both = _covering(other, env)
+            if both is not None:
+                envs[index] = both
+                found.append(index)
+                break
+        else:
+            found.append(len(envs))
+            envs.append(env)
+    sizes = [env.config.max_blocks for env in envs if isinstance(env, CartPole3D)]
+    slots = max([SLOTS, *sizes])
+    return [embed(env, slots) for env in envs], np.array(found, np.int32)
+
+
+def _covering(env: Any, other: Any) -> Any:
+    """Return the environment that plays what either plays; None if there is none."""
+    if env == other:
+        return env
+    try:
+        return env.covering(other)
+    except (AttributeError, ValueError):
+        return None
+
+
+def _check_spaces(worlds: Sequence[World], names: Sequence[str]) -> None:
+    """Refuse worlds that no agent can tell its actions to in one and the same way.
+
+    Args:
+      worlds: environments with their parameters.
+      names: a task of each, for the error.
+    """
+    first, *others = (_space(world) for world in worlds) if len(worlds) > 1 else [None]
+    for name, space in zip(names[1:], others, strict=True):
+        if space != first:
+            raise ValueError(
+                f"task {name!r} has other observations or actions than {names[0]!r}, so that one "
+                "agent cannot play both; play them as separate schedules"
+            )
+
+
+def _space(world: World) -> Any:
+    """What an agent sees of a world: number of actions, structure and types of observations."""
+    params = jax.tree.map(lambda leaf: leaf[0], world.params)
+
+    def observe(key: jax.Array) -> Any:
+        return world.env.observe(world.env.start(key, params))
+
+    leaves, structure = jax.tree.flatten(jax.eval_shape(observe, jax.random.key(0)))
+    return world.env.num_actions, structure, [(leaf.shape, leaf.dtype) for leaf in leaves]

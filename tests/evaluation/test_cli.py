@@ -88,7 +88,7 @@ BAD_SYLLABI = {
         r"'1\.learn'; here it must be '1\.train'",
     ),
     "two environments": (
-        TRAIN % '{"$episode": "Toy"}, {"$episode": "Toy", "rules": "other"}',
+        TRAIN % '{"$episode": "Toy"}, {"$episode": "CartPole"}',
         "play them as separate schedules",
     ),
     "values that contradict": (

@@ -93,9 +93,9 @@ def loop_lifetime(schedule, agent, seed, lifetime):
     rows = []
     for episode, index in enumerate(schedule.episode_blocks()):
         block, variant = schedule.blocks[index], schedule.block_variants()[index]
-        params = jax.tree.map(lambda leaf, at=variant: leaf[at], tasks.params)
+        env, params = tasks.variant(variant)
         episode_words = rng.fold(words, lifetime, EPISODE, episode)
-        memory, row, terminated = loop_episode(agent, tasks.env, params, episode_words, memory)
+        memory, row, terminated = loop_episode(agent, env, params, episode_words, memory)
         if block.learning:
             result = (row["reward"], row["performance"], row["length"], terminated)
             memory = agent.learn(memory, Episodes(*(jnp.asarray(value)[None] for value in result)))
@@ -306,8 +306,9 @@ def test_the_hidden_first_step_is_nobodys():
 
 def test_lanes_that_are_over_wait_unchanged():
     """`play_episode` gives each lane the memory it had when its own episode ended."""
-    tasks = Tasks.of(toy.schedule(("1.train", [repeat(1, tolerance=0), repeat(1)])))
-    params = jax.tree.map(lambda leaf: leaf[jnp.array([0, 1, 1])], tasks.params)
+    schedule = toy.schedule(("1.train", [repeat(1, tolerance=0), repeat(1)]))
+    ((env, table),) = Tasks.of(schedule).worlds
+    params = jax.tree.map(lambda leaf: leaf[jnp.array([0, 1, 1])], table)
 
     def act(memory, observation, key):
         return 2, say(), {"acted": memory["acted"] + 1, "key": memory["key"]}
@@ -315,7 +316,7 @@ def test_lanes_that_are_over_wait_unchanged():
     memory = {"acted": jnp.zeros(3, jnp.int32), "key": jax.random.split(jax.random.key(1), 3)}
     words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(3))
     active = jnp.array([True, True, False])
-    after, outcome = jax.jit(partial(scanner.play_episode, Agent("counter", act), tasks.env))(
+    after, outcome = jax.jit(partial(scanner.play_episode, Agent("counter", act), env))(
         params, words, active, memory
     )
     assert after["acted"].tolist() == [1, 8, 0]
@@ -485,13 +486,51 @@ def test_bad_arguments(arguments, words):
         play(schedule, toy.constant(0), **arguments)
 
 
-def test_tasks_that_need_different_environments():
-    mixed = toy.schedule(("1.train", [repeat(1), repeat(1, rules="other")]))
-    with pytest.raises(ValueError, match=r"'Toy' needs another environment than 'Toy'.*separate"):
+def test_tasks_with_other_observations_or_actions():
+    mixed = toy.schedule(("1.train", [repeat(1), repeat(1, task="CartPole")]))
+    words = r"'CartPole' has other observations or actions than 'Toy'.*as separate schedules"
+    with pytest.raises(ValueError, match=words):
         play(mixed, toy.constant(0))
-    worlds = toy.schedule(("1.train", [repeat(1), repeat(1, task="CartPole3D")]))
-    with pytest.raises(ValueError, match=r"'CartPole3D' needs another environment than 'Toy'"):
-        play(worlds, toy.constant(0))
+
+
+def two_worlds():
+    """The toy by its two rules, in turns, with learning and without."""
+    easy, drawn = repeat(2, rules="other"), repeat(3, wheel=5)
+    short = repeat(3, wheel=5, tolerance=2, target=1, rules="other")
+    return toy.schedule(
+        ("1.train", [easy, drawn]),
+        ("1.test", [short, easy, repeat(1, wheel=2)]),
+        ("2.train", [short, drawn]),
+    )
+
+
+@pytest.fixture(scope="module")
+def two_worlds_records():
+    return play(two_worlds(), toy.busy, lifetimes=3, seed=5)
+
+
+def test_several_worlds_equal_a_loop(two_worlds_records):
+    tasks = Tasks.of(two_worlds())
+    assert (tasks.world.tolist(), tasks.row.tolist()) == ([0, 1, 0, 1], [0, 0, 1, 1])
+    assert tasks.dt.tolist() == [0.25, 1.25, 1.25, 0.5]
+    columns = two_worlds_records.columns
+    assert len(np.unique(columns["reward"])) > 5
+    assert_same_columns(columns, loop(two_worlds(), toy.busy, seed=5, lifetimes=3))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        scanner.Options(chunk=64, devices=1, segment=1),
+        scanner.Options(chunk=128, devices=1, segment=100),
+    ],
+)
+def test_spreading_a_run_of_several_worlds_changes_nothing(two_worlds_records, options):
+    records = play(two_worlds(), toy.busy, 100, seed=5, options=options)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(
+            records.columns[name][:3], two_worlds_records.columns[name], err_msg=name
+        )
 
 
 def test_the_toy_is_gone_outside_its_tests():

@@ -59,7 +59,10 @@ class State:
 
 @dataclass(frozen=True)
 class Toy:
-    """One guess a step, eight steps; the reward of a step is (4 - distance)/32."""
+    """One guess a step, eight steps; the reward of a step is (4 - distance)/32.
+
+    By the other rules an action moves twice as far.
+    """
 
     rules: str = "plain"
 
@@ -88,7 +91,8 @@ class Toy:
     def step(self, key, state, action, params):
         running = ~(state.terminated | state.truncated)
         guessing = running & (state.step >= 0)
-        distance = jnp.abs((action + state.place) % RING - params.target)
+        moved = state.place + action * (1 if self.rules == "plain" else 2)
+        distance = jnp.abs(moved % RING - params.target)
         reward = jnp.where(guessing, (RING - 1 - distance) / 32, 0.0).astype(jnp.float32)
         step = state.step + running
         nonfinite = running & (step == params.spoil)
