@@ -78,7 +78,10 @@ ALL = [PD, RANDOM, *SAME_AS_PD, *SAME_AS_RANDOM, *OTHER_SEED]
 
 
 def syllabus():
-    """Level 200, a short pole, and four heavy blocks in a hurry: many and hard contacts."""
+    """Level 200, a short pole, four heavy blocks in a hurry, and other worlds in between.
+
+    Heavy blocks make many and hard contacts; the worlds of two dimensions are programs of their own.
+    """
     cartpole = {"task": "CartPole3D"}
     heavy = {"blocks/mass": 20.0, "blocks/count_min": 4, "blocks/speed_min": 9.0}
     crowded = repeat(13, **cartpole)
@@ -86,6 +89,10 @@ def syllabus():
     return toy.syllabus(
         ("1.train", [repeat(26, **cartpole)]),
         ("1.test", [repeat(13, pole_length=0.5, **cartpole), crowded]),
+        (
+            "2.train",
+            [repeat(3, task="CartPole2D"), repeat(3, task="CartPole"), repeat(2, **cartpole)],
+        ),
     )
 
 
@@ -152,6 +159,9 @@ def test_the_comparison_means_something(played):
     falls = (pd["length"] < 200).mean(axis=0)
     for block in (slice(0, 26), slice(26, 39), slice(39, 52)):
         assert 0.05 < falls[block].mean() < 0.6
+    # The other worlds were played: CartPole alone lasts 500 steps, and CartPole2D ends by its track.
+    assert (pd["length"][:, 55:58] == 500).all()
+    assert 10 < pd["length"][:, 52:55].mean() < 200
     assert len(np.unique(random["length"])) > 60
     assert pd["complete"].all() and random["complete"].all()
 
