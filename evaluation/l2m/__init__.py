@@ -1,5 +1,84 @@
-"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019): syllabi."""
+"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019).
 
-from evaluation.l2m.syllabus import SyllabusError, dumps, load, loads
+The names below are imported when they are first used, so that the command line can ask this
+package for its parsers without waiting for JAX.
+"""
 
-__all__ = ["SyllabusError", "dumps", "load", "loads"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.l2m.build import (
+        Syllabus,
+        continual,
+        episodes,
+        interference,
+        parametric_transfer,
+        transfer,
+    )
+    from evaluation.l2m.curriculum import (
+        Curriculum,
+        EvalBlock,
+        InterleavedEvalCurriculum,
+        LearnBlock,
+        TaskBlock,
+        TaskVariant,
+    )
+    from evaluation.l2m.syllabus import SyllabusError, dumps, load, loads
+    from evaluation.l2m.validate import Verdict, check_file, check_text
+
+_HOMES = {
+    "Curriculum": "curriculum",
+    "EvalBlock": "curriculum",
+    "InterleavedEvalCurriculum": "curriculum",
+    "LearnBlock": "curriculum",
+    "Syllabus": "build",
+    "SyllabusError": "syllabus",
+    "TaskBlock": "curriculum",
+    "TaskVariant": "curriculum",
+    "Verdict": "validate",
+    "check_file": "validate",
+    "check_text": "validate",
+    "continual": "build",
+    "dumps": "syllabus",
+    "episodes": "build",
+    "interference": "build",
+    "load": "syllabus",
+    "loads": "syllabus",
+    "parametric_transfer": "build",
+    "transfer": "build",
+}
+
+__all__ = [
+    "Curriculum",
+    "EvalBlock",
+    "InterleavedEvalCurriculum",
+    "LearnBlock",
+    "Syllabus",
+    "SyllabusError",
+    "TaskBlock",
+    "TaskVariant",
+    "Verdict",
+    "check_file",
+    "check_text",
+    "continual",
+    "dumps",
+    "episodes",
+    "interference",
+    "load",
+    "loads",
+    "parametric_transfer",
+    "transfer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module that defines it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *__all__})

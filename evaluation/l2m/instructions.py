@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from evaluation.l2m.document import Document, either, show
-from evaluation.l2m.episodes import Episodes
 from evaluation.l2m.positions import Path
+from evaluation.l2m.variants import Variants
 from evaluation.schedule import Block, Mode, Schedule
 
 MAX_EPISODES = 10_000_000
@@ -63,7 +63,7 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
         defaults = document.mapping(
             ("default_params",), top.get("default_params", {}), "'default_params'"
         )
-    player = _Player(document, Episodes(document, defaults, foreign))
+    player = _Player(document, Variants(document, defaults, foreign))
     player.play(top["instructions"])
     schedule = Schedule(name, tuple(player.blocks), document.source, author)
     return Reading(schedule, tuple(player.block_paths), player.phases)
@@ -74,7 +74,7 @@ class _Player:
     """Plays instructions in order and collects blocks."""
 
     document: Document
-    variants: Episodes
+    variants: Variants
     blocks: list[Block] = field(default_factory=list)
     block_paths: list[Path] = field(default_factory=list)
     phases: dict[tuple[int, Mode], Path] = field(default_factory=dict)

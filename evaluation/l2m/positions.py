@@ -6,7 +6,7 @@ time, only when one is reported.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 Path = tuple[str | int, ...]
@@ -88,6 +88,25 @@ def locate(text: str, path: Path, *, key: bool = False) -> tuple[int, int]:
         if entry.path == path:
             return line_column(text, entry.key if key else entry.start)
     raise KeyError(path)
+
+
+def locate_all(text: str, paths: Collection[Path]) -> dict[Path, tuple[int, int]]:
+    """Find many values in one walk.
+
+    Args:
+      text: valid JSON text.
+      paths: keys and indices from the outermost value.
+
+    Returns:
+      (line, column), both from 1, of each path at which something stands.
+    """
+    found, line, counted = {}, 1, 0
+    for entry in walk(text):
+        if entry.path in paths:
+            line += text.count("\n", counted, entry.start)
+            counted = entry.start
+            found[entry.path] = line, entry.start - text.rfind("\n", 0, entry.start)
+    return found
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:

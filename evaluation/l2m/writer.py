@@ -1,13 +1,13 @@
 """Schedules written as syllabi."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NoReturn
 
 from evaluation.l2m import instructions
 from evaluation.l2m.document import Document
-from evaluation.schedule import Block, Schedule
+from evaluation.schedule import Block, Schedule, Value
 
 
 def dumps(schedule: Schedule) -> str:
@@ -19,12 +19,7 @@ def dumps(schedule: Schedule) -> str:
       ValueError: a syllabus cannot say this, for example learning in a test phase, neighbouring
         blocks that are one, or an unknown task.
     """
-    head: dict[str, object] = {"name": schedule.name, "author": schedule.author}
-    head |= {"contains": "episodes", "default_params": {}}
-    fields = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-    lines = (f"    {json.dumps(item, allow_nan=False)}" for item in _written(schedule.blocks))
-    fields.append('  "instructions": [\n' + ",\n".join(lines) + "\n  ]")
-    text = "{\n" + ",\n".join(fields) + "\n}\n"
+    text = document(schedule.name, schedule.author, {}, _written(schedule.blocks))
     again = instructions.read(Document(text, "<schedule>"), schedule.name).schedule
     if again.blocks != schedule.blocks:
         raise ValueError(
@@ -32,6 +27,40 @@ def dumps(schedule: Schedule) -> str:
             "neighbours must be one block, parameters must differ from the task's defaults"
         )
     return text
+
+
+def document(
+    name: str,
+    author: str,
+    default_params: Mapping[str, Value],
+    played: Iterable[Mapping[str, Any]],
+) -> str:
+    """Return the text of a syllabus, one instruction a line, unchecked.
+
+    Args:
+      name: of the syllabus.
+      author: of the syllabus.
+      default_params: parameters of every episode.
+      played: the instructions.
+
+    Raises:
+      ValueError: something that JSON cannot hold.
+    """
+    head: dict[str, object] = {"name": name, "author": author}
+    head |= {"contains": "episodes", "default_params": dict(default_params)}
+    fields = [f'  "{key}": {_strict(value)}' for key, value in head.items()]
+    lines = (f"    {_strict(item)}" for item in played)
+    fields.append('  "instructions": [\n' + ",\n".join(lines) + "\n  ]")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def _strict(value: object) -> str:
+    return json.dumps(value, allow_nan=False, default=_refused)
+
+
+def _refused(value: object) -> NoReturn:
+    kind = type(value).__name__
+    raise ValueError(f"{value!r} is of type {kind}; a syllabus holds int, float and str")
 
 
 def _written(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:

@@ -80,7 +80,7 @@ ALL = [PD, RANDOM, *SAME_AS_PD, *SAME_AS_RANDOM, *OTHER_SEED]
 def syllabus():
     """Level 200, a short pole, four heavy blocks in a hurry, and other worlds in between.
 
-    Heavy blocks make many and hard contacts; the worlds of two dimensions are programs of their own.
+    Heavy blocks make many and hard contacts; the worlds of two dimensions are other programs.
     """
     cartpole = {"task": "CartPole3D"}
     heavy = {"blocks/mass": 20.0, "blocks/count_min": 4, "blocks/speed_min": 9.0}
@@ -159,7 +159,7 @@ def test_the_comparison_means_something(played):
     falls = (pd["length"] < 200).mean(axis=0)
     for block in (slice(0, 26), slice(26, 39), slice(39, 52)):
         assert 0.05 < falls[block].mean() < 0.6
-    # The other worlds were played: CartPole alone lasts 500 steps, and CartPole2D ends by its track.
+    # The other worlds were played: CartPole lasts 500 steps, CartPole2D ends by its track.
     assert (pd["length"][:, 55:58] == 500).all()
     assert 10 < pd["length"][:, 52:55].mean() < 200
     assert len(np.unique(random["length"])) > 60

@@ -21,8 +21,8 @@ Variant = tuple[str, tuple[tuple[str, Value], ...]]
 
 
 @dataclass(frozen=True)
-class Episodes:
-    """Reads the episodes of one syllabus.
+class Variants:
+    """Reads what the episodes of one syllabus play.
 
     Attributes:
       document: where they stand.

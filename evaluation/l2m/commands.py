@@ -1,0 +1,100 @@
+"""`jaxsim validate`."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.l2m.validate import Verdict
+
+VALID, INVALID, UNREADABLE = range(3)
+"""Exit codes: all files are valid, one has an error, one cannot be read."""
+
+MOST_LINES = 100
+"""Findings of a file that are printed."""
+
+VALIDATE_EXAMPLES = """examples:
+  jaxsim validate examples/syllabi/*.json
+  jaxsim validate mine.json --subtype ANT_B
+  jaxsim validate theirs.json --foreign --json > verdict.json
+
+Findings are lines FILE:LINE:COLUMN: severity: reason, all of them at once, before a table with one
+row a file. Without --subtype the rules are those of the subtype that fits best, which is printed
+with "?" behind it. Exit code 0: no error, perhaps warnings; 1: errors; 2: a file cannot be read or
+the command itself is wrong.
+"""
+
+HEADINGS = ("file", "phases", "blocks", "episodes", "tasks", "subtype", "satisfies", "verdict")
+
+
+def add_to(commands: Any) -> None:
+    """Add `validate` to the subcommands of `jaxsim`."""
+    validate = commands.add_parser(
+        "validate",
+        help="check syllabi: grammar, and the rules of their subtype",
+        description="Check syllabi: their grammar, and the rules of CL, ANT_A, ANT_B or ANT_C.",
+        epilog=VALIDATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    validate.add_argument("files", type=Path, nargs="+", metavar="FILE", help="syllabi, JSON")
+    validate.add_argument(
+        "--subtype", metavar="NAME", help="CL, ANT_A, ANT_B or ANT_C (what fits best)"
+    )
+    validate.add_argument(
+        "--foreign",
+        action="store_true",
+        help="accept tasks that are not known here, with any parameters",
+    )
+    validate.add_argument("--json", action="store_true", help="print JSON, one object a file")
+    validate.set_defaults(handler=_validate)
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.l2m import rules
+    from evaluation.l2m.validate import check_file
+
+    named = [kind for kind in rules.SUBTYPES if kind == arguments.subtype]
+    if arguments.subtype is not None and not named:
+        allowed = ", ".join(rules.SUBTYPES)
+        raise ValueError(f"subtype is {arguments.subtype!r}; it must be one of {allowed}")
+    subtype = named[0] if named else None
+    verdicts = [check_file(path, subtype, foreign=arguments.foreign) for path in arguments.files]
+    if arguments.json:
+        print(json.dumps([verdict.to_json() for verdict in verdicts], indent=2, allow_nan=False))
+    else:
+        _print(verdicts)
+    if any(verdict.unreadable for verdict in verdicts):
+        return UNREADABLE
+    return INVALID if any(verdict.errors for verdict in verdicts) else VALID
+
+
+def _print(verdicts: Sequence["Verdict"]) -> None:
+    """Print all findings, and a table of the files."""
+    for verdict in verdicts:
+        lines = verdict.lines()
+        print(*lines[:MOST_LINES], sep="\n", end="\n" if lines else "")
+        if len(lines) > MOST_LINES:
+            print(f"{verdict.file}: {len(lines) - MOST_LINES} more")
+    rows = [HEADINGS, *(_row(verdict) for verdict in verdicts)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def _row(verdict: "Verdict") -> tuple[str, ...]:
+    """Cells of the table, as in `HEADINGS`."""
+    counts = verdict.counts
+    found = {"error": verdict.errors, "warning": verdict.warnings}
+    said = [f"{n} {what}{'s' * (n > 1)}" for what, n in found.items() if n]
+    return (
+        verdict.file,
+        *(str(counts[name]) for name in ("phases", "blocks", "episodes")),
+        ", ".join(verdict.tasks) or "-",
+        f"{verdict.subtype or '-'}{'' if verdict.stated or not verdict.subtype else '?'}",
+        ", ".join(verdict.satisfied) or "-",
+        ", ".join(said) or "valid",
+    )

@@ -1,0 +1,176 @@
+"""What a syllabus file is, and everything that is wrong with it, line by line."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.l2m import instructions, positions, rules
+from evaluation.l2m.document import Document, SyllabusError, read_text
+from evaluation.l2m.instructions import Reading
+from evaluation.l2m.rules import SUBTYPES, Subtype, Violation
+
+UNREADABLE = "file"
+"""Rule of a finding about a file that cannot be opened."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """Something in a file that should be changed.
+
+    Attributes:
+      line: from 1.
+      column: from 1, in characters.
+      severity: "error", or "warning" for what is only expected.
+      rule: "file" for one that cannot be read, "grammar", "required", "disallowed" or "expected".
+      reason: what is wrong and what to change.
+    """
+
+    line: int
+    column: int
+    severity: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found out about one file.
+
+    Attributes:
+      file: its path as it was given.
+      reading: what the syllabus says; None where nothing could be read.
+      subtype: the one whose rules were checked; None where there was nothing to check.
+      stated: whether the user named the subtype; else it was inferred.
+      satisfied: the subtypes whose rules the syllabus breaks in no error.
+      findings: everything that is wrong, in the order of the text.
+    """
+
+    file: str
+    reading: Reading | None
+    subtype: Subtype | None
+    stated: bool
+    satisfied: tuple[Subtype, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> int:
+        """Number of errors."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def warnings(self) -> int:
+        """Number of warnings."""
+        return len(self.findings) - self.errors
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the file could not be opened."""
+        return any(finding.rule == UNREADABLE for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much of everything the syllabus has; zeros where nothing could be read."""
+        schedule = self.reading.schedule if self.reading else None
+        blocks = schedule.blocks if schedule else ()
+        return {
+            "phases": len(self.reading.phases) if self.reading else 0,
+            "blocks": len(blocks),
+            "episodes": sum(block.count for block in blocks),
+            "variants": len({block.variant for block in blocks}),
+        }
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks, in the order of their first blocks."""
+        blocks = self.reading.schedule.blocks if self.reading else ()
+        return tuple(dict.fromkeys(block.task for block in blocks))
+
+    def lines(self) -> list[str]:
+        """One line a finding, ``FILE:LINE:COLUMN: severity: reason``."""
+        file = self.file if self.file.isprintable() else repr(self.file)
+        return [f"{file}:{f.line}:{f.column}: {f.severity}: {f.reason}" for f in self.findings]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        schedule = self.reading.schedule if self.reading else None
+        return {
+            "file": self.file,
+            "name": schedule.name if schedule else None,
+            "author": schedule.author if schedule else None,
+            "valid": not self.errors,
+            **self.counts,
+            "tasks": list(self.tasks),
+            "subtype": self.subtype,
+            "stated": self.stated,
+            "satisfied": list(self.satisfied),
+            "findings": [vars(finding) for finding in self.findings],
+        }
+
+
+def check_file(path: Path, subtype: Subtype | None = None, *, foreign: bool = False) -> Verdict:
+    """Check a syllabus file.
+
+    Args:
+      path: of the file.
+      subtype: whose rules are checked; None for the one that fits best.
+      foreign: whether tasks that are not known here are accepted, with any parameters.
+    """
+    source = str(path)
+    try:
+        text = read_text(source).removeprefix("\ufeff")
+    except SyllabusError as error:
+        rule = UNREADABLE if isinstance(error.__cause__, OSError) else error.rule
+        found = Finding(error.line, error.column, "error", rule, error.reason)
+        return Verdict(source, None, subtype, subtype is not None, (), (found,))
+    return check_text(text, source, path.stem, subtype, foreign=foreign)
+
+
+def check_text(
+    text: str,
+    source: str = "<string>",
+    name: str = "syllabus",
+    subtype: Subtype | None = None,
+    *,
+    foreign: bool = False,
+) -> Verdict:
+    """Check a syllabus; all its errors are found, and all rules that it breaks.
+
+    Args:
+      text: JSON text.
+      source: name of the text.
+      name: used if the text has none.
+      subtype: whose rules are checked; None for the one that fits best.
+      foreign: whether tasks that are not known here are accepted, with any parameters.
+
+    Returns:
+      The verdict. Rules of subtypes are not checked where the grammar is broken: half of a
+      syllabus would be blamed for what the other half says.
+    """
+    problems: list[SyllabusError] = []
+    document = Document(text, source, problems)
+    reading = None
+    try:
+        reading = instructions.read(document, name, foreign=foreign)
+    except SyllabusError as error:
+        problems.append(error)
+    findings = [Finding(p.line, p.column, "error", p.rule, p.reason) for p in problems]
+    stated = subtype is not None
+    satisfied: tuple[Subtype, ...] = ()
+    if reading and reading.schedule.blocks and all(p.rule == "required" for p in problems):
+        subtype = subtype or rules.infer(reading)
+        by_subtype = {kind: rules.violations(reading, kind) for kind in SUBTYPES}
+        findings += _found(document, by_subtype[subtype])
+        if not problems:
+            satisfied = tuple(kind for kind in SUBTYPES if not _broken(by_subtype[kind]))
+    return Verdict(source, reading, subtype, stated, satisfied, tuple(sorted(findings)))
+
+
+def _broken(violations: list[Violation]) -> bool:
+    return any(violation.rule == "disallowed" for violation in violations)
+
+
+def _found(document: Document, violations: list[Violation]) -> list[Finding]:
+    """Say where violations stand."""
+    places = positions.locate_all(document.text, {violation.path for violation in violations})
+    severity = {"disallowed": "error", "expected": "warning"}
+    return [Finding(*places[v.path], severity[v.rule], v.rule, v.reason) for v in violations]
