@@ -65,6 +65,13 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
+    run.add_argument(
+        "--lifetime-idx",
+        type=int,
+        default=0,
+        metavar="K",
+        help="number of the first lifetime, to play a part of a longer run again (0)",
+    )
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     run.add_argument("--overwrite", action="store_true", help="replace results in DIR; logs stay")
     run.add_argument(
@@ -177,6 +184,7 @@ def _run(arguments: argparse.Namespace) -> int:
         agent=arguments.agent,
         lifetimes=arguments.lifetimes,
         seed=arguments.seed,
+        first_lifetime=arguments.lifetime_idx,
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,

@@ -108,6 +108,7 @@ def play(
     *,
     lifetimes: int,
     seed: int = 0,
+    first_lifetime: int = 0,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Records:
@@ -119,6 +120,8 @@ def play(
       lifetimes: number of lifetimes, L.
       seed: root of all randomness, from 0 to 2^32 - 1. The first lifetimes of a longer run with
         the same seed are the same, bit for bit.
+      first_lifetime: number of the first lifetime: with K, lifetimes K to K + L - 1 of a longer run
+        are played, the same bit for bit.
       options: chunks and devices.
       progress: called as `progress(episodes done, episodes in all)`, counted over lifetimes.
 
@@ -128,12 +131,12 @@ def play(
     Raises:
       ValueError: a count or seed out of bounds, or tasks that do not fit together.
     """
-    if not 1 <= lifetimes <= MAX_LIFETIMES:
-        raise ValueError(f"lifetimes is {lifetimes}; it must be from 1 to {MAX_LIFETIMES}")
+    check_lifetimes(lifetimes, first_lifetime)
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
     tasks = Tasks.of(schedule)
-    crew = _Crew(agent, tasks, seed, lifetimes, options or Options())
+    numbers = range(first_lifetime, first_lifetime + lifetimes)
+    crew = _Crew(agent, tasks, seed, numbers, options or Options())
     columns = crew.play(schedule, progress)
     metadata = {
         "agent": agent.name,
@@ -141,27 +144,42 @@ def play(
         "lifetimes": lifetimes,
         "versions": {"jaxsim-novelty": __version__, "jax": jax.__version__},
     }
-    return Records(schedule, columns, tasks.novelty_levels, metadata=metadata)
+    return Records(schedule, columns, tasks.novelty_levels, first_lifetime, metadata)
+
+
+def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
+    """Check numbers of lifetimes.
+
+    Raises:
+      ValueError: none, too many, or a first one that does not exist.
+    """
+    if not 1 <= lifetimes <= MAX_LIFETIMES:
+        raise ValueError(f"lifetimes is {lifetimes}; it must be from 1 to {MAX_LIFETIMES}")
+    last = MAX_LIFETIMES - lifetimes
+    if not 0 <= first_lifetime <= last:
+        raise ValueError(f"first lifetime is {first_lifetime}; it must be from 0 to {last}")
 
 
 class _Crew:
     """All chunks of a run, each on its device with the memories of its lanes."""
 
     def __init__(
-        self, agent: Agent, tasks: Tasks, seed: int, lifetimes: int, options: Options
+        self, agent: Agent, tasks: Tasks, seed: int, numbers: range, options: Options
     ) -> None:
-        devices, chunks, lanes = options.layout(lifetimes)
-        self.lifetimes, self.segment = lifetimes, options.segment
+        self.lifetimes, self.segment = len(numbers), options.segment
+        devices, chunks, lanes = options.layout(self.lifetimes)
         self.tasks, self.dt = tasks, tasks.dt
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
         root = rng.words(jax.random.key(seed))
-        # The number of lifetimes is data: the program must not depend on it.
+        # The numbers of lifetimes are data: the program must not depend on it.
         tables = tuple(world.params for world in tasks.worlds)
-        shared = (root, tables, jnp.uint32(lifetimes))
+        shared = (root, tables, jnp.uint32(numbers.stop))
         self.shared = {device: jax.device_put(shared, device) for device in devices}
         self.numbers = [
-            jax.device_put(jnp.arange(lanes, dtype=jnp.uint32) + index * lanes, home)
-            for index, home in enumerate(self.homes)
+            jax.device_put(jnp.arange(lanes, dtype=jnp.uint32) + start, home)
+            for start, home in zip(
+                numbers.start + lanes * np.arange(chunks), self.homes, strict=True
+            )
         ]
         self.begin = jax.jit(partial(_start_lifetimes, agent))
         envs = tuple(world.env for world in tasks.worlds)
@@ -269,10 +287,10 @@ def _play_segment(
     plan: _Plan,
 ) -> tuple[Any, Outcome]:
     """Scan the episodes of one segment; outcome leaves are (S, L)."""
-    root, tables, lifetimes = shared
+    root, tables, stop = shared
     lanes = rng.fold(root, numbers, _EPISODE)
     worlds = tuple(zip(envs, tables, strict=True))
-    step = partial(_next_episode, agent, worlds, lanes, numbers < lifetimes)
+    step = partial(_next_episode, agent, worlds, lanes, numbers < stop)
     return jax.lax.scan(step, memory, plan)
 
 

@@ -29,6 +29,7 @@ class Job:
       agent: name of a built-in agent.
       lifetimes: number of lifetimes.
       seed: root of all randomness, of the bootstrap as well.
+      first_lifetime: number of the first lifetime, to play a part of a longer run again.
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
       overwrite: whether files in `out` may be replaced.
@@ -41,6 +42,7 @@ class Job:
     agent: str = "pd"
     lifetimes: int = 256
     seed: int = 0
+    first_lifetime: int = 0
     measure: str = "performance"
     window: int = DEFAULT_WINDOW
     overwrite: bool = False
@@ -55,10 +57,7 @@ class Job:
         """
         schedule = load(self.syllabus)
         agents.get(self.agent)
-        if not 1 <= self.lifetimes <= scanner.MAX_LIFETIMES:
-            raise ValueError(
-                f"lifetimes is {self.lifetimes}; it must be from 1 to {scanner.MAX_LIFETIMES}"
-            )
+        scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.measure not in MEASURES:
@@ -67,11 +66,10 @@ class Job:
             )
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window is {self.window}; it must be an odd number from 1")
+        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
         for lifetime in self.log_lifetimes:
-            if not 0 <= lifetime < self.lifetimes:
-                raise ValueError(
-                    f"log-lifetime is {lifetime}; it must be from 0 to {self.lifetimes - 1}"
-                )
+            if not first <= lifetime <= last:
+                raise ValueError(f"log-lifetime is {lifetime}; it must be from {first} to {last}")
         check_output_directory(self.out, self.overwrite)
         self.options.check()
         Tasks.of(schedule)
@@ -95,6 +93,7 @@ def run(job: Job, schedule: Schedule, progress: scanner.Progress | None = None) 
         agents.get(job.agent),
         lifetimes=job.lifetimes,
         seed=job.seed,
+        first_lifetime=job.first_lifetime,
         options=job.options,
         progress=progress,
     )

@@ -104,6 +104,12 @@ BAD_ARGUMENTS = {
     "lifetimes 0": ({"lifetimes": "0"}, [], "lifetimes is 0; it must be from 1"),
     "lifetimes negative": ({"lifetimes": "-3"}, [], "lifetimes is -3; it must be from 1"),
     "lifetimes huge": ({"lifetimes": "9" * 30}, [], "it must be from 1 to 1000000"),
+    "lifetime-idx": ({}, ["--lifetime-idx", "-1"], "first lifetime is -1; it must be from 0 to"),
+    "log-lifetime before": (
+        {},
+        ["--lifetime-idx", "5", "--log-lifetime", "4"],
+        "log-lifetime is 4; it must be from 5 to 6",
+    ),
     "measure": ({}, ["--measure", "speed"], "performance, reward, length"),
     "window even": ({}, ["--window", "10"], "window is 10; it must be an odd number"),
     "window 0": ({}, ["--window", "0"], "window is 0; it must be an odd number from 1"),
@@ -200,7 +206,7 @@ def test_more_devices_than_a_running_jax_has(workplace, capfd):
         (["run", "good.json", "--out", "o", "--lifetimes", "many"], "invalid int value: 'many'"),
         (["run", "good.json", "--out", "o", "--seed", "1.5"], r"invalid int value: '1\.5'"),
         (
-            ["run", "good.json", "--out", "o", "--lifetime", "1", "--x"],
+            ["run", "good.json", "--out", "o", "--lifetimes", "1", "--x"],
             "unrecognized arguments: --x",
         ),
     ],

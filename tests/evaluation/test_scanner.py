@@ -160,6 +160,17 @@ def test_spreading_a_run_changes_nothing(busy_records, lifetimes, options):
         )
 
 
+@pytest.mark.parametrize(("first", "lifetimes"), [(2, 1), (1, 2), (1, 70)])
+def test_a_part_of_a_longer_run_is_played_again(busy_records, first, lifetimes):
+    part = play(mixed_schedule(), toy.busy, lifetimes, seed=5, first_lifetime=first)
+    assert (part.first_lifetime, part.num_lifetimes) == (first, lifetimes)
+    shared = min(3, first + lifetimes) - first
+    for name in COLUMNS:
+        np.testing.assert_array_equal(
+            part.columns[name][:shared], busy_records.columns[name][first:][:shared], err_msg=name
+        )
+
+
 def test_seed_and_lifetime_both_count(busy_records):
     other = play(mixed_schedule(), toy.busy, lifetimes=3, seed=6)
     drawn = [r.columns["predicted_probability"] for r in (busy_records, other)]
@@ -468,6 +479,8 @@ def test_progress_rises_to_the_total(segment):
         ({"lifetimes": 0}, "lifetimes is 0; it must be from 1 to 1000000"),
         ({"lifetimes": -1}, "lifetimes is -1; it must be from 1"),
         ({"lifetimes": 10**9}, "lifetimes is 1000000000; it must be from 1"),
+        ({"first_lifetime": -1}, "first lifetime is -1; it must be from 0 to 999998"),
+        ({"first_lifetime": 999_999}, "first lifetime is 999999; it must be from 0 to 999998"),
         ({"seed": -1}, "seed is -1; it must be from 0 to 4294967295"),
         ({"seed": 2**32}, "seed is 4294967296; it must be from 0"),
         ({"options": scanner.Options(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
