@@ -32,7 +32,7 @@ PARAMETERS = {
         Parameter("tolerance", RING - 1, low=0, high=RING - 1, description="farthest that goes on"),
         Parameter("spoil", NEVER, low=0, high=NEVER, description="step that is not finite"),
         Parameter("novelty/level", 200, choices=(200, 203), description="for the records"),
-        Parameter("rules", "plain", choices=("plain", "other"), description="another environment"),
+        Parameter("rules", "plain", choices=("plain", "other", "third"), description="a world"),
     )
 }
 
@@ -61,7 +61,7 @@ class State:
 class Toy:
     """One guess a step, eight steps; the reward of a step is (4 - distance)/32.
 
-    By the other rules an action moves twice as far.
+    By the other rules an action moves twice as far, by the third three times.
     """
 
     rules: str = "plain"
@@ -91,7 +91,7 @@ class Toy:
     def step(self, key, state, action, params):
         running = ~(state.terminated | state.truncated)
         guessing = running & (state.step >= 0)
-        moved = state.place + action * (1 if self.rules == "plain" else 2)
+        moved = state.place + action * (1 + ("plain", "other", "third").index(self.rules))
         distance = jnp.abs(moved % RING - params.target)
         reward = jnp.where(guessing, (RING - 1 - distance) / 32, 0.0).astype(jnp.float32)
         step = state.step + running

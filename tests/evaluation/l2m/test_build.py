@@ -1,6 +1,7 @@
 """Syllabi built in Python, and curricula: what they mean, and that they come back the same."""
 
 import json
+import re
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
@@ -78,6 +79,19 @@ def test_the_example_of_the_module():
     names = {}
     exec("\n".join(before), names)
     assert len(names["syllabus"].schedule().blocks) == 12
+
+
+def test_the_examples_of_the_page():
+    page = (EXAMPLES.parents[1] / "docs" / "syllabi.md").read_text()
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert len(l2m.loads(names["text"]).blocks) == 12
+    assert len(names["matrix"].schedule().blocks) == 12
+    assert names["again"].schedule().blocks == names["schedule"].blocks
+    (printed,) = re.findall(r"\njaxsim|\nexamples/.*: error: .*", page)
+    verdict = l2m.check_file(EXAMPLES / "ant_c.json", "ANT_B")
+    assert printed.strip().endswith(verdict.lines()[0].partition("examples/")[2])
 
 
 def test_a_syllabus_never_changes():
