@@ -33,6 +33,7 @@ class Variants:
     document: Document
     defaults: Mapping[str, object]
     foreign: bool = False
+    _specs: dict[str, EnvSpec | None] = field(default_factory=dict)
     _checked_defaults: dict[str, dict[str, Value]] = field(default_factory=dict)
 
     def variant(self, path: Path, episode: Mapping[str, object]) -> Variant:
@@ -48,7 +49,9 @@ class Variants:
         task_path = (*path, "$episode")
         task = self.document.string(task_path, episode["$episode"])
         own = {name: value for name, value in episode.items() if name != "$episode"}
-        spec = self._spec(task_path, task)
+        if task not in self._specs:
+            self._specs[task] = self._spec(task_path, task)
+        spec = self._specs[task]
         if spec is None:
             merged = {**self.defaults, **own}
             return task, tuple(sorted((name, _plain(value)) for name, value in merged.items()))

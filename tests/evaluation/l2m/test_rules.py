@@ -318,7 +318,7 @@ def test_shipped_examples_have_the_form_of_the_document(subtype):
 
 def test_a_syllabus_of_learnkit_is_understood(recorded_data):
     """As it was logged in 2020: tasks of a package, lists as values, notes beside the phases."""
-    (path,) = recorded_data("l2m/learnkit_2020").glob("*/*.json")
+    (path,) = recorded_data("l2m/learnkit_2020").glob("syllabus_*/*.json")
     verdict = l2m.check_file(path, "ANT_A", foreign=True)
     assert verdict.lines() == []
     assert verdict.counts == {"phases": 6, "blocks": 12, "episodes": 3900, "variants": 3}
