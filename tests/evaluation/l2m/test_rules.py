@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -411,6 +413,20 @@ def test_an_unknown_subtype_is_a_wrong_command(files, capsys):
     code, lines, err = validate(capsys, "--subtype", "ANT_D", "CL.json")
     assert (code, lines) == (2, [])
     assert err == "jaxsim: subtype is 'ANT_D'; it must be one of CL, ANT_A, ANT_B, ANT_C\n"
+
+
+def test_the_parser_does_not_wait_for_jax():
+    code = "import sys; from evaluation import cli; cli.build_parser(); print('jax' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=EXAMPLES.parents[1], capture_output=True, text=True)
+    assert said.stdout == "False\n", said.stderr
+
+
+def test_the_package_has_the_names_that_it_lists():
+    assert all(getattr(l2m, name) for name in l2m.__all__)
+    assert set(l2m.__all__) <= set(dir(l2m))
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        l2m.lode  # noqa: B018
 
 
 def test_many_findings_are_cut(files, capsys):
