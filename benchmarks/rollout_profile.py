@@ -50,8 +50,8 @@ the next round and those whose episodes are over make up the rest. Operations ar
 counts in a tick of four blocks, of 32 bits each; the three of every materialised value, which LLVM
 folds, are not among them. The most that a core does is NumPy's product of two matrices in one
 thread: multiplications and additions that are one instruction together, on numbers that stay in
-registers. Few operations of a tick come in such pairs; comparisons and choices, which are a third
-of them, count once for an instruction; and its numbers come from the cache and go there again.
+registers. Of a tick's operations about a quarter are comparisons, choices, minima and maxima, which
+are never two in an instruction; and its numbers come from the cache and go there again.
 """
 
 
@@ -120,7 +120,8 @@ class Parts:
         compiled = tick.lower(self.batch, lanes).compile()
         cost: Any = compiled.cost_analysis()
         number = self.sizes.lanes
-        folded = 3 * compiled.as_text().count(" divide(")
+        # Two shifts and an "or" of each divisor.
+        folded = 1.5 * compiled.as_text().count(f"u32[{number}]{{0}} shift-right-logical(")
         return cost["flops"] / number - folded, cost["bytes accessed"] / number
 
 
@@ -171,15 +172,23 @@ def most_operations() -> float:
 
 def measured(lanes: int) -> Profile:
     """Profile with the flags of this process."""
-    env, _ = jaxsim.make("CartPole3D-v0")
-    usual = env.layout
-    parts = Parts(Sizes(lanes, usual.chunk, usual.ticks))
+    parts = Parts(sizes_of(lanes))
     wave(parts)
     seconds, steps, at_work, rounds = min(
         (wave(parts) for _ in range(WAVES)), key=lambda found: sum(found[0].values())
     )
     nanoseconds = {part: 1e9 * s / steps for part, s in seconds.items()}
     return Profile(nanoseconds, steps, at_work, rounds, *parts.tick_cost(), most_operations())
+
+
+def sizes_of(lanes: int) -> Sizes:
+    """Sizes of a wave.
+
+    Raises:
+      ValueError: a number of lanes that cannot work.
+    """
+    env, _ = jaxsim.make("CartPole3D-v0")
+    return jaxsim.RolloutOptions(lanes=lanes).sizes(lanes, env.layout)
 
 
 def page(profiles: dict[str, Profile]) -> Iterator[str]:
@@ -220,9 +229,13 @@ def main() -> None:
     )
     parser.add_argument("--measure", choices=FLAGS, help="measure one choice of flags, print JSON")
     arguments = parser.parse_args()
+    if arguments.measure == "configured":
+        jaxsim.configure_cpu(1)
+    try:
+        sizes_of(arguments.lanes)
+    except ValueError as error:
+        parser.error(str(error))
     if arguments.measure:
-        if arguments.measure == "configured":
-            jaxsim.configure_cpu(1)
         print(json.dumps(measured(arguments.lanes)._asdict()))
         return
     profiles = {flags: _asked(flags, arguments.lanes) for flags in FLAGS}

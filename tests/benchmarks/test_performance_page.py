@@ -1,5 +1,6 @@
 """The page on throughput shows what a result holds, and says what is missing."""
 
+import json
 import sys
 
 import pytest
@@ -88,3 +89,14 @@ def test_the_command_writes_page_plot_and_table(values, tmp_path, monkeypatch):
 def test_a_readme_without_a_place_for_the_table_is_refused(values):
     with pytest.raises(ValueError, match="the table goes between"):
         performance_page.with_table("nothing here\n", values)
+
+
+def test_a_result_without_a_curve_makes_a_page_without_a_plot(values, tmp_path, monkeypatch):
+    for curve in values["curves"]:
+        curve["points"] = []
+    result, out = tmp_path / "result.json", tmp_path / "page.md"
+    result.write_text(json.dumps(values), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["performance_page", str(result), "--out", str(out)])
+    performance_page.main()
+    assert "![Throughput" not in out.read_text(encoding="utf-8")
+    assert not out.with_suffix(".png").exists()

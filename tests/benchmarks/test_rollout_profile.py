@@ -22,12 +22,20 @@ def test_the_page_has_every_part_and_how_near_the_limit_is():
     assert "| most of a core, 10^9 | 100 | 100 |" in lines
 
 
-def test_a_choice_of_flags_that_does_not_exist_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["rollout_profile", "--measure", "fast"])
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--measure", "fast", "invalid choice: 'fast'"),
+        ("--lanes", "0", "lanes is 0; it must be a multiple of 64"),
+        ("--lanes", "100", "lanes is 100; it must be a multiple of 64"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(option, value, words, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["rollout_profile", option, value])
     with pytest.raises(SystemExit) as stop:
         rollout_profile.main()
     assert stop.value.code == 2
-    assert "invalid choice: 'fast'" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow
