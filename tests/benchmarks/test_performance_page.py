@@ -50,9 +50,9 @@ def values():
 def test_the_page_shows_what_was_measured(values):
     text = "\n".join(performance_page.page(values, "picture.png"))
     for line in (
-        "| `pybullet` | level 200, over PyBullet's | 100 | 400 |",
+        "| `pybullet` | level 200, over PyBullet's | 100 | 300 | 400 | 1,000 |",
         "| `mix` | a batch of every level from 200 to 207 at every difficulty, over level 200 "
-        "| 0.25 | – |",
+        "| 0.25 | 0.3 | – | 0.3 |",
         "| jaxsim | `200` | configured | 4 M | 2 M | 2 | 182 |",
         "| pybullet | `200` |  | 10 k | 5 k | 2 |  |",
         "| mujoco | `200` |  | – | – | – |  |",
