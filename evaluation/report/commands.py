@@ -51,7 +51,10 @@ def _add_compare(commands: Any) -> None:
         help="compare lifetimes of the same number only; the runs must have one seed",
     )
     compare.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    _add_common(compare)
+    _add_measure(compare)
+    compare.add_argument(
+        "--window", type=int, default=11, metavar="N", help="smoothing window (11)"
+    )
     compare.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     compare.add_argument("--quiet", action="store_true", help="no tables")
     compare.set_defaults(handler=_compare)
@@ -67,18 +70,18 @@ def _add_plot(commands: Any) -> None:
     )
     plot.add_argument("run", type=Path, metavar="RUN_DIR", help="directory of the run")
     plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where plots go")
-    _add_common(plot)
+    _add_measure(plot)
+    plot.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     plot.set_defaults(handler=_plot)
 
 
-def _add_common(parser: Any) -> None:
+def _add_measure(parser: Any) -> None:
     parser.add_argument(
         "--measure",
         default="performance",
         metavar="NAME",
         help="an episode's value: performance, reward or length (performance)",
     )
-    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -129,5 +132,5 @@ def _plot(arguments: argparse.Namespace) -> int:
 
     records = read_run(arguments.run)
     path = arguments.out / f"{arguments.run.resolve().name}_records.png"
-    print(plot_records(records, path, arguments.measure, arguments.window))
+    print(plot_records(records, path, arguments.measure, arguments.seed))
     return 0
