@@ -17,7 +17,12 @@ P-values are corrected by Holm for the number of blocks and metrics that are com
 PLOT_EXAMPLES = """examples:
   jaxsim plot runs/pd --out runs/pd/plots
   jaxsim plot runs/pd --out plots --measure reward
+  jaxsim plot results/run_data.feather --out plots --kind eb --kind lb
+  jaxsim plot results/run_data.feather --out plots --live 30
 
+A directory of `jaxsim run` gives the mean over its lifetimes, with the 95 % interval as a band. A
+table of episodes, which `jaxsim l2metrics` and l2metrics save, gives a lifetime's raw training
+(raw), evaluation blocks (eb) and learning blocks (lb).
 The extra plots brings matplotlib: pip install 'jaxsim-novelty[plots]'
 """
 
@@ -63,14 +68,33 @@ def _add_compare(commands: Any) -> None:
 def _add_plot(commands: Any) -> None:
     plot = commands.add_parser(
         "plot",
-        help="plot the records of a run",
-        description="Plot the records of a run: the mean over lifetimes with its interval.",
+        help="plot a run",
+        description="Plot the lifetimes of a run, or one lifetime from a table of its episodes.",
         epilog=PLOT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    plot.add_argument("run", type=Path, metavar="RUN_DIR", help="directory of the run")
+    plot.add_argument(
+        "run", type=Path, metavar="RUN", help="directory of a run, or a table NAME_data.feather"
+    )
     plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where plots go")
-    _add_measure(plot)
+    plot.add_argument(
+        "--measure",
+        metavar="NAME",
+        help="an episode's value: performance, reward or length of a run (performance), a column of"
+        " a table (its only one)",
+    )
+    plot.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="of a table, draw this kind only: raw, eb or lb; may be repeated",
+    )
+    plot.add_argument(
+        "--unit", metavar="UNIT", help="of a table, count learning in exp_num or steps (exp_num)"
+    )
+    plot.add_argument(
+        "--live", type=float, metavar="S", help="look every S seconds and draw what has changed"
+    )
     plot.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     plot.set_defaults(handler=_plot)
 
@@ -127,10 +151,57 @@ def _console() -> Any:
 
 
 def _plot(arguments: argparse.Namespace) -> int:
+    from evaluation.report.live import repeat_on_change
+
+    table = arguments.run.suffix == ".feather"
+    if not table and (arguments.kind or arguments.unit):
+        raise ValueError("--kind and --unit are for saved tables, NAME_data.feather")
+
+    def draw() -> None:
+        for path in _plot_table(arguments) if table else _plot_run(arguments):
+            print(path, flush=True)
+
+    if arguments.live is None:
+        draw()
+        return 0
+    inside = arguments.run.is_dir()
+    watched = arguments.run / "records.parquet" if inside else arguments.run
+    repeat_on_change(draw, watched, arguments.live)
+    return 0
+
+
+def _plot_run(arguments: argparse.Namespace) -> list[Path]:
     from evaluation.report.compare import read_run
     from evaluation.report.l2m_plots import plot_records
 
     records = read_run(arguments.run)
-    path = arguments.out / f"{arguments.run.resolve().name}_records.png"
-    print(plot_records(records, path, arguments.measure, arguments.seed))
-    return 0
+    run = arguments.run.resolve()
+    name = run.name if run.is_dir() else run.stem
+    path = arguments.out / f"{name}_records.png"
+    return [plot_records(records, path, arguments.measure or "performance", arguments.seed)]
+
+
+def _plot_table(arguments: argparse.Namespace) -> list[Path]:
+    from evaluation.report.l2m_plots import plot_run, task_colours
+    from evaluation.report.plot_tables import read_tables
+
+    runs = list(read_tables(arguments.run, arguments.measure))
+    tasks = [t for run in runs for t in _tasks(run.data)]
+    written = []
+    for run in runs:
+        written += plot_run(
+            run.data,
+            run.regimes,
+            arguments.out,
+            arguments.kind or ("raw", "eb", "lb"),
+            run=run.name,
+            measure=run.measure,
+            unit=arguments.unit or "exp_num",
+            colours=task_colours(tasks),
+        )
+    return written
+
+
+def _tasks(data: Any) -> list[str]:
+    """Names of the tasks of a table, if it has that column."""
+    return data["task_name"].unique().to_pylist() if "task_name" in data.column_names else []

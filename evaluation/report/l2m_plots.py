@@ -5,6 +5,7 @@ program is touched.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def plot_run(
     run: str = "run",
     measure: str = "reward",
     unit: Unit = "exp_num",
-    normalized: bool = True,
+    normalized: bool | None = None,
     ste: Mapping[str, Sequence[npt.ArrayLike]] | None = None,
     eval_lines: bool = True,
     colours: Mapping[str, Any] | None = None,
@@ -99,14 +100,16 @@ def plot_run(
       run: name of the run, which titles and file names begin with.
       measure: the performance column.
       unit: of the horizontal axis of learning, "exp_num" for episodes or "steps".
-      normalized: whether ``<measure>`` is normalised to 1 to 101 by task.
+      normalized: whether ``<measure>`` is normalised to 1 to 101; None for whether there is a
+        column ``<measure>_normalized``.
       ste: task name -> processed training curves of its single-task experts, (n,) each.
       eval_lines: whether dashed lines join the evaluation means in the learning plot.
       colours: task name -> colour, to keep colours over several runs; see `task_colours`.
 
     Returns:
       The files written, `<run>_raw.png`, `<run>_evaluation.png`, `<run>_learning.png` and
-      `<run>_ste.png`. A kind of which the run has nothing to show makes no file.
+      `<run>_ste.png`, with underscores for what a file name should not hold. A kind of which the
+      run has nothing to show makes no file.
 
     Raises:
       ValueError: matplotlib is not installed, a column is missing, no rows, or an unknown kind or
@@ -117,6 +120,8 @@ def plot_run(
             raise ValueError(f"plot kind is {kind!r}; it must be one of {', '.join(KINDS)}")
     check_matplotlib()
     lifetime = _Lifetime(data, regimes, measure, unit)
+    if normalized is None:
+        normalized = f"{measure}_normalized" in data.column_names
     shades = task_colours(lifetime.tasks) | dict(colours or {})
     style = _Style(run, measure, unit, normalized, shades)
     draw = {
@@ -129,10 +134,15 @@ def plot_run(
     for kind in dict.fromkeys(kinds):
         figure = draw[kind]()
         if figure is not None:
-            path = directory / f"{run}_{FILE_WORDS[kind]}.png"
+            path = directory / f"{_file_name(run)}_{FILE_WORDS[kind]}.png"
             _save(figure, path)
             written.append(path)
     return written
+
+
+def _file_name(run: str) -> str:
+    """A run's name without what could leave the directory or puzzle a shell."""
+    return re.sub(r"[^0-9A-Za-z_.-]", "_", run)
 
 
 def task_colours(tasks: Iterable[str]) -> dict[str, Any]:
@@ -170,7 +180,8 @@ class _Style:
 
     @property
     def value_label(self) -> str:
-        return f"{self.measure} (normalised, 1 to 101)" if self.normalized else self.measure
+        measure = _plain(self.measure)
+        return f"{measure} (normalised, 1 to 101)" if self.normalized else measure
 
     def limit(self, axes: Any) -> None:
         """Let panels of normalised values share one range, with room for dots at its ends."""
@@ -268,7 +279,7 @@ def _figure(panels: int, title: str, width: float = 10.0, height: float = 3.5) -
 
     figure = Figure(figsize=(width, min(1 + height * panels, 60)), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(_plain(title))
     return figure, figure.subplots(panels, 1, squeeze=False)[:, 0]
 
 
@@ -279,9 +290,22 @@ def _save(figure: Any, path: Path) -> None:
 
 def _legend(axes: Any) -> None:
     """A legend beside the panel, where it hides no data."""
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize="small")
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            handles,
+            [_plain(label) for label in labels],
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+            frameon=False,
+            fontsize="small",
+        )
     axes.grid(alpha=0.3)
+
+
+def _plain(text: str) -> str:
+    """A name as it is: dollar signs in it are no formula."""
+    return text.replace("$", r"\$")
 
 
 def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
@@ -297,7 +321,7 @@ def _draw_raw(lifetime: _Lifetime, style: _Style) -> Any:
             axes.plot(places, raw, ".", color=colour, alpha=0.35, markersize=4)
             axes.plot(places, smoothed, "-", color=colour, linewidth=1.8, label=label)
     axes.set_xlabel(UNIT_LABELS[style.unit])
-    axes.set_ylabel(f"{style.measure} (dots raw, lines smoothed)")
+    axes.set_ylabel(f"{_plain(style.measure)} (dots raw, lines smoothed)")
     _legend(axes)
     return figure
 

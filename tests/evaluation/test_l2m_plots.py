@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
 import pytest
 
 from evaluation import cli
-from evaluation.report import l2m_plots
+from evaluation.report import l2m_plots, live
 from evaluation.report.l2m_plots import KINDS, plot_records, plot_run, task_colours
+from evaluation.report.live import repeat_on_change
 from tests.conftest import SHARED
 from tests.evaluation.test_compare import run as made_up
 
@@ -43,6 +45,7 @@ def table(plan=PLAN, measure="reward", **more):
         measure: values,
         f"{measure}_raw": values / 100,
         f"{measure}_smoothed": values / 100,
+        f"{measure}_normalized": values,
     }
     return pa.table(columns | more)
 
@@ -177,6 +180,7 @@ def test_one_row_and_numbers_that_are_missing(tmp_path):
 def test_only_the_processed_column_is_needed(figures):
     plain = table().select(["block_num", "exp_num", "block_type", "task_name", "reward"])
     plot_run(plain, None, Path("x"), run="r")
+    assert "normalised" not in figures["r_learning.png"].axes[0].get_ylabel()
     assert set(figures) == {"r_raw.png", "r_evaluation.png", "r_learning.png"}
 
 
@@ -189,6 +193,15 @@ def test_colours_are_kept_over_runs(figures):
     plot_run(table(), None, Path("x"), ["raw"], run="r", colours={"b_1": "black"})
     lines = figures["r_raw.png"].axes[0].get_legend().get_lines()
     assert [line.get_color() for line in lines] == [task_colours(["a_1"])["a_1"], "black"]
+
+
+def test_names_are_neither_paths_nor_formulas(tmp_path):
+    odd = table([(b, k, s, f"$\\frac{t}$", n) for b, k, s, t, n in PLAN], measure="$x^$")
+    ste = {"$\\fraca_1$": [np.arange(3.0)]}
+    paths = plot_run(odd, None, tmp_path / "a", run="../../$\\x$ y", measure="$x^$", ste=ste)
+    assert [path.parent for path in paths] == 4 * [tmp_path / "a"]
+    assert paths[0].name == ".._..___x__y_raw.png"
+    assert len(list(tmp_path.rglob("*.png"))) == 4
 
 
 def test_nothing_global_changes(tmp_path):
@@ -295,10 +308,109 @@ def test_the_command_plots_a_run(tmp_path, monkeypatch, capfd):
     assert cli.main(["plot", "pd", "--out", "plots"]) == 0
     assert capfd.readouterr().out == "plots/pd_records.png\n"
     assert (tmp_path / "plots" / "pd_records.png").read_bytes().startswith(b"\x89PNG")
-    for arguments, words in (
-        (["nowhere", "--out", "plots"], "there is no nowhere"),
-        (["pd", "--out", "p", "--measure", "speed"], "performance, reward, length"),
-    ):
-        assert cli.main(["plot", *arguments]) == 2
-        assert words in capfd.readouterr().err
-    assert not (tmp_path / "p").exists()
+    assert cli.main(["plot", "pd/records.parquet", "--out", "plots"]) == 0
+    assert capfd.readouterr().out == "plots/records_records.png\n"
+
+
+# Saved tables -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    """A lifetime as l2metrics saves it."""
+    monkeypatch.chdir(tmp_path)
+    pyarrow.feather.write_feather(table(), tmp_path / "mine_data.feather")
+    numbers = list(range(len(PLAN)))
+    regimes = pa.table({"regime_num": numbers, "term_perf": [10.0 * n for n in numbers]})
+    tabs = pyarrow.csv.WriteOptions(delimiter="\t")
+    pyarrow.csv.write_csv(regimes, tmp_path / "mine_regime.tsv", tabs)
+    return tmp_path
+
+
+def test_the_command_plots_a_saved_table(saved, figures, capfd):
+    assert cli.main(["plot", "mine_data.feather", "--out", "p", "--kind", "lb"]) == 0
+    assert capfd.readouterr().out == "p/mine_learning.png\n"
+    a, _ = dashed(figures["mine_learning.png"].axes[0])
+    assert a.get_ydata().tolist() == [0, 30, 70]
+    (saved / "mine_regime.tsv").unlink()
+    assert cli.main(["plot", "mine_data.feather", "--out", "p"]) == 0
+    assert "p/mine_raw.png\np/mine_evaluation.png\np/mine_learning.png" in capfd.readouterr().out
+
+
+def test_a_batch_has_plots_by_run_with_the_same_colours(saved, figures, capfd):
+    names = ["block_num", "block_type", "exp_num", "task_name", "reward"]
+    one = table().select(names)
+    other = table(PLAN[4:6]).select(names)
+    runs = pa.array(["x"] * len(one) + ["y"] * len(other))
+    batch = pa.concat_tables([one, other]).append_column("run_id", runs)
+    pyarrow.feather.write_feather(batch, saved / "ll_metrics_data.feather")
+    assert cli.main(["plot", "ll_metrics_data.feather", "--out", "p", "--kind", "raw"]) == 0
+    assert capfd.readouterr().out == "p/x_raw.png\np/y_raw.png\n"
+    lines = [figures[f"{run}_raw.png"].axes[0].get_legend().get_lines() for run in "xy"]
+    assert lines[0][1].get_color() == lines[1][0].get_color() == task_colours("ab")["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "there is no nowhere"),
+        (["absent.feather"], "absent.feather: cannot be read"),
+        (["pd"], "there is no pd/records.parquet"),
+        (["text.feather"], "text.feather: is no feather table"),
+        (["mine_data.feather", "--measure", "score"], "lacks the columns score"),
+        (["mine_data.feather", "--kind", "pie"], "plot kind is 'pie'"),
+        (["mine_data.feather", "--unit", "hours"], "unit is 'hours'"),
+        (["mine_data.feather", "--live", "0"], "live is 0.0; it must be a number of seconds"),
+        (["two_data.feather"], "name the performance column with --measure; there is a, b"),
+        (["records.parquet", "--measure", "speed"], "performance, reward, length"),
+        (["records.parquet", "--kind", "raw"], "--kind and --unit are for saved tables"),
+    ],
+)
+def test_the_command_refuses(saved, capfd, arguments, words):
+    (saved / "pd").mkdir()
+    (saved / "text.feather").write_text("no table")
+    two = pa.table({"a": [1.0], "b": [1], "exp_num": [0], "task_name": ["t"]})
+    pyarrow.feather.write_feather(two, saved / "two_data.feather")
+    made_up(2).write(saved / "records.parquet")
+    assert cli.main(["plot", *arguments, "--out", "plots"]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert words in line
+    assert not (saved / "plots").exists()
+
+
+def test_live_draws_again_when_the_file_changes(tmp_path):
+    watched, drawn = tmp_path / "file", []
+    watched.write_text("1")
+
+    def draw():
+        if watched.read_text() == "half":
+            raise ValueError("half written")
+        drawn.append(watched.read_text())
+
+    steps = iter(["", "22", "", "half", "half", "gone", "333"])
+
+    def wait(seconds):
+        assert seconds == 5
+        step = next(steps)
+        if step == "gone":
+            watched.unlink()
+        elif step:
+            watched.write_text(step)
+
+    repeat_on_change(draw, watched, 5, wait, rounds=7)
+    assert drawn == ["1", "22", "333"]
+    watched.write_text("half")
+    with pytest.raises(ValueError, match="half written"):
+        repeat_on_change(draw, watched, 5, wait, rounds=0)
+
+
+def test_live_ends_with_an_interrupt(saved, figures, capfd, monkeypatch):
+    def interrupted(seconds):
+        assert seconds == 30
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live.repeat_on_change, "__defaults__", (interrupted, None))
+    assert cli.main(["plot", "mine_data.feather", "--out", "p", "--live", "30"]) == 130
+    assert "p/mine_raw.png" in capfd.readouterr().out
