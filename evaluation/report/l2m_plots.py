@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.metrics import bootstrap_interval, describe
+from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import Records
 
 Kind: TypeAlias = Literal["raw", "eb", "lb", "ste"]

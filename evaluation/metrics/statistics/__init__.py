@@ -38,6 +38,7 @@ from evaluation.metrics.statistics.comparison import (
 from evaluation.metrics.statistics.location import STATISTICS, Description, describe
 from evaluation.metrics.statistics.summary import (
     Estimate,
+    MetricLike,
     Summary,
     summarise,
     summarise_all,
@@ -55,6 +56,7 @@ __all__ = [
     "Improvement",
     "Interval",
     "Method",
+    "MetricLike",
     "Seed",
     "Summary",
     "bootstrap_interval",

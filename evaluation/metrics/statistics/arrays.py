@@ -1,11 +1,12 @@
 """What all statistics share: columns of lifetimes, exact whole numbers, checks of arguments."""
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import jax
 
 DEFAULT_LEVEL: Final = 0.95
 DEFAULT_RESAMPLES: Final = 2_000
@@ -17,7 +18,7 @@ EXACT_BITS: Final = 52
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Booleans: TypeAlias = npt.NDArray[np.bool_]
-Seed: TypeAlias = int | jax.Array
+Seed: TypeAlias = Union[int, "jax.Array"]
 """A non-negative integer or a typed key from ``jax.random.key``."""
 
 
@@ -59,10 +60,14 @@ def entropy(seed: Seed) -> int | list[int]:
     Raises:
       ValueError: neither of the two, or a negative integer.
     """
-    if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
-        if seed.shape != ():
-            raise ValueError(f"seed must be one key, not an array of keys {seed.shape}")
-        return [int(word) for word in np.asarray(jax.random.key_data(seed)).ravel()]
+    if not isinstance(seed, int | np.integer) and hasattr(seed, "dtype"):
+        import jax  # here, so that statistics of logs do not wait for it
+        import jax.numpy as jnp
+
+        if jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+            if seed.shape != ():
+                raise ValueError(f"seed must be one key, not an array of keys {seed.shape}")
+            return [int(word) for word in np.asarray(jax.random.key_data(seed)).ravel()]
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise ValueError(f"seed must be an integer or a jax.random.key, not {type(seed).__name__}")
     if seed < 0:

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.metrics.l2m import Metric, Reason
 from evaluation.metrics.statistics.arrays import (
@@ -16,6 +18,18 @@ from evaluation.metrics.statistics.arrays import (
 )
 from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals
 from evaluation.metrics.statistics.location import STATISTICS, describe
+
+
+class MetricLike(Protocol):
+    """Numbers and, where one is missing, why: a `Metric`, or the same of NumPy arrays."""
+
+    @property
+    def values(self) -> npt.ArrayLike:
+        """(L, ...) numbers, NaN where there is none."""
+
+    @property
+    def reasons(self) -> npt.ArrayLike:
+        """(L, ...) codes of `Reason`."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Summary:
 
 
 def summarise(
-    metric: Metric,
+    metric: MetricLike,
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
@@ -97,7 +111,7 @@ def summarise(
 
 
 def summarise_all(
-    metrics: Mapping[str, Metric],
+    metrics: Mapping[str, MetricLike],
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
@@ -173,7 +187,7 @@ def _summary(
     )
 
 
-def syllabus_scores(metric: Metric) -> Metric:
+def syllabus_scores(metric: MetricLike) -> Metric:
     """One score a lifetime: the plain mean of a metric over the blocks that have a value.
 
     Args:
@@ -191,7 +205,7 @@ def syllabus_scores(metric: Metric) -> Metric:
 
 
 def summarise_syllabus(
-    metric: Metric,
+    metric: MetricLike,
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
@@ -215,7 +229,7 @@ def summarise_syllabus(
     return summarise(syllabus_scores(metric), seed, level, resamples, method)
 
 
-def _most_frequent_reason(metric: Metric) -> Integers:
+def _most_frequent_reason(metric: MetricLike) -> Integers:
     """For each column, the code that most lifetimes without a value carry."""
     absent = np.isnan(np.asarray(metric.values))
     reasons = np.asarray(metric.reasons)
