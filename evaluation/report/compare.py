@@ -1,7 +1,7 @@
 """Two runs of one syllabus beside each other: every metric of both, and which agent is above."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -176,19 +176,33 @@ def _in_words(block: Block) -> str:
     return f"{block.phase}.{block.mode} of {block.count} episodes of {what}{learning}"
 
 
-def check_pairs(first: Records, second: Records) -> None:
-    """Refuse runs whose lifetimes do not belong together one by one.
+def common_lifetimes(first: Records, second: Records) -> tuple[Records, Records]:
+    """Both runs without the lifetimes that the other does not have.
+
+    A lifetime of one number starts its episodes alike in every run of one seed and syllabus,
+    whatever the number of lifetimes played.
 
     Raises:
-      ValueError: other seeds, or other lifetimes.
+      ValueError: other seeds, or no lifetime in common.
     """
     seeds = [run.metadata.get("seed") for run in (first, second)]
     if seeds[0] != seeds[1] or seeds[0] is None:
         raise ValueError(f"pairs need runs of one seed, not of {seeds[0]} and {seeds[1]}")
-    spans = [(run.first_lifetime, run.num_lifetimes) for run in (first, second)]
-    if spans[0] != spans[1]:
-        words = [f"{count} from number {start}" for start, count in spans]
-        raise ValueError(f"pairs need the same lifetimes, not {words[0]} and {words[1]}")
+    spans = [
+        (run.first_lifetime, run.first_lifetime + run.num_lifetimes) for run in (first, second)
+    ]
+    start, stop = max(span[0] for span in spans), min(span[1] for span in spans)
+    if start >= stop:
+        words = [f"{begin} to {end - 1}" for begin, end in spans]
+        raise ValueError(f"the runs have no lifetime in common: {words[0]} and {words[1]}")
+    return _cut(first, start, stop), _cut(second, start, stop)
+
+
+def _cut(run: Records, start: int, stop: int) -> Records:
+    """The lifetimes of a run from one number to before another."""
+    rows = slice(start - run.first_lifetime, stop - run.first_lifetime)
+    columns = {name: column[rows] for name, column in run.columns.items()}
+    return replace(run, columns=columns, first_lifetime=start)
 
 
 def compare_records(
@@ -212,10 +226,11 @@ def compare_records(
       measure: column used as an episode's value, "performance", "reward" or "length".
       window: odd smoothing window, episodes.
       seed: of the bootstrap.
-      paired: compare lifetimes of the same number only; the runs must have one seed.
+      paired: compare lifetimes of the same number only, of those that both runs have; the runs
+        must have one seed.
 
     Raises:
-      ValueError: different syllabi, lifetimes that make no pairs, an unknown metric or measure, or
+      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, or
         a bad window or seed.
     """
     for name in metrics:
@@ -223,7 +238,7 @@ def compare_records(
             raise ValueError(f"metric is {name!r}; it must be one of {', '.join(COMPARED)}")
     check_same_syllabus(first.schedule, second.schedule)
     if paired:
-        check_pairs(first, second)
+        first, second = common_lifetimes(first, second)
     blocks: list[dict[str, Metric]] = []
     for run in (first, second):
         every = lifetime_metrics(run, measure, window)

@@ -150,12 +150,23 @@ def test_another_name_is_no_other_syllabus(pair):
         ({"metrics": ["reward"]}, "metric is 'reward'; it must be one of mean, saturation_value"),
         ({"measure": "speed"}, "performance, reward, length"),
         ({"window": 4}, "window must be odd"),
-        ({"paired": True}, "12 from number 0 and 9 from number 0"),
     ],
 )
 def test_bad_arguments(pair, arguments, words):
     with pytest.raises(ValueError, match=words):
         compare_records(*pair, **arguments)
+
+
+def test_pairs_are_the_lifetimes_that_both_have():
+    late = replace(run(8), first_lifetime=3)
+    for name, column in run(12).columns.items():
+        late.columns[name][:] = column[3:11]
+    found = compare_records(run(12), late, ["mean"], paired=True)
+    assert found.first.num_lifetimes == found.second.num_lifetimes == 8
+    assert found.first.first_lifetime == 3
+    # The same lifetimes: every pair is a tie.
+    assert found.syllabus["mean"].improvement.probability[()] == 0.5
+    assert found.syllabus["mean"].improvement.low[()] == 0.5
 
 
 def test_pairs_of_other_seeds_are_refused():
@@ -202,12 +213,13 @@ def test_command_is_quiet(directories, capfd):
         (["pd", "greedy", "--quiet"], "pass --json with it"),
         (["pd", "greedy", "--window", "2"], "window must be odd"),
         (["pd", "greedy", "--seed", "-1"], "seed must be 0 or more"),
-        (["pd", "greedy", "--paired"], "pairs need the same lifetimes"),
+        (["pd", "late", "--paired"], "no lifetime in common: 0 to 11 and 20 to 22"),
         (["pd", "text"], "is not a records file"),
     ],
 )
 def test_command_refuses(directories, capfd, arguments, words):
     (directories / "text").write_text("not a table")
+    replace(run(3), first_lifetime=20).write(directories / "late" / "records.parquet")
     assert cli.main(["compare", *arguments]) == 2
     captured = capfd.readouterr()
     assert captured.out == ""
