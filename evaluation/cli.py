@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation import __version__
 from evaluation.l2m import commands as l2m_commands
+from evaluation.report import commands as report_commands
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -42,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_bench(commands)
     l2m_commands.add_to(commands)
+    report_commands.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",
@@ -91,6 +93,9 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
     run.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
     run.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
+    run.add_argument(
+        "--statistics", action="store_true", help="also print medians, middle halves and spreads"
+    )
     run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
 
@@ -202,7 +207,7 @@ def _run(arguments: argparse.Namespace) -> int:
     label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
     with progress_bar(console, label, total) as progress:
         report = main_job.run(job, schedule, progress)
-    print_report(console, report)
+    print_report(console, report, arguments.statistics)
     seconds = time.perf_counter() - started
     steps = int(report.records.columns["length"].sum())
     console.print(

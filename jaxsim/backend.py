@@ -143,8 +143,12 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
     divisor is one, if both are in the same kernel: so they are where the number is different in
     each pass of a loop, which keeps XLA from moving this out of it.
 
+    A scalar is kept out of the loop, and dividing by it takes time; but where values have more axes
+    than lanes, one of the lanes' shape has XLA compute them more than once: a full tick of four
+    blocks takes 13,776 flops with it and 11,224 with a scalar.
+
     Args:
-      number: () or (L,) float32 or float64, a part of the state.
+      number: () or (L,) float32 or float64; a part of the state, or a parameter.
     """
     number = jnp.asarray(number)
     width = 8 * number.dtype.itemsize

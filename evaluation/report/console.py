@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluation.metrics import Reason, Summary
+from evaluation.metrics import STATISTICS, Estimate, Reason, Summary
+from evaluation.report.compare import Comparison, Found
 from evaluation.report.summary import Report
 from evaluation.scanner import Progress as ReportProgress
 
@@ -25,6 +26,13 @@ HEADINGS = {
     "recovery_time": "recovery time",
     "performance_maintenance_saturation_value": "maintenance: saturation",
     "performance_maintenance_time_to_saturation": "maintenance: time",
+}
+
+STATISTIC_HEADINGS = {
+    "mean": "mean",
+    "median": "median",
+    "interquartile_mean": "interquartile\nmean",
+    "std": "standard\ndeviation",
 }
 
 TASK_WIDTH = 28
@@ -62,8 +70,14 @@ def progress_bar(console: Console, label: str, total: int) -> Iterator[ReportPro
         yield move
 
 
-def print_report(console: Console, report: Report) -> None:
-    """Print all blocks, in as many tables as the console's width asks for, and the syllabus."""
+def print_report(console: Console, report: Report, statistics: bool = False) -> None:
+    """Print all blocks, in as many tables as the console's width asks for, and the syllabus.
+
+    Args:
+      console: where to print.
+      report: what to show.
+      statistics: whether median, interquartile mean and standard deviation of each metric follow.
+    """
     unlimited = console.options.update(max_width=sys.maxsize)
     names, described = list(report.blocks), False
     while names:
@@ -74,6 +88,10 @@ def print_report(console: Console, report: Report) -> None:
         console.print(table)
         names, described = names[count:], True
     console.print(_syllabus_table(report))
+    if statistics:
+        for name, summary in report.syllabus.items():
+            if summary.count[()]:
+                console.print(_statistics_table(report, name))
 
 
 def _block_table(report: Report, names: list[str], described: bool) -> Table:
@@ -115,6 +133,85 @@ def _syllabus_table(report: Report) -> Table:
             f"{int(summary.count[()])} of {summary.lifetimes}",
         )
     return table
+
+
+def _statistics_table(report: Report, metric: str) -> Table:
+    """One metric: one row a block and one for the syllabus, one column a statistic."""
+    title = f"{HEADINGS.get(metric, metric)}, over lifetimes, with 95 % intervals"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("block")
+    for name in STATISTICS:
+        table.add_column(STATISTIC_HEADINGS[name], justify="right")
+    rows: list[tuple[str, Summary, int | tuple[()]]] = [
+        (str(block.index), report.blocks[metric], block.index)
+        for block in report.records.schedule.blocks
+    ]
+    for label, summary, index in [*rows, ("all", report.syllabus[metric], ())]:
+        if summary.count[index]:
+            cells = [_estimate_cell(summary.estimates[name], index) for name in STATISTICS]
+            table.add_row(label, *cells)
+    return table
+
+
+def print_comparison(console: Console, comparison: Comparison, names: tuple[str, str]) -> None:
+    """Print one table a metric: both runs and the probability that the first does better.
+
+    Args:
+      console: where to print.
+      comparison: what to show.
+      names: of the two runs.
+    """
+    pairs = ", lifetimes in pairs" if comparison.paired else ""
+    console.print(
+        f"{comparison.first.schedule.name}: {comparison.measure}, "
+        f"{comparison.first.num_lifetimes} lifetimes of {names[0]} and "
+        f"{comparison.second.num_lifetimes} of {names[1]}{pairs}; means and probabilities with "
+        "95 % intervals, p-values corrected by Holm"
+    )
+    for name, found in comparison.syllabus.items():
+        if found.first.count[()] or found.second.count[()]:
+            console.print(_comparison_table(comparison, name, names))
+        else:
+            console.print(f"{HEADINGS.get(name, name)}: no lifetime of either run has a value")
+
+
+def _comparison_table(comparison: Comparison, metric: str, names: tuple[str, str]) -> Table:
+    """One row a block in which a run has a value, and one for the whole syllabus."""
+    blocks, syllabus = comparison.blocks[metric], comparison.syllabus[metric]
+    title = f"{HEADINGS.get(metric, metric)} ({blocks.better} is better)"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for heading in ("block", "phase"):
+        table.add_column(heading, no_wrap=True)
+    for heading in (*names, f"{names[0]}\nbetter", "p"):
+        table.add_column(heading, justify="right", overflow="fold")
+    rows: list[tuple[str, str, Found, int | tuple[()]]] = [
+        (str(block.index), f"{block.phase}.{block.mode}", blocks, block.index)
+        for block in comparison.first.schedule.blocks
+    ]
+    for label, phase, found, index in [*rows, ("all", "", syllabus, ())]:
+        if found.first.count[index] or found.second.count[index]:
+            table.add_row(label, phase, *_comparison_cells(found, index))
+    return table
+
+
+def _comparison_cells(found: Found, index: int | tuple[()]) -> list[str]:
+    improvement = found.improvement
+    low, high = improvement.low[index], improvement.high[index]
+    interval = f"{low:.2f} to {high:.2f}" if np.isfinite(low) else "–"
+    probability, p_value = improvement.probability[index], found.corrected[index]
+    return [
+        _estimate_cell(found.first.estimates["mean"], index),
+        _estimate_cell(found.second.estimates["mean"], index),
+        f"{probability:.2f}\n{interval}" if np.isfinite(probability) else "–",
+        "–" if np.isnan(p_value) else f"{p_value:.3f}" if p_value >= 0.001 else "<0.001",
+    ]
+
+
+def _estimate_cell(estimate: Estimate, index: int | tuple[()]) -> str:
+    """A statistic above its interval."""
+    low, high = estimate.low[index], estimate.high[index]
+    interval = f"{_digits(low)} to {_digits(high)}" if np.isfinite(low) else "–"
+    return f"{_digits(estimate.value[index])}\n{interval}"
 
 
 def _cell(summary: Summary, index: int) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
+    Estimate,
     Metric,
     Reason,
     Summary,
     block_metrics,
-    summarise,
-    summarise_syllabus,
+    summarise_all,
+    syllabus_scores,
 )
 from evaluation.records import Records
 
@@ -47,7 +48,7 @@ class Report:
             "interval": "95 % percentile bootstrap over lifetimes",
             "episodes": schedule.num_episodes * self.records.num_lifetimes,
             "incomplete_episodes": int((~self.records.columns["complete"]).sum()),
-            "metrics": {name: _entry(s, ()) for name, s in self.syllabus.items()},
+            "metrics": {name: entry_of(s, ()) for name, s in self.syllabus.items()},
             "blocks": [
                 {
                     "block": block.index,
@@ -56,17 +57,17 @@ class Report:
                     "parameters": dict(block.parameters),
                     "episodes": block.count,
                     "learning": block.learning,
-                    "metrics": {name: _entry(s, block.index) for name, s in self.blocks.items()},
+                    "metrics": {name: entry_of(s, block.index) for name, s in self.blocks.items()},
                 }
                 for block in schedule.blocks
             ],
         }
 
 
-def _entry(summary: Summary, index: Any) -> dict[str, Any]:
-    """One number of a report as JSON values."""
+def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
+    """Return one place of a summary as JSON values, each missing number with its reason."""
     entry: dict[str, Any] = {
-        name: _number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
+        name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
     }
     count = int(summary.count[index])
     entry |= {"lifetimes": count}
@@ -78,10 +79,25 @@ def _entry(summary: Summary, index: Any) -> dict[str, Any]:
         ).sentence
     if 0 < count < summary.lifetimes:
         entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": missing.sentence}
+    entry["statistics"] = {
+        name: _statistic(estimate, index)
+        for name, estimate in summary.estimates.items()
+        if name != "mean"  # which stands above
+    }
     return entry
 
 
-def _number(value: Any) -> float | None:
+def _statistic(estimate: Estimate, index: Any) -> dict[str, Any]:
+    """One statistic with its interval as JSON values."""
+    entry: dict[str, Any] = {
+        name: number(getattr(estimate, name)[index]) for name in ("value", "low", "high")
+    }
+    reason = Reason(int(estimate.reasons[index]))
+    return entry if reason is Reason.NONE else entry | {"reason": reason.sentence}
+
+
+def number(value: Any) -> float | None:
+    """Return a JSON number, or None for what is missing."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -102,16 +118,31 @@ def summarise_records(
     Raises:
       ValueError: an unknown measure or a window that is even or not positive.
     """
+    metrics = lifetime_metrics(records, measure, window)
+    scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
+    blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
+    return Report(records, measure, window, blocks, syllabus)
+
+
+def lifetime_metrics(
+    records: Records, measure: str = "performance", window: int = DEFAULT_WINDOW
+) -> dict[str, Metric]:
+    """Every metric of every block of every lifetime.
+
+    Args:
+      records: of L lifetimes of B blocks.
+      measure: column used as an episode's value, "performance", "reward" or "length".
+      window: odd smoothing window, episodes.
+
+    Returns:
+      (L, B) `Metric` by name; "mean", the plain mean of a block, comes first.
+
+    Raises:
+      ValueError: an unknown measure or a window that is even or not positive.
+    """
     values, counts = records.by_block(measure)
     metrics = {"mean": _block_means(values, counts)}
-    metrics |= block_metrics(values, records.schedule.blocks, window)
-    return Report(
-        records,
-        measure,
-        window,
-        {name: summarise(metric, seed) for name, metric in metrics.items()},
-        {name: summarise_syllabus(metric, seed) for name, metric in metrics.items()},
-    )
+    return metrics | block_metrics(values, records.schedule.blocks, window)
 
 
 def _block_means(values: np.ndarray, counts: np.ndarray) -> Metric:

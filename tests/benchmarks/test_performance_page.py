@@ -1,5 +1,6 @@
 """The page on throughput shows what a result holds, and says what is missing."""
 
+import json
 import sys
 
 import pytest
@@ -49,9 +50,9 @@ def values():
 def test_the_page_shows_what_was_measured(values):
     text = "\n".join(performance_page.page(values, "picture.png"))
     for line in (
-        "| `pybullet` | level 200, over PyBullet's | 100 | 400 |",
+        "| `pybullet` | level 200, over PyBullet's | 100 | 300 | 400 | 1,000 |",
         "| `mix` | a batch of every level from 200 to 207 at every difficulty, over level 200 "
-        "| 0.25 | – |",
+        "| 0.25 | 0.3 | – | 0.3 |",
         "| jaxsim | `200` | configured | 4 M | 2 M | 2 | 182 |",
         "| pybullet | `200` |  | 10 k | 5 k | 2 |  |",
         "| mujoco | `200` |  | – | – | – |  |",
@@ -88,3 +89,14 @@ def test_the_command_writes_page_plot_and_table(values, tmp_path, monkeypatch):
 def test_a_readme_without_a_place_for_the_table_is_refused(values):
     with pytest.raises(ValueError, match="the table goes between"):
         performance_page.with_table("nothing here\n", values)
+
+
+def test_a_result_without_a_curve_makes_a_page_without_a_plot(values, tmp_path, monkeypatch):
+    for curve in values["curves"]:
+        curve["points"] = []
+    result, out = tmp_path / "result.json", tmp_path / "page.md"
+    result.write_text(json.dumps(values), encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["performance_page", str(result), "--out", str(out)])
+    performance_page.main()
+    assert "![Throughput" not in out.read_text(encoding="utf-8")
+    assert not out.with_suffix(".png").exists()

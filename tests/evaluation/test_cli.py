@@ -230,6 +230,8 @@ def test_arguments_that_do_not_parse(workplace, capfd, arguments, words):
         (["run", "--help"], ["--log-lifetime", "--overwrite", "examples:", "records.parquet"]),
         (["tasks", "--help"], ["parameter"]),
         (["bench", "--help"], ["--quick", "--json FILE", "--plot FILE", "--peer", "examples:"]),
+        (["compare", "--help"], ["RUN_A RUN_B", "--metric NAME", "--paired", "examples:"]),
+        (["plot", "--help"], ["--out DIR", "--kind KIND", "--live S", "examples:"]),
         (["--version"], [f"jaxsim-novelty {__version__}"]),
     ],
 )
@@ -294,6 +296,14 @@ def test_quiet_prints_nothing(workplace, capfd):
     assert run("--quiet") == 0
     assert capfd.readouterr() == ("", "")
     assert_results(workplace / "out", 10, 2)
+
+
+def test_statistics_are_printed_on_request(workplace, capfd):
+    assert run("--window", "3", "--statistics") == 0
+    captured = capfd.readouterr()
+    assert captured.err == ""
+    for words in ("mean, over lifetimes, with 95 % intervals", "median", "interquartile"):
+        assert words in captured.out
 
 
 def test_a_run_works_without_rich_if_it_is_quiet(workplace, capfd, monkeypatch):

@@ -142,6 +142,28 @@ def test_plain_means_by_hand(records, report):
         start += count
 
 
+def test_statistics_stand_beside_the_mean(records, report):
+    values = strict(report)
+    lifetimes = records.columns["performance"][:, : COUNTS[0]].mean(axis=1, dtype=float)
+    found = values["blocks"][0]["metrics"]["mean"]["statistics"]
+    assert list(found) == ["median", "interquartile_mean", "std"]
+    assert found["median"]["value"] == pytest.approx(np.median(lifetimes), rel=1e-5)
+    middle = np.sort(lifetimes)[5:15].mean()
+    assert found["interquartile_mean"]["value"] == pytest.approx(middle, rel=1e-5)
+    assert found["std"]["value"] == values["blocks"][0]["metrics"]["mean"]["std"]
+    for entry in found.values():
+        assert entry["low"] < entry["value"] < entry["high"]
+
+
+@pytest.mark.parametrize("lifetimes", [1, 2])
+def test_every_missing_statistic_has_a_reason(lifetimes):
+    for where, name, entry in entries(strict(summarise_records(made_up(lifetimes)))):
+        for statistic, found in entry["statistics"].items():
+            missing = None in (found["value"], found["low"], found["high"])
+            assert missing == ("reason" in found), (where, name, statistic)
+            assert missing or lifetimes == 2
+
+
 def test_same_seed_same_report_another_seed_another_interval(records, report):
     assert strict(report) == strict(summarise_records(records, seed=4))
     other = strict(summarise_records(records, seed=5))["metrics"]["mean"]
@@ -241,13 +263,29 @@ def test_bad_arguments(records, arguments, words):
 # Tables -------------------------------------------------------------------------------------------
 
 
-def printed(report, width):
+def printed(report, width, **options):
     rich_console = pytest.importorskip("rich.console")
     from evaluation.report.console import print_report
 
     console = rich_console.Console(record=True, width=width, file=io.StringIO())
-    print_report(console, report)
+    print_report(console, report, **options)
     return console.export_text()
+
+
+@pytest.mark.parametrize("lifetimes", [1, 20])
+def test_statistics_are_printed_on_request(lifetimes):
+    report = summarise_records(made_up(lifetimes))
+    text = printed(report, 80, statistics=True)
+    assert "interquartile" not in printed(report, 80)
+    assert max(map(len, text.splitlines())) <= 80
+    for summary in report.blocks.values():
+        for estimate in summary.estimates.values():
+            for value, low in zip(estimate.value, estimate.low, strict=True):
+                for number in (value, low):
+                    digits = 3 if abs(number) < 10 else 1
+                    assert np.isnan(number) or f"{number:.{digits}f}" in text
+    assert "…" not in text
+    assert not re.search(r"\b(nan|inf|None)\b", text)
 
 
 @pytest.mark.parametrize("width", [80, 160])

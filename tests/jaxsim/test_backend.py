@@ -235,6 +235,33 @@ def test_a_materialised_value_is_computed_once():
     assert text.count(" divide(") == 1
 
 
+FOLDED = """
+import jax, jax.numpy as jnp
+from jaxsim import backend
+
+def twice(_, x):
+    middle = backend.materialise(3 * x * x + x, backend.opaque_one(x))
+    return middle * x[::-1] - middle
+
+jax.jit(lambda x: jax.lax.fori_loop(0, 8, twice, x))(jnp.ones(512)).block_until_ready()
+"""
+
+
+def test_materialising_divides_by_nothing_when_it_runs(tmp_path):
+    """What LLVM makes of a loop whose numbers change has no division left."""
+    flags = f"--xla_dump_to={tmp_path} --xla_dump_hlo_module_re=jit__lambda"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    subprocess.run([sys.executable, "-c", FOLDED], env=environment, check=True, timeout=120)
+
+    def divisions(kind):
+        files = list(tmp_path.glob(f"*.ir-{kind}-opt.ll"))
+        assert files
+        return sum(file.read_text().count(" fdiv ") for file in files)
+
+    assert divisions("no") >= 1
+    assert divisions("with") == 0
+
+
 LOWERED = """
 import sys
 from functools import partial

@@ -2,8 +2,8 @@
 
 The bounds are about a tenth above what was measured, which stands beside them. A bound that fails
 asks whether the extra work is wanted; it is often a value that XLA:CPU computes again in each of
-its consumers. Three operations and four bytes of every kernel that materialises are those of
-`backend.opaque_one`, which LLVM folds away after they are counted.
+its consumers. Of a step without contacts, 120 flops are those of `backend.opaque_one`, which
+LLVM folds away after they are counted.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
     arguments = (shapes["keys"], shapes["state"], shapes["action"], shapes["params"])
     flops, size = work(lambda *a: env.step(*a), *arguments)
     assert flops <= 1950  # 1,872
-    assert size <= 3620  # 3,468
+    assert size <= 3500  # 3,468
 
 
 def batch_of(params, lanes):
@@ -181,7 +181,7 @@ def test_a_full_tick_is_bounded(shapes):
         shapes["forces"],
         shapes["needed"],
     )
-    assert flops <= 14500  # 13,776
+    assert flops <= 12300  # 11,224
 
 
 def test_a_start_is_cheap(shapes):

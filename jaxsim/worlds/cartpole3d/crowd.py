@@ -91,7 +91,7 @@ def _resolved(
     needed: jax.Array,
 ) -> tuple[tuple[list[Vector], Velocity], jax.Array]:
     """As `resolve`, and for which lanes it is wrong because there are too many contacts."""
-    one = opaque_one(pose.x)
+    one = opaque_one(params.gravity)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
     moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))

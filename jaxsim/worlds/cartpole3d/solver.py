@@ -62,7 +62,7 @@ def resolve(
       cart, pole, then cart and pole against walls, then friction; each lane stops by itself when
       the largest squared correction of a pass is at most `RESIDUAL`.
     """
-    one = opaque_one(pose.x)
+    one = opaque_one(params.gravity)
     world = geo.yawed(pose.cos, pose.sin, r)
     s = rows_of.Structure(params, body, pose, r, materialise(world, one), one)
     stacked, listed = slots.stack(blocks, pose.x), slots.are_stacked(blocks, pose.x)

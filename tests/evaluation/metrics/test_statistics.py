@@ -14,11 +14,12 @@ from evaluation.metrics import (
     bootstrap_interval,
     describe,
     resample_weights,
-    statistics,
     summarise,
     summarise_syllabus,
     syllabus_scores,
 )
+from evaluation.metrics.statistics import bootstrap
+from evaluation.metrics.statistics.arrays import whole_numbers
 
 
 def sample(lifetimes=40, columns=5, missing=0.0, seed=0):
@@ -111,8 +112,8 @@ def test_an_interval_does_not_depend_on_its_neighbours():
 def test_chunks_of_resamples_and_columns_change_no_bit(monkeypatch):
     values = sample(columns=7, missing=0.2)
     whole = bootstrap_interval(values, resamples=250)
-    monkeypatch.setattr(statistics, "_WEIGHTS_AT_ONCE", 40 * 13)
-    monkeypatch.setattr(statistics, "_MEANS_AT_ONCE", 250 * 2)
+    monkeypatch.setattr(bootstrap, "WEIGHTS_AT_ONCE", 40 * 13)
+    monkeypatch.setattr(bootstrap, "RESAMPLED_AT_ONCE", 250 * 2)
     parts = bootstrap_interval(values, resamples=250)
     np.testing.assert_array_equal(whole.low, parts.low)
     np.testing.assert_array_equal(whole.high, parts.high)
@@ -231,6 +232,7 @@ def test_an_array_of_keys_is_not_a_seed():
 
 def test_the_largest_whole_numbers_are_still_exact():
     """Every resampled sum stays below 2^53, where float64 holds whole numbers exactly."""
-    whole, _ = statistics._as_integers(np.array([[-1.0, 1.0] * 5000, [0.75, -1.0] * 5000]))
+    bits = 52 - (10_000).bit_length()
+    whole, _ = whole_numbers(np.array([[-1.0, 1.0] * 5000, [0.75, -1.0] * 5000]), bits)
     assert np.abs(whole).max() * whole.shape[1] <= 2**53
     assert np.abs(whole).max() >= 2**36

@@ -1,0 +1,268 @@
+"""Seeded bootstrap intervals over lifetimes."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.l2m import Reason
+from evaluation.metrics.statistics.arrays import (
+    DEFAULT_LEVEL,
+    DEFAULT_RESAMPLES,
+    Floats,
+    Integers,
+    Seed,
+    as_table,
+    check_level,
+    check_resamples,
+    entropy,
+)
+from evaluation.metrics.statistics.location import STATISTICS, estimators
+
+WEIGHTS_AT_ONCE: Final = 2**22
+"""Elements of the resample-weight matrix held at a time (32 MiB in float64)."""
+
+RESAMPLED_AT_ONCE: Final = 2**24
+"""Resampled statistics held at a time (128 MiB in float64)."""
+
+Method: TypeAlias = Literal["percentile", "bca"]
+"""How an interval follows from the resamples: their percentiles, or corrected for bias and skew."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bootstrap interval; each field has the shape of one lifetime's values.
+
+    Attributes:
+      low: lower end; NaN where there is none.
+      high: upper end; NaN where there is none.
+      reasons: `Reason.TOO_FEW_LIFETIMES` where there is none, else `Reason.NONE`.
+    """
+
+    low: Floats
+    high: Floats
+    reasons: Integers
+
+
+def bootstrap_interval(
+    values: npt.ArrayLike,
+    seed: Seed = 0,
+    level: float = DEFAULT_LEVEL,
+    resamples: int = DEFAULT_RESAMPLES,
+    statistic: str = "mean",
+    method: Method = "percentile",
+) -> Interval:
+    """Bootstrap interval of one statistic over lifetimes: `bootstrap_intervals` of one.
+
+    Args:
+      values: (L, ...) one row a lifetime; NaN means no value.
+      seed: non-negative integer or typed JAX key. Equal seeds give equal bits.
+      level: coverage aimed at, between 0 and 1.
+      resamples: number of resamples, 1 to `MAX_RESAMPLES`.
+      statistic: one of `STATISTICS`.
+      method: "percentile", or "bca" for bias-corrected and accelerated.
+
+    Returns:
+      `Interval` of shape (...).
+
+    Raises:
+      ValueError: as `bootstrap_intervals`.
+    """
+    return bootstrap_intervals(values, (statistic,), seed, level, resamples, method)[statistic]
+
+
+def bootstrap_intervals(
+    values: npt.ArrayLike,
+    statistics: Collection[str] = STATISTICS,
+    seed: Seed = 0,
+    level: float = DEFAULT_LEVEL,
+    resamples: int = DEFAULT_RESAMPLES,
+    method: Method = "percentile",
+) -> dict[str, Interval]:
+    """Bootstrap intervals of several statistics over lifetimes, from the same resamples.
+
+    Each resample draws L lifetimes with replacement and takes the statistic of those that have a
+    value; the interval runs between the outer percentiles (linear interpolation) of these.
+    A resample that draws too few lifetimes with a value is set aside.
+
+    Args:
+      values: (L, ...) one row a lifetime; NaN means no value.
+      statistics: some of `STATISTICS`.
+      seed: non-negative integer or typed JAX key. Equal seeds give equal bits.
+      level: coverage aimed at, between 0 and 1.
+      resamples: number of resamples, 1 to `MAX_RESAMPLES`.
+      method: "percentile", or "bca" for bias-corrected and accelerated. The correction of a
+        median's skew comes from leaving out one lifetime at a time, which says little about a
+        median; prefer percentiles there.
+
+    Returns:
+      `Interval` of shape (...) by statistic. Two lifetimes with a value are needed. Equal values
+      give an interval of exactly zero width.
+
+    Raises:
+      ValueError: no lifetimes, an infinite value, an unknown statistic or method, or a bad seed,
+        level or number of resamples.
+
+    Source: B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapters 13
+    and 14.
+    """
+    _check(statistics, method)
+    check_level(level)
+    check_resamples(resamples)
+    table, shape = as_table(values)
+    ends = {name: np.full((2, len(table)), np.nan) for name in statistics}
+    columns = np.flatnonzero(np.isfinite(table).sum(axis=1) >= 2)
+    deep = max(resamples, table.shape[1] if method == "bca" else 0) * max(len(ends), 1)
+    step = max(1, RESAMPLED_AT_ONCE // deep)
+    for start in range(0, len(columns), step):
+        tile = columns[start : start + step]
+        for name, resampled in _resampled(table[tile], statistics, seed, resamples).items():
+            shares: list[Floats] | list[float] = [(1 - level) / 2, (1 + level) / 2]
+            if method == "bca":
+                shares = _corrected(table[tile], name, resampled, level)
+            ends[name][:, tile] = [percentile(resampled, share) for share in shares]
+    return {name: _interval(low, high, shape) for name, (low, high) in ends.items()}
+
+
+def _check(statistics: Collection[str], method: str) -> None:
+    for name in statistics:
+        if name not in STATISTICS:
+            raise ValueError(f"statistic is {name!r}; it must be one of {', '.join(STATISTICS)}")
+    if method not in get_args(Method):
+        raise ValueError(f"method is {method!r}; it must be one of {', '.join(get_args(Method))}")
+
+
+def _interval(low: Floats, high: Floats, shape: tuple[int, ...]) -> Interval:
+    reasons = np.where(np.isnan(low), Reason.TOO_FEW_LIFETIMES, Reason.NONE).astype(np.int64)
+    return Interval(low.reshape(shape), high.reshape(shape), reasons.reshape(shape))
+
+
+def resample_weights(lifetimes: int, resamples: int, seed: Seed = 0) -> Iterator[Floats]:
+    """How often each resample draws each lifetime, a bounded chunk of resamples at a time.
+
+    The chunks depend on ``lifetimes`` only through their height; joined, they are the same matrix
+    for any chunk height.
+
+    Args:
+      lifetimes: L, 1 or more.
+      resamples: rows of the matrix in all.
+      seed: non-negative integer or typed JAX key.
+
+    Yields:
+      (rows, L) whole numbers as float64; every row sums to L.
+
+    Raises:
+      ValueError: a bad seed.
+    """
+    return weights_of(np.random.SeedSequence(entropy(seed)), lifetimes, resamples)
+
+
+def weights_of(
+    source: np.random.SeedSequence, lifetimes: int, resamples: int, widest: int = 1
+) -> Iterator[Floats]:
+    """`resample_weights` from a seed sequence, for what needs several independent streams.
+
+    Streams of different numbers of lifetimes come in chunks of one height if ``widest`` is the
+    largest of these numbers.
+    """
+    stream = np.random.PCG64(source)
+    height = max(1, WEIGHTS_AT_ONCE // max(lifetimes, widest))
+    for start in range(0, resamples, height):
+        rows = min(height, resamples - start)
+        raw = stream.random_raw(rows * lifetimes)
+        drawn = ((raw >> np.uint64(11)) * (lifetimes * 2.0**-53)).astype(np.int64)
+        drawn += np.repeat(np.arange(rows) * lifetimes, lifetimes)
+        counts = np.bincount(drawn, minlength=rows * lifetimes)
+        yield counts.reshape(rows, lifetimes).astype(np.float64)
+
+
+def percentile(resampled: Floats, share: float | Floats) -> Floats:
+    """(C,) linear-interpolation percentiles of ascending rows (C, R) with NaN at their ends."""
+    usable = np.maximum(np.isfinite(resampled).sum(axis=1), 1)
+    position = share * (usable - 1)
+    below = np.floor(position).astype(np.int64)
+    rows = np.arange(len(resampled))
+    left = resampled[rows, below]
+    right = resampled[rows, np.minimum(below + 1, usable - 1)]
+    return np.asarray(left + (right - left) * (position - below))
+
+
+def _resampled(
+    table: Floats, statistics: Collection[str], seed: Seed, resamples: int
+) -> dict[str, Floats]:
+    """(C, R) of each statistic in ascending order; NaN, where a resample has none, at the ends."""
+    results = _each(table, statistics, resample_weights(table.shape[1], resamples, seed), resamples)
+    return {name: np.sort(found.T, axis=1) for name, found in results.items()}
+
+
+def _each(
+    table: Floats, statistics: Collection[str], chunks: Iterator[Floats], rows: int
+) -> dict[str, Floats]:
+    """(rows, C) of each statistic for weights that come in chunks."""
+    found = {name: np.empty((rows, len(table))) for name in statistics}
+    wanted = list(estimators(table, statistics))
+    start = 0
+    for weights in chunks:
+        for estimator in wanted:
+            for name, values in estimator(weights).items():
+                found[name][start : start + len(weights)] = values
+        start += len(weights)
+    return found
+
+
+def _corrected(table: Floats, statistic: str, resampled: Floats, level: float) -> list[Floats]:
+    """(C,) shares of the resamples at the ends of a bias-corrected and accelerated interval."""
+    lifetimes = table.shape[1]
+    ordered = np.sort(table, axis=1)
+    whole = _each(ordered, (statistic,), iter([np.ones((1, lifetimes))]), 1)[statistic].T
+    left_out = _each(ordered, (statistic,), _leaving_one_out(lifetimes), lifetimes)[statistic].T
+    left_out[np.isnan(ordered)] = np.nan
+    bias = _normal_quantile(_share_below(resampled, whole))
+    skew = _acceleration(left_out)
+    normal = NormalDist()
+    return [
+        _normal_share(bias + (bias + z) / np.maximum(1 - skew * (bias + z), 1e-9))
+        for z in (normal.inv_cdf((1 - level) / 2), normal.inv_cdf((1 + level) / 2))
+    ]
+
+
+def _leaving_one_out(lifetimes: int) -> Iterator[Floats]:
+    """Weights that draw all lifetimes but one, (rows, L) at a time."""
+    height = max(1, WEIGHTS_AT_ONCE // lifetimes)
+    for start in range(0, lifetimes, height):
+        rows = min(height, lifetimes - start)
+        weights = np.ones((rows, lifetimes))
+        weights[np.arange(rows), np.arange(start, start + rows)] = 0.0
+        yield weights
+
+
+def _share_below(resampled: Floats, whole: Floats) -> Floats:
+    """(C,) share of resamples below the estimate, ties by half; never quite 0 or 1."""
+    usable = np.maximum(np.isfinite(resampled).sum(axis=1), 1)
+    below = (resampled < whole).sum(axis=1) + (resampled == whole).sum(axis=1) / 2
+    return np.clip(below, 0.5, usable - 0.5) / usable
+
+
+def _acceleration(left_out: Floats) -> Floats:
+    """(C,) skew of an estimate, from leaving out one lifetime at a time; 0 where it never moves."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.nansum(left_out, axis=1, keepdims=True)
+        centre = centre / np.isfinite(left_out).sum(axis=1, keepdims=True)
+        moves = centre - left_out
+        scale = np.nanmax(np.where(np.isfinite(moves), np.abs(moves), 0.0), axis=1, keepdims=True)
+        moves = np.nan_to_num(moves / scale)
+        skew = (moves**3).sum(axis=1) / (6 * (moves**2).sum(axis=1) ** 1.5)
+    return np.where(np.isfinite(skew), skew, 0.0)
+
+
+def _normal_quantile(shares: Floats) -> Floats:
+    normal = NormalDist()
+    return np.array([normal.inv_cdf(share) for share in shares])
+
+
+def _normal_share(quantiles: Floats) -> Floats:
+    normal = NormalDist()
+    return np.array([normal.cdf(quantile) for quantile in quantiles])

@@ -1,0 +1,207 @@
+"""`jaxsim compare` and `jaxsim plot`: what is made from result directories."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+COMPARE_EXAMPLES = """examples:
+  jaxsim compare runs/pd runs/greedy
+  jaxsim compare runs/pd runs/greedy --metric mean --metric recovery_time --json compare.json
+
+Both directories were written by `jaxsim run --out` and must be of one syllabus. A probability above
+a half says that RUN_A does better: that a lifetime of it is above one of RUN_B, or below for the
+metrics of which less is better (time to saturation, recovery time, forgetting); ties count half.
+P-values are corrected by Holm for the number of blocks and metrics that are compared.
+"""
+
+PLOT_EXAMPLES = """examples:
+  jaxsim plot runs/pd --out runs/pd/plots
+  jaxsim plot runs/pd --out plots --measure reward
+  jaxsim plot results/run_data.feather --out plots --kind eb --kind lb
+  jaxsim plot results/run_data.feather --out plots --live 30
+
+A directory of `jaxsim run` gives the mean over its lifetimes, with the 95 % interval as a band. A
+table of episodes, which `jaxsim l2metrics` and l2metrics save, gives a lifetime's raw training
+(raw), evaluation blocks (eb) and learning blocks (lb).
+The extra plots brings matplotlib: pip install 'jaxsim-novelty[plots]'
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `compare` and `plot` to the subcommands of a parser."""
+    _add_compare(commands)
+    _add_plot(commands)
+
+
+def _add_compare(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="compare two runs of one syllabus",
+        description="Compare two runs of one syllabus, metric by metric and block by block.",
+        epilog=COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("first", type=Path, metavar="RUN_A", help="directory of one run")
+    compare.add_argument("second", type=Path, metavar="RUN_B", help="directory of another")
+    compare.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="compare this metric only, for example mean; may be repeated",
+    )
+    compare.add_argument(
+        "--paired",
+        action="store_true",
+        help="compare lifetimes of the same number only; the runs must have one seed",
+    )
+    compare.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    _add_measure(compare)
+    compare.add_argument(
+        "--window", type=int, default=11, metavar="N", help="smoothing window (11)"
+    )
+    compare.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    compare.add_argument("--quiet", action="store_true", help="no tables")
+    compare.set_defaults(handler=_compare)
+
+
+def _add_plot(commands: Any) -> None:
+    plot = commands.add_parser(
+        "plot",
+        help="plot a run",
+        description="Plot the lifetimes of a run, or one lifetime from a table of its episodes.",
+        epilog=PLOT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    plot.add_argument(
+        "run", type=Path, metavar="RUN", help="directory of a run, or a table NAME_data.feather"
+    )
+    plot.add_argument("--out", type=Path, required=True, metavar="DIR", help="where plots go")
+    plot.add_argument(
+        "--measure",
+        metavar="NAME",
+        help="an episode's value: performance, reward or length of a run (performance), a column of"
+        " a table (its only one)",
+    )
+    plot.add_argument(
+        "--kind",
+        action="append",
+        metavar="KIND",
+        help="of a table, draw this kind only: raw, eb or lb; may be repeated",
+    )
+    plot.add_argument(
+        "--unit", metavar="UNIT", help="of a table, count learning in exp_num or steps (exp_num)"
+    )
+    plot.add_argument(
+        "--live", type=float, metavar="S", help="look every S seconds and draw what has changed"
+    )
+    plot.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    plot.set_defaults(handler=_plot)
+
+
+def _add_measure(parser: Any) -> None:
+    parser.add_argument(
+        "--measure",
+        default="performance",
+        metavar="NAME",
+        help="an episode's value: performance, reward or length (performance)",
+    )
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.files import write_json
+    from evaluation.report.compare import COMPARED, compare_records, read_run
+
+    if arguments.quiet and not arguments.json:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    console = None if arguments.quiet else _console()
+    comparison = compare_records(
+        read_run(arguments.first),
+        read_run(arguments.second),
+        arguments.metric or COMPARED,
+        arguments.measure,
+        arguments.window,
+        arguments.seed,
+        arguments.paired,
+    )
+    if arguments.json:
+        write_json(arguments.json, comparison.to_json())
+    if console:
+        from evaluation.report.console import print_comparison
+
+        print_comparison(console, comparison, _names(arguments.first, arguments.second))
+    return 0
+
+
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    """Short names of two runs, of their directories where these differ."""
+    names = first.resolve().name, second.resolve().name
+    return names if names[0] != names[1] else ("A", "B")
+
+
+def _console() -> Any:
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "tables need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
+        ) from error
+    return Console()
+
+
+def _plot(arguments: argparse.Namespace) -> int:
+    from evaluation.report.live import repeat_on_change
+
+    table = arguments.run.suffix == ".feather"
+    if not table and (arguments.kind or arguments.unit):
+        raise ValueError("--kind and --unit are for saved tables, NAME_data.feather")
+
+    def draw() -> None:
+        for path in _plot_table(arguments) if table else _plot_run(arguments):
+            print(path, flush=True)
+
+    if arguments.live is None:
+        draw()
+        return 0
+    inside = arguments.run.is_dir()
+    watched = arguments.run / "records.parquet" if inside else arguments.run
+    repeat_on_change(draw, watched, arguments.live)
+    return 0
+
+
+def _plot_run(arguments: argparse.Namespace) -> list[Path]:
+    from evaluation.report.compare import read_run
+    from evaluation.report.l2m_plots import plot_records
+
+    records = read_run(arguments.run)
+    run = arguments.run.resolve()
+    name = run.name if run.is_dir() else run.stem
+    path = arguments.out / f"{name}_records.png"
+    return [plot_records(records, path, arguments.measure or "performance", arguments.seed)]
+
+
+def _plot_table(arguments: argparse.Namespace) -> list[Path]:
+    from evaluation.report.l2m_plots import plot_run, task_colours
+    from evaluation.report.plot_tables import read_tables
+
+    runs = list(read_tables(arguments.run, arguments.measure))
+    tasks = [t for run in runs for t in _tasks(run.data)]
+    written = []
+    for run in runs:
+        written += plot_run(
+            run.data,
+            run.regimes,
+            arguments.out,
+            arguments.kind or ("raw", "eb", "lb"),
+            run=run.name,
+            measure=run.measure,
+            unit=arguments.unit or "exp_num",
+            colours=task_colours(tasks),
+        )
+    return written
+
+
+def _tasks(data: Any) -> list[str]:
+    """Names of the tasks of a table, if it has that column."""
+    return data["task_name"].unique().to_pylist() if "task_name" in data.column_names else []

@@ -1,0 +1,281 @@
+"""Two runs of one syllabus beside each other: every metric of both, and which agent is above."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation import records as records_module
+from evaluation.metrics import (
+    DEFAULT_WINDOW,
+    METRIC_NAMES,
+    Improvement,
+    Metric,
+    Reason,
+    Summary,
+    holm,
+    probability_of_improvement,
+    summarise_all,
+    syllabus_scores,
+)
+from evaluation.records import Records
+from evaluation.report.summary import entry_of, lifetime_metrics, number
+from evaluation.schedule import Block, Schedule
+
+COMPARED: Final = ("mean", *METRIC_NAMES)
+"""Metrics that can be compared; "mean" is the plain mean of a block."""
+
+LOWER_IS_BETTER: Final = frozenset(
+    {
+        "time_to_saturation",
+        "recovery_time",
+        "performance_maintenance_saturation_value",  # positive means forgetting
+    }
+)
+"""Metrics of which an agent wants little, if it wants much of the measure."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs of one syllabus.
+
+    Attributes:
+      first: records of the first run.
+      second: records of the second run.
+      measure: the records' column used as an episode's value.
+      window: smoothing window, episodes.
+      paired: whether lifetimes of the same number are compared with one another.
+      blocks: metric name -> what was found for each block, (B,).
+      syllabus: metric name -> what was found for the mean over the blocks, ().
+    """
+
+    first: Records
+    second: Records
+    measure: str
+    window: int
+    paired: bool
+    blocks: Mapping[str, "Found"]
+    syllabus: Mapping[str, "Found"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; a number that is missing is null with a reason beside it."""
+        return {
+            "syllabus": {"name": self.first.schedule.name, "source": self.first.schedule.source},
+            "measure": self.measure,
+            "window": self.window,
+            "interval": "95 % percentile bootstrap over lifetimes",
+            "paired": self.paired,
+            "test": "exact sign test" if self.paired else "Mann-Whitney, normal approximation",
+            "correction": "Holm, over all blocks and metrics, and over all metrics of the syllabus",
+            "runs": [
+                {**run.metadata, "lifetimes": run.num_lifetimes}
+                for run in (self.first, self.second)
+            ],
+            "metrics": {name: found.to_json(()) for name, found in self.syllabus.items()},
+            "blocks": [
+                {
+                    "block": block.index,
+                    "phase": f"{block.phase}.{block.mode}",
+                    "task": block.task,
+                    "parameters": dict(block.parameters),
+                    "metrics": {name: f.to_json(block.index) for name, f in self.blocks.items()},
+                }
+                for block in self.first.schedule.blocks
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Found:
+    """One metric of two runs; arrays have the shape of one lifetime's values.
+
+    Attributes:
+      name: of the metric.
+      first: summary of the first run.
+      second: summary of the second run.
+      improvement: probability that the first run does better, not merely has more.
+      corrected: p-values corrected for how many comparisons were made.
+    """
+
+    name: str
+    first: Summary
+    second: Summary
+    improvement: Improvement
+    corrected: np.ndarray
+
+    @property
+    def better(self) -> str:
+        """Which values are better, "higher" or "lower"."""
+        return "lower" if self.name in LOWER_IS_BETTER else "higher"
+
+    def to_json(self, index: Any) -> dict[str, Any]:
+        """Return one place of it as plain JSON values."""
+        values: dict[str, Any] = {
+            "better": self.better,
+            "first": entry_of(self.first, index),
+            "second": entry_of(self.second, index),
+        }
+        improvement: dict[str, Any] = {
+            name: number(getattr(self.improvement, name)[index])
+            for name in ("probability", "low", "high", "p_value")
+        }
+        improvement["p_value_corrected"] = number(self.corrected[index])
+        reason = self.why_missing(index)
+        return values | {
+            "improvement": improvement | ({"reason": reason} if reason else {}),
+        }
+
+    def why_missing(self, index: Any) -> str:
+        """Why a probability or its interval is missing; empty if both are there."""
+        for which, summary in (("first", self.first), ("second", self.second)):
+            reason = Reason(int(summary.reasons[index]))
+            if reason is not Reason.NONE:
+                return f"{which} run: {reason.sentence}"
+        # Both runs have two values, but not in the same lifetimes.
+        return Reason(int(self.improvement.reasons[index])).sentence
+
+
+def read_run(path: Path) -> Records:
+    """Read the records of a result directory, or of a records file itself.
+
+    Raises:
+      ValueError: there are none; says where they were looked for.
+    """
+    file = path / "records.parquet" if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(
+            f"there is no {file}; name a directory that `jaxsim run --out` has written"
+        )
+    return records_module.read(file)
+
+
+def check_same_syllabus(first: Schedule, second: Schedule) -> None:
+    """Refuse runs that cannot be compared block by block.
+
+    Raises:
+      ValueError: names the first difference.
+    """
+    for one, other in zip(first.blocks, second.blocks, strict=False):
+        if one != other:
+            raise ValueError(
+                f"the runs played different syllabi: block {one.index} is {_in_words(one)} in the "
+                f"first and {_in_words(other)} in the second"
+            )
+    if len(first.blocks) != len(second.blocks):
+        raise ValueError(
+            f"the runs played different syllabi: {len(first.blocks)} blocks in the first and "
+            f"{len(second.blocks)} in the second"
+        )
+
+
+def _in_words(block: Block) -> str:
+    what = " ".join([block.task, *(f"{path}={value}" for path, value in block.parameters)])
+    learning = "" if block.learning == (block.mode == "train") else f", learning {block.learning}"
+    return f"{block.phase}.{block.mode} of {block.count} episodes of {what}{learning}"
+
+
+def common_lifetimes(first: Records, second: Records) -> tuple[Records, Records]:
+    """Both runs without the lifetimes that the other does not have.
+
+    A lifetime of one number starts its episodes alike in every run of one seed and syllabus,
+    whatever the number of lifetimes played.
+
+    Raises:
+      ValueError: other seeds, or no lifetime in common.
+    """
+    seeds = [run.metadata.get("seed") for run in (first, second)]
+    if seeds[0] != seeds[1] or seeds[0] is None:
+        raise ValueError(f"pairs need runs of one seed, not of {seeds[0]} and {seeds[1]}")
+    spans = [
+        (run.first_lifetime, run.first_lifetime + run.num_lifetimes) for run in (first, second)
+    ]
+    start, stop = max(span[0] for span in spans), min(span[1] for span in spans)
+    if start >= stop:
+        words = [f"{begin} to {end - 1}" for begin, end in spans]
+        raise ValueError(f"the runs have no lifetime in common: {words[0]} and {words[1]}")
+    return _cut(first, start, stop), _cut(second, start, stop)
+
+
+def _cut(run: Records, start: int, stop: int) -> Records:
+    """The lifetimes of a run from one number to before another."""
+    rows = slice(start - run.first_lifetime, stop - run.first_lifetime)
+    columns = {name: column[rows] for name, column in run.columns.items()}
+    return replace(run, columns=columns, first_lifetime=start)
+
+
+def compare_records(
+    first: Records,
+    second: Records,
+    metrics: Sequence[str] = COMPARED,
+    measure: str = "performance",
+    window: int = DEFAULT_WINDOW,
+    seed: int = 0,
+    paired: bool = False,
+) -> Comparison:
+    """Compute every metric of two runs and the probability that the first does better.
+
+    Larger values of the measure are taken to be better. `LOWER_IS_BETTER` names the metrics of
+    which less is better then; for these the probability counts the lower value.
+
+    Args:
+      first: of one agent.
+      second: of another, of the same syllabus.
+      metrics: some of `COMPARED`.
+      measure: column used as an episode's value, "performance", "reward" or "length".
+      window: odd smoothing window, episodes.
+      seed: of the bootstrap.
+      paired: compare lifetimes of the same number only, of those that both runs have; the runs
+        must have one seed.
+
+    Raises:
+      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, or
+        a bad window or seed.
+    """
+    for name in metrics:
+        if name not in COMPARED:
+            raise ValueError(f"metric is {name!r}; it must be one of {', '.join(COMPARED)}")
+    check_same_syllabus(first.schedule, second.schedule)
+    if paired:
+        first, second = common_lifetimes(first, second)
+    blocks: list[dict[str, Metric]] = []
+    for run in (first, second):
+        every = lifetime_metrics(run, measure, window)
+        blocks.append({name: every[name] for name in dict.fromkeys(metrics)})
+    scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
+    return Comparison(
+        first,
+        second,
+        measure,
+        window,
+        paired,
+        _compare(blocks[0], blocks[1], seed, paired),
+        _compare(scores[0], scores[1], seed, paired),
+    )
+
+
+def _compare(
+    first: Mapping[str, Metric], second: Mapping[str, Metric], seed: int, paired: bool
+) -> dict[str, Found]:
+    """Both runs' metrics, and p-values corrected over all of them."""
+    summaries = [summarise_all(one, seed) for one in (first, second)]
+    improvements = {
+        name: _improvement(name, first[name], second[name], seed, paired) for name in first
+    }
+    p_values = [improvement.p_value.ravel() for improvement in improvements.values()]
+    corrected = holm(np.concatenate(p_values)) if p_values else np.zeros(0)
+    found, start = {}, 0
+    for name, improvement in improvements.items():
+        stop = start + improvement.p_value.size
+        own = corrected[start:stop].reshape(improvement.p_value.shape)
+        found[name] = Found(name, summaries[0][name], summaries[1][name], improvement, own)
+        start = stop
+    return found
+
+
+def _improvement(name: str, first: Metric, second: Metric, seed: int, paired: bool) -> Improvement:
+    """Probability that the first does better."""
+    sign = -1.0 if name in LOWER_IS_BETTER else 1.0
+    one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
+    return probability_of_improvement(one, other, seed, paired=paired)

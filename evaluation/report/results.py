@@ -1,0 +1,359 @@
+"""Result files of many runs as arrays: those of l2metrics 3.1 and those of this package.
+
+Three kinds are read: `<name>_metrics.json` with one run, `ll_metrics.json` with a list of runs, and
+`report.json` of `jaxsim run`. A bare NaN or Infinity, which l2metrics writes, is accepted.
+
+    results = load_results("results")
+    results.lifetime["perf_recovery"]        # (runs,)
+    results.task["avg_eval_perf"]            # (runs, tasks)
+    bootstrap_interval(results.lifetime["avg_eval_perf"])
+"""
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+PATTERNS: Final = ("report.json", "*_metrics.json")
+"""Files that are looked for below a directory; `ll_metrics.json` is among them."""
+
+MAX_BYTES: Final = 2**28
+"""Larger files are no results."""
+
+ABOUT: Final = (
+    "complexity",
+    "difficulty",
+    "metrics_column",
+    "normalization_data_range",
+    "scenario_type",
+)
+"""What describes a run; null there is no missing number."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Metrics of R runs; a number that a run does not have is NaN.
+
+    Attributes:
+      runs: (R,) names, unique. A name that several files use has its folder in front.
+      sources: (R,) files they come from.
+      tasks: (K,) names of the tasks of all runs, in order of first appearance.
+      lifetime: metric -> (R,) value of the whole run; of a `report.json` the mean over lifetimes.
+      intervals: metric -> (R, 2) ends of its interval, where a file holds them.
+      task: metric -> (R, K) value by task.
+      values: metric -> (R, K, V) single values by task, for example recovery_times, padded.
+      transfer: metric -> (R, K, K, V) single values from the first to the second task, padded.
+      blocks: metric -> (R, B) mean over lifetimes by block, of every `report.json`, padded.
+      about: (R,) what else the file says of the run: difficulty, scenario type, agent, seed.
+      reasons: (run, metric) -> why the run has no value, where the file says so.
+      task_reasons: (run, task, metric) -> why the task has no value, where the file says so.
+    """
+
+    runs: tuple[str, ...]
+    sources: tuple[Path, ...]
+    tasks: tuple[str, ...]
+    lifetime: Mapping[str, Floats]
+    intervals: Mapping[str, Floats]
+    task: Mapping[str, Floats]
+    values: Mapping[str, Floats]
+    transfer: Mapping[str, Floats]
+    blocks: Mapping[str, Floats]
+    about: tuple[Mapping[str, Any], ...]
+    reasons: Mapping[tuple[str, str], str]
+    task_reasons: Mapping[tuple[str, str, str], str]
+
+    def to_table(self) -> pa.Table:
+        """Return the lifetime metrics as a table: one row a run, null for what is missing."""
+        columns: dict[str, Any] = {"run": list(self.runs)}
+        columns |= {
+            name: pa.array(values, mask=np.isnan(values)) for name, values in self.lifetime.items()
+        }
+        return pa.table(columns)
+
+
+@dataclass
+class _Run:
+    """One run as its file tells it."""
+
+    name: str
+    source: Path
+    lifetime: dict[str, float] = field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    task: dict[tuple[str, str], float] = field(default_factory=dict)
+    values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    transfer: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    blocks: dict[str, list[float]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    task_reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    tasks: list[str] = field(default_factory=list)
+
+
+def load_results(paths: Paths) -> Results:
+    """Read result files into arrays.
+
+    Args:
+      paths: a file, a directory that is searched with all below it, or several of these.
+
+    Returns:
+      `Results` of all runs, file by file in the order given, sorted inside a directory.
+
+    Raises:
+      ValueError: a path that is not there, a directory without results, or a file that is not a
+        result; the message begins with the path.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = list(dict.fromkeys(file for path in given for file in _files(Path(path))))
+    if not files:
+        raise ValueError("no results to load: name a file or a directory")
+    return _arrays([run for file in files for run in _read(file)])
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted({file for pattern in PATTERNS for file in path.rglob(pattern)})
+    if not found:
+        raise ValueError(f"{path}: no result file ({', '.join(PATTERNS)}) in it or below")
+    return found
+
+
+def _read(path: Path) -> Iterator[_Run]:
+    """The runs of one file."""
+    content = _parse(path)
+    runs = content if isinstance(content, list) else [content]
+    for number, values in enumerate(runs):
+        where = f"{path}: run {number}" if isinstance(content, list) else str(path)
+        if not isinstance(values, dict):
+            raise ValueError(f"{where}: must be a JSON object, not {type(values).__name__}")
+        if "run_id" in values:
+            yield _of_l2metrics(values, path, where)
+        elif "metrics" in values and "blocks" in values:
+            yield _of_report(values, path, where)
+        else:
+            raise ValueError(
+                f"{where}: is no result: it has neither run_id, as l2metrics writes it, nor "
+                "metrics and blocks, as jaxsim run does"
+            )
+
+
+def _parse(path: Path) -> Any:
+    try:
+        size = path.stat().st_size
+        text = path.read_bytes() if size <= MAX_BYTES else b""
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    if size > MAX_BYTES:
+        raise ValueError(f"{path}: has {size:,} bytes, more than the {MAX_BYTES:,} of a result")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(
+            f"{path}: broken or truncated JSON at {place}: {error.msg}; compute the result anew"
+        ) from error
+    except (ValueError, RecursionError) as error:  # other encodings, endless numbers or depths
+        raise ValueError(f"{path}: is no JSON of a result") from error
+
+
+def _of_l2metrics(values: Mapping[str, Any], path: Path, where: str) -> _Run:
+    name = values["run_id"]
+    if not isinstance(name, str):
+        raise ValueError(f"{where}: run_id must be a text, not {name!r}")
+    run = _Run(name, path)
+    for key, value in values.items():
+        if key in ("run_id", "task_metrics", "why"):
+            continue
+        if _is_number(value) and key not in ABOUT:
+            run.lifetime[key] = _number(value, where, key)
+        else:
+            run.about[key] = value
+    tasks = values.get("task_metrics", {})
+    for task, metrics in _object(tasks, where, "task_metrics").items():
+        run.tasks.append(task)
+        for key, value in _object(metrics, where, f"task_metrics.{task}").items():
+            _add_of_task(run, task, key, value, where)
+    _add_reasons(run, _object(values.get("why", {}), where, "why"))
+    return run
+
+
+def _add_reasons(run: _Run, why: Mapping[str, Any]) -> None:
+    """What a file of this package says of nulls; one of l2metrics says nothing."""
+    run.reasons = {name: text for name, text in why.items() if isinstance(text, str)}
+    by_task = why.get("task_metrics")
+    for task, reasons in by_task.items() if isinstance(by_task, dict) else ():
+        for name, text in reasons.items() if isinstance(reasons, dict) else ():
+            run.task_reasons[task, name] = str(text)
+
+
+def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None:
+    """File one entry of a task by what it looks like."""
+    name = f"task_metrics.{task}.{key}"
+    if _is_number(value):
+        run.task[key, task] = _number(value, where, name)
+    elif isinstance(value, list):
+        run.values[key, task] = list(_flat(value, where, name))
+    elif isinstance(value, dict):
+        for other, numbers in value.items():
+            single = numbers if isinstance(numbers, list) else [numbers]
+            run.transfer[key, task, other] = list(_flat(single, where, f"{name}.{other}"))
+
+
+def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
+    """A `report.json`: entries with mean, ends of the interval, and statistics."""
+    run = _Run(path.resolve().parent.name, path)
+    run.about = {k: v for k, v in values.items() if k not in ("metrics", "blocks")}
+    for name, entry in _object(values["metrics"], where, "metrics").items():
+        entry = _object(entry, where, f"metrics.{name}")
+        run.lifetime[name] = _number(entry.get("mean"), where, f"metrics.{name}.mean")
+        low, high = (
+            _number(entry.get(end), where, f"metrics.{name}.{end}") for end in ("low", "high")
+        )
+        run.intervals[name] = low, high
+        if isinstance(entry.get("reason"), str):
+            run.reasons[name] = entry["reason"]
+    if not isinstance(values["blocks"], list):
+        raise ValueError(f"{where}: blocks must be a list")
+    for number, block in enumerate(values["blocks"]):
+        at = f"blocks[{number}]"
+        metrics = _object(_object(block, where, at).get("metrics"), where, f"{at}.metrics")
+        for name, entry in metrics.items():
+            mean = _object(entry, where, f"{at}.metrics.{name}").get("mean")
+            column = run.blocks.setdefault(name, [])
+            column += [math.nan] * (number - len(column))
+            column.append(_number(mean, where, f"{at}.metrics.{name}.mean"))
+    return run
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it stands where a number does: null says that there is none."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _number(value: Any, where: str, name: str) -> float:
+    if not _is_number(value):
+        raise ValueError(f"{where}: {name} must be a number or null, not {value!r:.60}")
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError as error:
+        raise ValueError(f"{where}: {name} is too large a number") from error
+
+
+def _object(value: Any, where: str, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: {name} must be an object, not {value!r:.60}")
+    return value
+
+
+def _flat(values: Sequence[Any], where: str, name: str) -> Iterator[float]:
+    """Numbers of a list, and of lists in it, one after the other."""
+    for value in values:
+        inner = value if isinstance(value, list) else [value]
+        yield from (_number(number, where, name) for number in inner)
+
+
+def _arrays(runs: Sequence[_Run]) -> Results:
+    tasks = list(dict.fromkeys(task for run in runs for task in _tasks_of(run)))
+    place = {task: index for index, task in enumerate(tasks)}
+    shape = len(runs), len(tasks)
+    names = _unique_names(runs)
+    return Results(
+        runs=names,
+        sources=tuple(run.source for run in runs),
+        tasks=tuple(tasks),
+        lifetime=_filled((len(runs),), ((r, k, (), v) for r, k, v in _each(runs, "lifetime"))),
+        intervals=_filled(
+            (len(runs), 2),
+            (
+                (r, k, (end,), value)
+                for r, k, v in _each(runs, "intervals")
+                for end, value in enumerate(v)
+            ),
+        ),
+        task=_filled(shape, ((r, k, (place[t],), v) for r, (k, t), v in _each(runs, "task"))),
+        values=_padded(shape, ((r, k, (place[t],), v) for r, (k, t), v in _each(runs, "values"))),
+        transfer=_padded(
+            (*shape, len(tasks)),
+            (
+                (r, k, (place[task], place[other]), v)
+                for r, (k, task, other), v in _each(runs, "transfer")
+            ),
+        ),
+        blocks=_padded((len(runs),), ((r, k, (), v) for r, k, v in _each(runs, "blocks"))),
+        about=tuple(run.about for run in runs),
+        reasons={
+            (name, metric): reason
+            for name, run in zip(names, runs, strict=True)
+            for metric, reason in run.reasons.items()
+        },
+        task_reasons={
+            (name, *place_of): reason
+            for name, run in zip(names, runs, strict=True)
+            for place_of, reason in run.task_reasons.items()
+        },
+    )
+
+
+def _each(runs: Sequence[_Run], name: str) -> Iterator[tuple[int, Any, Any]]:
+    """(run number, key, value) of one field of all runs."""
+    for number, run in enumerate(runs):
+        for key, value in getattr(run, name).items():
+            yield number, key, value
+
+
+Entries: TypeAlias = Iterable[tuple[int, str, tuple[int, ...], Any]]
+"""Run number, metric, place inside the run, value."""
+
+
+def _filled(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
+    """One array a metric, NaN where no entry is."""
+    arrays: dict[str, Floats] = {}
+    for run, metric, at, value in entries:
+        arrays.setdefault(metric, np.full(shape, np.nan))[(run, *at)] = value
+    return arrays
+
+
+def _padded(shape: tuple[int, ...], entries: Entries) -> dict[str, Floats]:
+    """One array a metric with the lists along its last axis, as long as the longest."""
+    listed = list(entries)
+    longest: dict[str, int] = {}
+    for _, metric, _, values in listed:
+        longest[metric] = max(longest.get(metric, 0), len(values))
+    arrays = {metric: np.full((*shape, most), np.nan) for metric, most in longest.items()}
+    for run, metric, at, values in listed:
+        arrays[metric][(run, *at)][: len(values)] = values
+    return arrays
+
+
+def _tasks_of(run: _Run) -> Iterator[str]:
+    yield from run.tasks
+    yield from (other for _, _, other in run.transfer)
+
+
+def _unique_names(runs: Sequence[_Run]) -> tuple[str, ...]:
+    """Names of the runs, with folder or position where a name is not enough."""
+    count = Counter(run.name for run in runs)
+    folders = [str(run.source.resolve().parent) for run in runs]
+    above = os.path.commonpath(folders)
+    names = []
+    for run, folder in zip(runs, folders, strict=True):
+        inside = Path(os.path.relpath(folder, above)).as_posix()
+        alone = count[run.name] == 1 or inside == "."
+        names.append(run.name if alone else f"{inside}/{run.name}")
+    again, seen = Counter(names), Counter[str]()
+    for number, name in enumerate(names):
+        seen[name] += 1
+        if again[name] > 1:
+            names[number] = f"{name}#{seen[name]}"
+    return tuple(names)

@@ -1,0 +1,169 @@
+"""Experts from the file of 2019 and from our own records, and everything that is neither."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluation.l2m.ste_sources import from_info_json, from_records
+from evaluation.records import COLUMNS, Records
+from evaluation.schedule import Block, Schedule
+from tests.conftest import SHARED
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(text):
+        path = tmp_path / "info.json"
+        path.write_text(text)
+        return path
+
+    return to_file
+
+
+def test_names_and_numbers(write):
+    path = write('{"package_Task-6x6": 0.95, "Ünï": 2, "package_task-6x6": -1e-3}')
+    values = from_info_json(path)
+    assert values == {"package_Task-6x6": 0.95, "Ünï": 2.0, "package_task-6x6": -0.001}
+    assert all(isinstance(value, float) for value in values.values())
+    assert from_info_json(write("{}")) == {}
+
+
+def test_the_recorded_file():
+    path = SHARED / "l2m" / "learnkit_2020" / "taskinfo_info.json"
+    if not path.is_file():
+        pytest.skip(f"no recorded file at {path}")
+    assert from_info_json(path)["minigridkit_minigridkit_minigrid6x6"] == 0.95
+
+
+BAD = {
+    "empty": ("", "broken JSON at line 1, column 1"),
+    "truncated": ('{"a": 1,\n', "broken JSON at line 2"),
+    "list": ("[1]", r'must be an object such as \{"task": 0\.95\}'),
+    "number": ("3", "must be an object"),
+    "text": ('{"a": "0.9"}', "saturation of 'a' must be a number, not '0.9'"),
+    "null": ('{"a": null}', "saturation of 'a' must be a number, not None"),
+    "truth": ('{"a": true}', "must be a number, not True"),
+    "inner": ('{"a": {"b": 1}}', "must be a number, not an object"),
+    "nan": ('{"a": NaN}', "NaN is not a number of JSON"),
+    "infinity": ('{"a": -Infinity}', "-Infinity is not a number of JSON"),
+    "huge": ('{"a": 1e999}', "'a' is too large a number"),
+    "huge whole": ('{"a": 1%s}' % ("0" * 400), "'a' is too large a number"),
+    "digits": ('{"a": 1%s}' % ("0" * 5000), "is no JSON of task names and numbers"),
+    "deep": ('{"a": ' * 100_000, "is no JSON of task names|broken JSON"),
+    "twice": ('{"a": 1, "a": 2}', "task 'a' is there twice"),
+    "no name": ('{"": 1}', "'' is no task name"),
+    "line break": (r'{"a\nb": 1}', r"'a\\nb' is no task name"),
+    "long name": ('{"%s": 1}' % ("a" * 201), "no task name; it must have 1 to 200"),
+    "large": ('{"a": 1}' + " " * 2**20, "at most 1,048,576 are read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_say_what_is_wrong(write, name):
+    text, words = BAD[name]
+    path = write(text)
+    with pytest.raises(ValueError, match=words) as error:
+        from_info_json(path)
+    message = str(error.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read: No such file"):
+        from_info_json(tmp_path / "absent.json")
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        from_info_json(tmp_path)
+    (tmp_path / "bytes.json").write_bytes(b'{"\xff": 1}')
+    with pytest.raises(ValueError, match="is no JSON"):
+        from_info_json(tmp_path / "bytes.json")
+
+
+# Records ------------------------------------------------------------------------------------------
+
+FAR = (("target", 2),)
+SINGLE = Schedule(
+    "single",
+    (
+        Block(0, 1, "train", "Toy", FAR, 3, True),
+        Block(1, 1, "test", "Toy", (), 2, False),
+        Block(2, 2, "train", "Toy", FAR, 2, True),
+    ),
+)
+LIFELONG = Schedule(
+    "lifelong",
+    (
+        Block(0, 1, "train", "Toy", (), 3, True),
+        Block(1, 1, "train", "Toy", (("target", 1),), 3, True),
+        Block(2, 1, "train", "Toy", FAR, 3, True),
+    ),
+)
+
+
+def played(schedule=SINGLE, lifetimes=3, first=0):
+    shape = (lifetimes, schedule.num_episodes)
+    columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
+    columns["performance"][:] = np.arange(shape[0] * shape[1]).reshape(shape) / 8
+    columns["reward"][:] = columns["performance"] * 8
+    columns["complete"][:] = True
+    return Records(schedule, columns, np.zeros(3, np.int32), first)
+
+
+def lists(runs):
+    return {task: [curve.tolist() for curve in curves] for task, curves in runs.items()}
+
+
+def test_training_blocks_make_one_curve_a_lifetime():
+    runs = from_records(played(), "reward")
+    assert lists(runs) == {"toy_v0": [[0, 1, 2, 5, 6], [7, 8, 9, 12, 13], [14, 15, 16, 19, 20]]}
+    assert runs["toy_v0"][0].dtype == np.float64
+    assert lists(from_records(played(lifetimes=1)))["toy_v0"] == [[0, 0.125, 0.25, 0.625, 0.75]]
+
+
+def test_lifetimes_are_chosen_by_number():
+    (curves,) = lists(from_records(played(first=40), "reward", [42, 40])).values()
+    assert [curve[0] for curve in curves] == [14, 0]
+
+
+def test_the_lifelong_syllabus_names_the_task():
+    assert list(from_records(played(), syllabus=LIFELONG)) == ["toy_v2"]
+
+
+def test_episodes_without_a_value_are_left_out():
+    records = played()
+    records.columns["complete"][0, 1] = False
+    records.columns["reward"][0, 5] = np.nan
+    assert lists(from_records(records, "reward", [0])) == {"toy_v0": [[0, 2, 6]]}
+
+
+@pytest.mark.parametrize(
+    ("records", "arguments", "words"),
+    [
+        (played(LIFELONG), {}, "lifelong trains 3: Toy, Toy target=1, Toy target=2"),
+        (
+            played(replace(SINGLE, blocks=SINGLE.blocks[1:2])),
+            {},
+            "trains 0: none",
+        ),
+        (played(), {"measure": "speed"}, "performance, reward, length"),
+        (played(), {"lifetimes": [3]}, "lifetime is 3; it must be from 0 to 2"),
+        (played(), {"lifetimes": [-1]}, "lifetime is -1; it must be from 0 to 2"),
+        (
+            played(),
+            {"syllabus": replace(LIFELONG, blocks=LIFELONG.blocks[:2])},
+            "lifelong does not have Toy target=2; it has Toy; Toy target=1",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_records_say_what_to_change(records, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        from_records(records, **arguments)
+
+
+def test_a_lifetime_without_any_value_is_refused():
+    records = played(first=5)
+    records.columns["complete"][1] = False
+    with pytest.raises(ValueError, match="lifetime 6 has no complete training episode"):
+        from_records(records)

@@ -1,0 +1,154 @@
+"""Probability of improvement: against every pair counted, against SciPy, and to the bit."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evaluation.metrics import Reason, holm, probability_of_improvement
+from evaluation.metrics.statistics import bootstrap
+from evaluation.metrics.statistics.bootstrap import weights_of
+
+
+def samples(first=12, second=9, columns=4, missing=0.0, seed=0):
+    generator = np.random.default_rng(seed)
+    one = np.round(generator.normal(0.6, 1.0, (first, columns)), 1)
+    other = np.round(generator.normal(0.0, 1.0, (second, columns)), 1)
+    for values in (one, other):
+        values[generator.random(values.shape) < missing] = np.nan
+    return one, other
+
+
+def share(first, second):
+    """Share of pairs in which the first is larger, ties by half, pair by pair."""
+    pairs = [(x, y) for x, y in itertools.product(first, second) if x == x and y == y]
+    return sum((x > y) + (x == y) / 2 for x, y in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_probability_counts_every_pair(missing):
+    one, other = samples(missing=missing)
+    result = probability_of_improvement(one, other, resamples=50)
+    expected = [share(*pair) for pair in zip(one.T, other.T, strict=True)]
+    np.testing.assert_allclose(result.probability, expected, rtol=1e-13)
+    back = probability_of_improvement(other, one, resamples=50)
+    np.testing.assert_allclose(back.probability, 1 - result.probability, rtol=1e-12)
+    assert (result.reasons == Reason.NONE).all()
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_interval_equals_slow_resamples(missing):
+    one, other = samples(missing=missing)
+    result = probability_of_improvement(one, other, 7, 0.8, 60)
+    draws = [
+        np.concatenate(list(weights_of(np.random.SeedSequence(7, spawn_key=(k,)), n, 60)))
+        for k, n in enumerate((len(one), len(other)))
+    ]
+    for column in range(one.shape[1]):
+        ranks = [np.sort(values[:, column]) for values in (one, other)]
+        found = [
+            share(np.repeat(ranks[0], w.astype(int)), np.repeat(ranks[1], v.astype(int)))
+            for w, v in zip(*draws, strict=True)
+        ]
+        ends = np.percentile(found, [10, 90])
+        np.testing.assert_allclose([result.low[column], result.high[column]], ends, rtol=1e-12)
+
+
+def test_p_values_are_those_of_mann_and_whitney():
+    stats = pytest.importorskip("scipy.stats")
+    one, other = samples(30, 25)
+    theirs = stats.mannwhitneyu(one, other, method="asymptotic")
+    result = probability_of_improvement(one, other, resamples=20)
+    np.testing.assert_allclose(result.p_value, theirs.pvalue, rtol=1e-12)
+    np.testing.assert_allclose(result.probability, theirs.statistic / (30 * 25), rtol=1e-12)
+
+
+def test_paired_compares_lifetimes_of_one_position():
+    stats = pytest.importorskip("scipy.stats")
+    one, other = samples(20, 20, missing=0.1)
+    result = probability_of_improvement(one, other, paired=True, resamples=50)
+    for column in range(one.shape[1]):
+        x, y = one[:, column], other[:, column]
+        both = np.isfinite(x) & np.isfinite(y)
+        wins, losses = int((x > y)[both].sum()), int((x < y)[both].sum())
+        expected = (wins + (both.sum() - wins - losses) / 2) / both.sum()
+        assert result.probability[column] == pytest.approx(expected)
+        test = stats.binomtest(wins, wins + losses)
+        assert result.p_value[column] == pytest.approx(test.pvalue, rel=1e-9)
+        assert result.low[column] <= expected <= result.high[column]
+
+
+def test_columns_and_chunks_change_no_bit(monkeypatch):
+    one, other = samples(30, 17, 6, 0.2)
+    whole = probability_of_improvement(one, other, 3, resamples=200)
+    monkeypatch.setattr(bootstrap, "WEIGHTS_AT_ONCE", 30 * 7)
+    for column in (0, 5):
+        alone = probability_of_improvement(one[:, column], other[:, column], 3, resamples=200)
+        assert (alone.low, alone.high) == (whole.low[column], whole.high[column])
+        assert alone.p_value == whole.p_value[column]
+        assert alone.low.shape == ()
+
+
+def test_interval_covers_as_often_as_it_says():
+    generator = np.random.default_rng(0)
+    one, other = generator.normal(0.5, 1, (40, 500)), generator.normal(0, 1, (50, 500))
+    truth = 0.5 * math.erfc(-0.5 / 2)  # P(N(.5, sqrt 2) > 0)
+    result = probability_of_improvement(one, other, level=0.9, resamples=500)
+    covered = ((result.low <= truth) & (truth <= result.high)).mean()
+    assert 0.85 < covered < 0.94
+
+
+def test_the_seed_is_honoured():
+    one, other = samples()
+    low = [probability_of_improvement(one, other, seed).low for seed in (1, 1, 2)]
+    np.testing.assert_array_equal(low[0], low[1])
+    assert (low[0] != low[2]).any()
+
+
+def test_equal_agents_and_certain_ones():
+    same = np.ones((5, 2))
+    result = probability_of_improvement(same, same)
+    assert (result.probability == 0.5).all()
+    assert (result.low == 0.5).all()
+    assert (result.p_value == 1).all()
+    sure = probability_of_improvement(same + 1, same)
+    assert (sure.low == 1).all()
+    assert (sure.p_value < 0.01).all()
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_too_few_lifetimes_have_no_interval(paired):
+    nan = np.nan
+    one = np.array([[1.0, nan, 1.0], [nan, nan, 2.0]])
+    other = np.array([[0.5, 1.0, 1.0], [0.5, 1.0, 0.0]])
+    result = probability_of_improvement(one, other, paired=paired)
+    few = Reason.TOO_FEW_LIFETIMES
+    assert result.reasons.tolist() == [few, few, Reason.NONE]
+    assert np.isnan(result.probability).tolist() == [False, True, False]
+    for missing in (result.low, result.high, result.p_value):
+        assert np.isnan(missing).tolist() == [True, True, False]
+
+
+def test_holm_by_hand():
+    corrected = holm([0.01, 0.04, np.nan, 0.03, 0.5])
+    np.testing.assert_allclose(corrected, [0.04, 0.09, np.nan, 0.09, 0.5])
+    assert holm(np.array([[0.9], [0.8]])).tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"second": np.zeros((4, 3))}, r"one shape, not \(2,\) and \(3,\)"),
+        ({"second": np.zeros((4, 2)), "paired": True}, "3 and 4; compare them unpaired"),
+        ({"level": 95}, "for example 0.95"),
+        ({"resamples": 0}, "between 1 and"),
+        ({"seed": -1}, "0 or more"),
+        ({"first": np.full((3, 2), np.inf)}, "found infinity"),
+        ({"first": np.zeros((0, 2))}, "at least one"),
+    ],
+)
+def test_bad_arguments(change, words):
+    arguments = {"first": np.zeros((3, 2)), "second": np.zeros((3, 2))} | change
+    with pytest.raises(ValueError, match=words):
+        probability_of_improvement(**arguments)

@@ -1,0 +1,244 @@
+"""Comparing two runs: the numbers, the tables, the command, and what it refuses."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluation import cli
+from evaluation.metrics import probability_of_improvement
+from evaluation.records import COLUMNS, Records
+from evaluation.report.compare import COMPARED, compare_records, read_run
+from evaluation.schedule import Block, Schedule
+
+COUNTS = (15, 12, 4)
+
+SCHEDULE = Schedule(
+    "made up",
+    (
+        Block(0, 1, "train", "Toy", (), COUNTS[0], True),
+        Block(1, 1, "test", "Toy", (("target", 1),), COUNTS[1], False),
+        Block(2, 2, "train", "Toy", (), COUNTS[2], True),
+    ),
+    source="made_up.json",
+)
+
+
+def run(lifetimes=12, level=0.5, seed=0, schedule=SCHEDULE):
+    """Records of rising performance around a level that differs between lifetimes."""
+    random = np.random.default_rng(seed)
+    shape = (lifetimes, schedule.num_episodes)
+    columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
+    base = level + random.normal(0, 0.1, (lifetimes, 1)) + np.linspace(0, 0.2, shape[1])
+    columns["performance"][:] = base + random.normal(0, 0.02, shape)
+    columns["complete"][:] = True
+    return Records(schedule, columns, np.zeros(2, np.int32), metadata={"agent": "x", "seed": 4})
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return run(level=0.6), run(9, level=0.5, seed=1)
+
+
+@pytest.fixture(scope="module")
+def comparison(pair):
+    return compare_records(*pair)
+
+
+def strict(values):
+    return json.loads(json.dumps(values, allow_nan=False), parse_constant=pytest.fail)
+
+
+def test_numbers_are_those_of_the_lifetimes(pair, comparison):
+    means = [one.columns["performance"][:, :15].astype(float).mean(axis=1) for one in pair]
+    expected = probability_of_improvement(*means)
+    entry = strict(comparison.to_json())["blocks"][0]["metrics"]["mean"]
+    assert entry["improvement"]["probability"] == pytest.approx(float(expected.probability))
+    assert entry["improvement"]["low"] == pytest.approx(float(expected.low))
+    assert entry["improvement"]["p_value"] == pytest.approx(float(expected.p_value))
+    assert entry["improvement"]["p_value_corrected"] >= entry["improvement"]["p_value"]
+    assert entry["first"]["mean"] == pytest.approx(means[0].mean(), rel=1e-5)
+    assert entry["second"]["lifetimes"] == 9
+    assert entry["better"] == "higher"
+
+
+def test_less_is_better_of_times():
+    slow, fast = (run(12, schedule=SCHEDULE) for _ in range(2))
+    fast.columns["performance"][:, :15] = 1.0  # saturated in its first window
+    slow.columns["performance"][:, :15] = np.linspace(0, 1, 15)
+    found = compare_records(fast, slow, ["time_to_saturation"]).blocks["time_to_saturation"]
+    assert found.better == "lower"
+    assert found.first.mean[0] < found.second.mean[0]
+    assert found.improvement.probability[0] == 1.0
+
+
+def test_every_missing_number_has_a_reason(comparison):
+    values = strict(comparison.to_json())
+    places = [values["metrics"], *(block["metrics"] for block in values["blocks"])]
+    nulls = 0
+    for metrics in places:
+        assert list(metrics) == list(COMPARED)
+        for name, entry in metrics.items():
+            improvement = entry["improvement"]
+            missing = [key for key, value in improvement.items() if value is None]
+            assert bool(missing) == ("reason" in improvement), name
+            nulls += len(missing)
+    assert nulls
+    saturation = values["blocks"][2]["metrics"]["saturation_value"]["improvement"]
+    assert saturation["reason"].startswith("first run: the block has fewer episodes")
+
+
+def test_one_lifetime_has_a_probability_and_no_interval(pair):
+    entry = strict(compare_records(run(1), pair[1], ["mean"]).to_json())["metrics"]["mean"]
+    assert entry["improvement"]["probability"] is not None
+    assert entry["improvement"]["low"] is None
+    assert entry["improvement"]["reason"].startswith("first run: fewer than two lifetimes")
+
+
+def test_no_value_anywhere(pair):
+    broken = run(12)
+    broken.columns["performance"][:] = np.nan
+    values = strict(compare_records(broken, pair[1]).to_json())
+    for entry in values["metrics"].values():
+        assert entry["improvement"]["probability"] is None
+        assert entry["improvement"]["reason"].startswith("first run: ")
+
+
+def test_pairs_are_lifetimes_of_one_number():
+    one, other = run(8), run(8)
+    other.columns["performance"][:] -= np.float32(0.001)
+    unpaired = compare_records(one, other, ["mean"]).syllabus["mean"].improvement
+    paired = compare_records(one, other, ["mean"], paired=True).syllabus["mean"].improvement
+    assert unpaired.probability[()] < 0.7
+    assert paired.probability[()] == 1.0
+    assert paired.p_value[()] == pytest.approx(2 / 2**8)
+
+
+BAD = {
+    "another count": (
+        {"blocks": (replace(SCHEDULE.blocks[0], count=14), *SCHEDULE.blocks[1:])},
+        r"block 0 is 1\.train of 15 episodes of Toy in the first and 1\.train of 14",
+    ),
+    "another parameter": (
+        {"blocks": (SCHEDULE.blocks[0], replace(SCHEDULE.blocks[1], parameters=(("target", 2),)))},
+        r"block 1 is .* Toy target=1 in the first and .* target=2 in the second",
+    ),
+    "fewer blocks": ({"blocks": SCHEDULE.blocks[:2]}, "3 blocks in the first and 2 in the second"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_different_syllabi_are_refused(pair, name):
+    change, words = BAD[name]
+    with pytest.raises(ValueError, match=f"different syllabi: .*{words}|{words}"):
+        compare_records(pair[0], run(9, schedule=replace(SCHEDULE, **change)))
+
+
+def test_another_name_is_no_other_syllabus(pair):
+    renamed = replace(pair[1], schedule=replace(SCHEDULE, name="else"))
+    assert (
+        compare_records(pair[0], renamed, ["mean"]).syllabus["mean"].improvement.probability > 0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"metrics": ["reward"]}, "metric is 'reward'; it must be one of mean, saturation_value"),
+        ({"measure": "speed"}, "performance, reward, length"),
+        ({"window": 4}, "window must be odd"),
+    ],
+)
+def test_bad_arguments(pair, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        compare_records(*pair, **arguments)
+
+
+def test_pairs_are_the_lifetimes_that_both_have():
+    late = replace(run(8), first_lifetime=3)
+    for name, column in run(12).columns.items():
+        late.columns[name][:] = column[3:11]
+    found = compare_records(run(12), late, ["mean"], paired=True)
+    assert found.first.num_lifetimes == found.second.num_lifetimes == 8
+    assert found.first.first_lifetime == 3
+    # The same lifetimes: every pair is a tie.
+    assert found.syllabus["mean"].improvement.probability[()] == 0.5
+    assert found.syllabus["mean"].improvement.low[()] == 0.5
+
+
+def test_pairs_of_other_seeds_are_refused():
+    other = replace(run(12), metadata={"seed": 5})
+    with pytest.raises(ValueError, match="one seed, not of 4 and 5"):
+        compare_records(run(12), other, paired=True)
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def directories(pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, records in zip(("pd", "greedy"), pair, strict=True):
+        records.write(tmp_path / name / "records.parquet")
+    return tmp_path
+
+
+def test_command_prints_and_writes(directories, capfd):
+    assert cli.main(["compare", "pd", "greedy", "--metric", "mean", "--json", "c.json"]) == 0
+    captured = capfd.readouterr()
+    assert captured.err == ""
+    for words in ("made up: performance, 12 lifetimes of pd", "higher is better", "9 of greedy"):
+        assert words in " ".join(captured.out.split())
+    values = json.loads((directories / "c.json").read_text(), parse_constant=pytest.fail)
+    again = compare_records(
+        read_run(directories / "pd"), read_run(directories / "greedy"), ["mean"]
+    )
+    assert values == strict(again.to_json())
+
+
+def test_command_is_quiet(directories, capfd):
+    assert cli.main(["compare", "pd", "greedy", "--quiet", "--json", "c.json"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pd", "nowhere"], "there is no nowhere; name a directory"),
+        (["pd", "."], r"there is no records\.parquet"),
+        (["pd", "greedy", "--metric", "mode"], "metric is 'mode'; it must be one of"),
+        (["pd", "greedy", "--quiet"], "pass --json with it"),
+        (["pd", "greedy", "--window", "2"], "window must be odd"),
+        (["pd", "greedy", "--seed", "-1"], "seed must be 0 or more"),
+        (["pd", "late", "--paired"], "no lifetime in common: 0 to 11 and 20 to 22"),
+        (["pd", "text"], "is not a records file"),
+    ],
+)
+def test_command_refuses(directories, capfd, arguments, words):
+    (directories / "text").write_text("not a table")
+    replace(run(3), first_lifetime=20).write(directories / "late" / "records.parquet")
+    assert cli.main(["compare", *arguments]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert re.search(words, line), line
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_tables_fit_and_hold_every_number(comparison, width):
+    rich_console = pytest.importorskip("rich.console")
+    from evaluation.report.console import print_comparison
+
+    console = rich_console.Console(record=True, width=width, file=io.StringIO())
+    print_comparison(console, comparison, ("pd", "greedy"))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert "recovery time: no lifetime of either run has a value" in " ".join(text.split())
+    assert not re.search(r"\b(nan|inf|None)\b", text)
+    for found in comparison.blocks.values():
+        for probability in found.improvement.probability:
+            assert np.isnan(probability) or f"{probability:.2f}" in text
