@@ -3,13 +3,12 @@
 from evaluation.logs.l2logger.format import (
     FORMAT_VERSION,
     Log,
-    LogError,
     LogRow,
-    Problem,
     Regime,
 )
 from evaluation.logs.l2logger.reader import check_log, find_regimes, read_log, validate_log
 from evaluation.logs.l2logger.writer import write_log
+from evaluation.logs.problems import LogError, Problem
 
 __all__ = [
     "FORMAT_VERSION",

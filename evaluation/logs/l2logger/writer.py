@@ -6,17 +6,15 @@ import math
 import numbers
 import operator
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from evaluation.files import whole_directory
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
     BLOCK_TYPES,
-    CONTROL,
     DATA_FILE,
     EXP_STATUSES,
     FORMAT_VERSION,
@@ -25,8 +23,8 @@ from evaluation.logs.l2logger.format import (
     LogRow,
     Scalar,
     metrics_columns_problem,
-    usable_worker,
 )
+from evaluation.logs.tables import CONTROL, timestamp_text, usable_worker
 
 _PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
@@ -77,18 +75,10 @@ def write_log(
     }
     header, records = _checked_records(rows, columns, worker_id, began)
     final = Path(base_dir) / name
-    if final.exists():
-        raise FileExistsError(f"{final} already exists: give another start time or base directory")
-    partial = final.with_name(f".{name}-{secrets.token_hex(4)}.partial")
-    partial.mkdir(parents=True)
-    try:
+    with whole_directory(final) as partial:
         for file_name, text in info_texts.items():
             (partial / file_name).write_text(text, encoding="utf-8", newline="")
         _write_tables(partial, header, records)
-        partial.rename(final)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return final
 
 
@@ -146,7 +136,7 @@ def _checked_records(
         blocks = _checked_number(number, "block_num", row.block_num, blocks)
         episodes = _checked_number(number, "exp_num", row.exp_num, episodes)
         records.append(_checked_record(number, row, columns, extras, worker_id, start))
-    return [*STANDARD_COLUMNS, *columns, *extras], records
+    return [*STANDARD_COLUMNS, *sorted((*columns, *extras))], records
 
 
 def _checked_extra_names(extras: Mapping[str, Scalar], columns: tuple[str, ...]) -> list[str]:
@@ -184,6 +174,8 @@ def _checked_record(
     when = start if row.timestamp is None else row.timestamp
     if not isinstance(when, datetime):
         raise _row_error(number, "timestamp", f"must be a datetime, not {type(when).__name__}")
+    cells = dict(zip(columns, _metric_fields(number, row.metrics, columns), strict=True))
+    cells |= zip(extras, _extra_fields(number, row.extras, extras), strict=True)
     fields = (
         operator.index(row.block_num),
         operator.index(row.exp_num),
@@ -193,9 +185,8 @@ def _checked_record(
         name,
         _params_text(number, row.task_params),
         row.exp_status,
-        _timestamp_text(when),
-        *_metric_fields(number, row.metrics, columns),
-        *_extra_fields(number, row.extras, extras),
+        timestamp_text(when),
+        *(cells[name] for name in sorted(cells)),
     )
     return _Record(worker, operator.index(row.block_num), row.block_type, fields)
 
@@ -224,10 +215,6 @@ def _params_text(number: int, params: Mapping[str, Any]) -> str:
         return _PARAMS_ENCODER.encode(dict(params))
     except (TypeError, ValueError, RecursionError) as error:
         raise _row_error(number, "task_params", f"must be strict JSON: {error}") from error
-
-
-def _timestamp_text(when: datetime) -> str:
-    return f"{when.year:04d}{when:%m%dT%H%M%S.%f}"  # %Y does not pad years below 1000
 
 
 def _metric_fields(

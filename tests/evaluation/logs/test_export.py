@@ -108,7 +108,7 @@ def test_the_table_as_any_reader_sees_it(directory):
         "task_params",
         "exp_status",
         "timestamp",
-        *MEASURES,
+        *sorted(MEASURES),
     ]
     assert json.loads(first["task_params"]) == {"spoil": 2, "wheel": 5}
     assert (first["length"], second["exp_num"]) == ("2", "5")
