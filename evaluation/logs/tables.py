@@ -197,8 +197,13 @@ def parse_number(path: Path, line: int, name: str, text: str, problems: Problems
         problems.error(path, line, f"{name} must be a number, not {text!r}")
         return math.nan
     if not math.isfinite(value):
-        problems.warning(path, line, f"{name} is {text or 'empty'}, not a finite number")
+        problems.warning(path, line, non_finite_warning(name, text))
     return value
+
+
+def non_finite_warning(name: str, text: str) -> str:
+    """What is unusual about a number that is not finite."""
+    return f"{name} is {text or 'empty'}, not a finite number"
 
 
 def timestamp_text(when: datetime) -> str:

@@ -120,25 +120,46 @@ class _Placed(NamedTuple):
     line: int
 
 
-def _read(root: Path) -> tuple[Log | None, list[Problem]]:
-    """The log, None if it has an error, and all problems."""
-    problems = Problems()
+class Header(NamedTuple):
+    """What the two info files of a log say.
+
+    Attributes:
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
+      metrics_columns: names of the metrics; none where they are not usable.
+      scenario_info: content of scenario_info.json.
+    """
+
+    format_version: str
+    metrics_columns: tuple[str, ...]
+    scenario_info: Mapping[str, Any]
+
+
+def read_header(root: Path, problems: Problems) -> Header | None:
+    """The info files of a log directory, None if there is no directory, and all problems."""
     if not root.is_dir():
         problems.error(root, None, "no such directory")
-        return None, problems.found
+        return None
     logger_info = read_object(root / "logger_info.json", problems)
     scenario_info = read_object(root / "scenario_info.json", problems)
     columns = _read_metrics_columns(root / "logger_info.json", logger_info, problems)
     version = _read_version(root / "logger_info.json", logger_info, problems)
     _check_scenario(root / "scenario_info.json", scenario_info, problems)
-    placed = list(_read_tables(root, columns, problems))
+    return Header(version, columns, scenario_info or {})
+
+
+def _read(root: Path) -> tuple[Log | None, list[Problem]]:
+    """The log, None if it has an error, and all problems."""
+    problems = Problems()
+    header = read_header(root, problems)
+    if header is None:
+        return None, problems.found
+    placed = list(_read_tables(root, header.metrics_columns, problems))
     placed.sort(key=lambda item: (item.row.exp_num, item.row.block_num))
     _check_order(placed, problems)
-    if problems.fatal or logger_info is None or scenario_info is None:
+    if problems.fatal:
         return None, problems.found
     rows = tuple(item.row for item in placed)
-    regimes = find_regimes(rows)
-    log = Log(root, version, columns, scenario_info, rows, regimes, tuple(problems.found))
+    log = Log(root, *header, rows, find_regimes(rows), tuple(problems.found))
     return log, problems.found
 
 
@@ -258,9 +279,12 @@ def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: Prob
             f"worker_id must be letters, digits, '_', '-' and '.', not {cells['worker_id']!r}",
         )
     if not TASK_NAME.fullmatch(cells["task_name"]):
-        problems.warning(
-            path, line, f"task_name {cells['task_name']!r} is not of the form label_variant"
-        )
+        problems.warning(path, line, task_name_warning(cells["task_name"]))
+
+
+def task_name_warning(name: str) -> str:
+    """What is unusual about a task name without a variant."""
+    return f"task_name {name!r} is not of the form label_variant"
 
 
 def _check_order(placed: Sequence[_Placed], problems: Problems) -> None:
