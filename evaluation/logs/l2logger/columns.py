@@ -211,10 +211,11 @@ class _Tables:
 
     def parsed(self) -> pa.Table:
         """All rows, as text."""
-        if self._ends[-1] == 0:
+        content = b"".join((self._header, b"\n", *self._bodies))
+        if self._ends[-1] == 0 or _stray_quotes(content):
             raise _Unsure
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(b"".join((self._header, b"\n", *self._bodies))),
+            pa.BufferReader(content),
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=2**30),
             parse_options=pyarrow.csv.ParseOptions(delimiter="\t", ignore_empty_lines=False),
             convert_options=pyarrow.csv.ConvertOptions(
@@ -230,6 +231,18 @@ class _Tables:
         index = int(np.searchsorted(self._ends, row, side="right"))
         start = self._ends[index - 1] if index else 0
         return self.paths[index], int(row - start) + 2
+
+
+def _stray_quotes(content: bytes) -> bool:
+    """Whether a quote neither opens nor closes a field nor is doubled; Arrow would let it pass."""
+    if b'"' not in content:
+        return False
+    if b'\t""' in content or b'\n""' in content:
+        return True  # an empty field, or one that begins with a quote: both rare
+    text = np.frombuffer(content.replace(b'""', b""), np.uint8)
+    places = np.flatnonzero(text == ord('"'))
+    ends = (text == ord("\t")) | (text == ord("\n"))
+    return bool(np.any(~(ends[places - 1] | ends[places + 1])))
 
 
 def _text(name: str, table: pa.Table) -> Coded[str]:
