@@ -71,7 +71,13 @@ def _add_run(commands: Any) -> None:
         action="append",
         default=[],
         metavar="K",
-        help="also write lifetime K as an l2logger 1.1 log under DIR/logs; may be repeated",
+        help="also write lifetime K as a log under DIR/logs; may be repeated",
+    )
+    run.add_argument(
+        "--log-format",
+        default="l2logger",
+        metavar="NAME",
+        help="of these logs: l2logger (1.1) or learnkit (2019) (l2logger)",
     )
     run.add_argument(
         "--measure",
@@ -179,6 +185,7 @@ def _run(arguments: argparse.Namespace) -> int:
         window=arguments.window,
         overwrite=arguments.overwrite,
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
+        log_format=arguments.log_format,
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
     )
     main_job.use_cores(job.lifetimes, job.options.devices)

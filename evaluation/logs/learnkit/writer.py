@@ -30,6 +30,7 @@ from evaluation.logs.learnkit.format import (
     parse_phase,
 )
 from evaluation.logs.tables import CONTROL, WORKER, timestamp_text, usable_worker
+from evaluation.logs.texts import plain_scalar
 
 _PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
@@ -401,7 +402,7 @@ class _RowCheck:
         return [values[name] for name in header]
 
     def _measure(self, name: str, value: object) -> Scalar:
-        plain = _plain(value)
+        plain = plain_scalar(value)
         if isinstance(plain, bool) or not isinstance(plain, int | float):
             raise self.error(name, f"must be a number, not {value!r}")
         if math.isinf(plain):
@@ -409,13 +410,7 @@ class _RowCheck:
         return None if math.isnan(plain) and name != REWARD else plain
 
     def _extra(self, name: str, value: object) -> Scalar:
-        plain = _plain(value)
+        plain = plain_scalar(value)
         if plain is not None and not isinstance(plain, str | int | float):
             raise self.error(name, f"must be text or a number, not {value!r}")
         return plain
-
-
-def _plain(value: object) -> Any:
-    """A NumPy or JAX scalar as the Python number it holds; anything else as it is."""
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "shape", None) == () else value
