@@ -201,7 +201,7 @@ def _is_column(value: Any) -> bool:
     """Whether a value holds one value a row."""
     if isinstance(value, str | bytes | Mapping):
         return False
-    return isinstance(value, Coded) or (hasattr(value, "__len__") and np.ndim(value) != 0)
+    return isinstance(value, Coded) or (hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0)
 
 
 def _length(columns: Mapping[str, Any]) -> int:
@@ -215,18 +215,21 @@ def _length(columns: Mapping[str, Any]) -> int:
     return next(iter(lengths.values()))
 
 
-def _coded(value: Any, rows: int) -> Coded[Any]:
+def _coded(name: str, value: Any, rows: int) -> Coded[Any]:
     """A column of text."""
     if isinstance(value, Coded):
         return value
     if not _is_column(value):
         return Coded((value,), np.zeros(rows, np.int32))
-    return coded(value.tolist() if isinstance(value, np.ndarray) else value)
+    try:
+        return coded(value.tolist() if isinstance(value, np.ndarray) else value)
+    except TypeError as error:
+        raise ValueError(f"column {name!r} must hold text or numbers: {error}") from error
 
 
 def _words(name: str, value: Any, rows: int, allowed: tuple[str, ...] | None = None) -> Coded[str]:
     """A column of names, or of words that are allowed."""
-    column = _coded(value, rows)
+    column = _coded(name, value, rows)
     for position, text in enumerate(column.values):
         problem = _word_problem(name, text, allowed)
         if problem and np.any(column.codes == position):
@@ -310,7 +313,7 @@ def _extra(name: str, value: Any, rows: int) -> pa.LargeStringArray:
     """Text or numbers."""
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
         return number_texts(value)
-    column = _coded(value, rows)
+    column = _coded(name, value, rows)
     for position, item in enumerate(column.values):
         if item is not None and not isinstance(plain_scalar(item), str | int | float):
             words = f"must be text or a number, not {item!r}"
