@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from evaluation.logs.coded import Coded
 
-_SPECIAL: Final = frozenset('\t\n\r"')
+_SPECIAL: Final = frozenset('\n\r"')
 # Between these, Arrow and Python write the same digits, but for the ".0" of whole numbers.
 _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e9
 
@@ -23,19 +23,19 @@ def plain_scalar(value: object) -> Any:
     return item() if callable(item) and getattr(value, "shape", None) == () else value
 
 
-def field_text(text: str) -> str:
-    """A cell of a tab-separated table, quoted where it has to be."""
-    if _SPECIAL.isdisjoint(text):
+def field_text(text: str, delimiter: str = "\t") -> str:
+    """A cell of a table, quoted where it has to be."""
+    if _SPECIAL.isdisjoint(text) and delimiter not in text:
         return text
     stream = io.StringIO()
-    csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n").writerow((text, ""))
+    csv.writer(stream, delimiter=delimiter, lineterminator="\n").writerow((text, ""))
     return stream.getvalue()[:-2]
 
 
-def coded_texts(column: Coded[str]) -> pa.LargeStringArray:
+def coded_texts(column: Coded[str], delimiter: str = "\t") -> pa.LargeStringArray:
     """A column of text, quoted where it has to be."""
-    values = pa.array([field_text(value) for value in column.values], pa.large_string())
-    return values.take(pa.array(column.codes))
+    values = [field_text(value, delimiter) for value in column.values]
+    return pa.array(values, pa.large_string()).take(pa.array(column.codes))
 
 
 def number_texts(column: np.ndarray) -> pa.LargeStringArray:
@@ -89,9 +89,9 @@ def moments(values: "np.ndarray | Sequence[datetime]") -> np.ndarray:
 class Lines:
     """The rows of a table as text, one behind another."""
 
-    def __init__(self, columns: Sequence[pa.LargeStringArray]) -> None:
+    def __init__(self, columns: Sequence[pa.LargeStringArray], delimiter: str = "\t") -> None:
         """Join columns of R rows each."""
-        rows = pc.binary_join_element_wise(*columns, pa.scalar("\t", pa.large_string()))
+        rows = pc.binary_join_element_wise(*columns, pa.scalar(delimiter, pa.large_string()))
         empty = pa.scalar("", pa.large_string())
         self._lines = pc.binary_join_element_wise(rows, empty, pa.scalar("\n", pa.large_string()))
         _, offsets, data = self._lines.buffers()

@@ -5,6 +5,7 @@ cannot be sure to read as the row reader does, is left to the row reader: so bot
 logs and report the same problems.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -95,6 +96,39 @@ class LogColumns:
         """Number of rows, R."""
         return len(self.exp_num)
 
+    def take(self, rows: Any) -> "LogColumns":
+        """The log with some rows only: an index array, a mask or a slice."""
+        names = ("block_num", "exp_num", "complete", "timestamp")
+        words = ("worker_id", "block_type", "block_subtype", "task_name", "task_params")
+        return dataclasses.replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in names},
+            **{name: getattr(self, name).take(rows) for name in words},
+            metrics={name: column[rows] for name, column in self.metrics.items()},
+            extras={name: column.take(rows) for name, column in self.extras.items()},
+        )
+
+    def regime_numbers(self) -> np.ndarray:
+        """Number the maximal runs of equal block number, type, subtype and task name.
+
+        Returns:
+          (R,) int64 from 0, never falling. Letter case of the task name does not split a run, task
+          parameters do not either. Take the rows that count first: a run that vanishes may let its
+          neighbours merge.
+
+        Source: l2logger log format 1.1.
+        """
+        change = np.zeros(len(self), bool)
+        tasks = self.task_name.mapped(str.lower)
+        for codes in (
+            self.block_num,
+            self.block_type.codes,
+            self.block_subtype.codes,
+            tasks.codes,
+        ):
+            change[1:] |= codes[1:] != codes[:-1]
+        return np.cumsum(change)
+
 
 def read_columns(path: str | os.PathLike[str], lower_case: bool = False) -> LogColumns:
     """Read and check a log directory, of format 1.0 or 1.1, into columns.
@@ -118,7 +152,7 @@ def read_columns(path: str | os.PathLike[str], lower_case: bool = False) -> LogC
         columns = _from_rows(read_log(root))
     if lower_case:
         names = columns.task_name.mapped(str.lower)
-        columns = LogColumns(**{**vars(columns), "task_name": names})
+        columns = dataclasses.replace(columns, task_name=names)
     return columns
 
 

@@ -354,9 +354,7 @@ def test_records_and_columns_may_take_turns(tmp_path):
         ours.log_record({**last, "cells": "", "exp_num": 60, "pace": 0.0})
         ours.log_records({**table, "exp_num": 61 + numbers, "block_num": 6 + numbers // 10})
         before = contents(tmp_path)
-        with pytest.raises(
-            RecordError, match="'block_num': must not fall from 11 to 0 within worker 'w.0'"
-        ):
+        with pytest.raises(RecordError, match="'block_num': must not fall from 11 to 0 within"):
             ours.log_records(table)
         with pytest.raises(RecordError, match="'extra': every record must have the fields"):
             ours.log_records({**table, "exp_num": 200 + numbers, "extra": 1})

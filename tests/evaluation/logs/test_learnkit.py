@@ -98,6 +98,7 @@ def test_rewriting_a_real_log_gives_its_bytes(tmp_path):
     syllabus = (REAL / "syllabus_ANT_harder.json").read_text()
     copy = write_log(tmp_path, "syllabus_ANT_harder", log.rows, syllabus=syllabus)
     assert contents(copy) == contents(REAL)
+    assert log.warnings == ()
     assert len(log.rows) == 3994 and len(contents(copy)) == 49
 
 
