@@ -208,4 +208,5 @@ def non_finite_warning(name: str, text: str) -> str:
 
 def timestamp_text(when: datetime) -> str:
     """A moment as it stands in a table."""
-    return f"{when.year:04d}{when:%m%dT%H%M%S.%f}"  # %Y does not pad years below 1000
+    date = f"{when.year:04d}{when.month:02d}{when.day:02d}"
+    return f"{date}T{when.hour:02d}{when.minute:02d}{when.second:02d}.{when.microsecond:06d}"

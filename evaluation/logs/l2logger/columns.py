@@ -51,6 +51,7 @@ _CODED_CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "task_params": lambda text: text.startswith("{"),
 }
 _NUMBER: Final = re.compile(rb"[0-9eE.+\-nNaAiIfFtTyY]*")
+_MAX_LINE: Final = 2**17 - 1  # the row reader's csv module refuses longer fields
 _TIMESTAMP_LENGTH: Final = 22
 _DAYS: Final = np.array([0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -246,7 +247,9 @@ class _Tables:
     def parsed(self) -> pa.Table:
         """All rows, as text."""
         content = b"".join((self._header, b"\n", *self._bodies))
-        if self._ends[-1] == 0 or _stray_quotes(content):
+        text = np.frombuffer(content, np.uint8)
+        longest = np.diff(np.flatnonzero(text == ord("\n"))).max(initial=0)
+        if self._ends[-1] == 0 or longest > _MAX_LINE or _stray_quotes(content):
             raise _Unsure
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),

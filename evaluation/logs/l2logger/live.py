@@ -6,11 +6,11 @@ import math
 import operator
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,6 +42,7 @@ _ALLOWED: Final = {
 }
 _ORDERED: Final = ("block_num", "exp_num")
 _MAX_OPEN: Final = 64
+_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 class RecordError(ValueError, RuntimeError):
@@ -98,8 +99,9 @@ class DataLogger:
         self._metrics = tuple(names)
         self._fields: tuple[str, ...] = ()
         self._count = 0
-        self._latest: dict[tuple[str, str], int] = {}
-        self._streams: dict[Path, IO[str]] = {}
+        self._names: tuple[str, ...] | None = None  # fields of the record before, in its order
+        self._latest: dict[str, tuple[int, int]] = {}
+        self._tables: dict[str, _Table] = {}
         self._closed = False
         self._lock = threading.RLock()
         self._directory = _new_directory(Path(logging_base_dir), scenario_name)
@@ -134,19 +136,19 @@ class DataLogger:
             raise RecordError(f"a record must be a dict, not {type(record).__name__}")
         with self._lock:
             self._check_open()
-            row = {**_DEFAULTS, **record, "timestamp": timestamp_text(datetime.now())}
             if "timestamp" in record:
                 raise self._error("timestamp", "is set by the logger: leave it out")
-            fields = self._checked_fields(row)
+            row = {**_DEFAULTS, **record, "timestamp": timestamp_text(datetime.now())}
+            names = tuple(record)
+            fields = self._fields if names == self._names else self._checked_fields(row)
             cells = self._checked_cells(row)
-            place = self._directory / row["worker_id"] / f"{cells['block_num']}-{row['block_type']}"
-            stream = self._stream(place, fields)
-            _write_line(stream, [cells[name] for name in fields])
-            stream.flush()
-            self._fields = fields
+            worker = cells["worker_id"]
+            block, episode = cells["block_num"], cells["exp_num"]
+            table = self._table(f"{worker}/{block}-{cells['block_type']}", fields)
+            table.write([cells[name] for name in fields])
+            self._names, self._fields = names, fields
             self._count += 1
-            for name in _ORDERED:
-                self._latest[row["worker_id"], name] = cells[name]
+            self._latest[worker] = (block, episode)
 
     def log_records(self, columns: Mapping[str, Any]) -> None:
         """Append many episodes at once; they are on disk when this returns.
@@ -172,21 +174,21 @@ class DataLogger:
             latest = dict(self._latest)
             for code, worker in enumerate(table.worker_id.values):
                 rows = np.flatnonzero(table.worker_id.codes == code)
-                for name in _ORDERED if len(rows) else ():
-                    numbers = getattr(table, name)[rows]
-                    self._check_order(worker, name, int(numbers[0]))
-                    latest[worker, name] = int(numbers[-1])
-            self._close_streams()
+                if len(rows):
+                    first, last = rows[0], rows[-1]
+                    self._check_order(worker, table.block_num[first], table.exp_num[first])
+                    latest[worker] = (int(table.block_num[last]), int(table.exp_num[last]))
+            self._close_tables()
             for folder, content in table.pieces():
                 append_piece(self._directory / folder, table.header, content)
-            self._fields = table.header
+            self._names, self._fields = None, table.header
             self._count += table.rows
             self._latest = latest
 
     def close(self) -> None:
         """Close all files; nothing can be logged afterwards."""
         with self._lock:
-            self._close_streams()
+            self._close_tables()
             self._closed = True
 
     def __enter__(self) -> "DataLogger":
@@ -243,7 +245,7 @@ class DataLogger:
         cells = {name: _cell(value) for name, value in row.items()}
         for name in _ORDERED:
             cells[name] = self._checked_number(name, row[name])
-            self._check_order(worker, name, cells[name])
+        self._check_order(worker, cells["block_num"], cells["exp_num"])
         cells["task_params"] = self._params_text(row["task_params"])
         for name in self._metrics:
             cells[name] = self._checked_metric(name, row[name])
@@ -255,18 +257,20 @@ class DataLogger:
             raise self._error(name, f"must be an integer from 0, not {value!r}")
         return operator.index(plain)
 
-    def _check_order(self, worker: str, name: str, value: int) -> None:
-        least = self._latest.get((worker, name), 0)
-        if value < least:
-            words = f"from {least} to {value} within worker {worker!r}"
-            raise self._error(name, f"must not fall {words}")
+    def _check_order(self, worker: str, block: int, episode: int) -> None:
+        for name, least, value in zip(
+            _ORDERED, self._latest.get(worker, (0, 0)), (block, episode), strict=True
+        ):
+            if value < least:
+                words = f"from {least} to {value} within worker {worker!r}"
+                raise self._error(name, f"must not fall {words}")
 
     def _params_text(self, params: object) -> str:
         if not isinstance(params, Mapping):
             kind = type(params).__name__
             raise self._error("task_params", f"must be a dict, not {kind}")
         try:
-            return json.dumps(dict(params), allow_nan=False)
+            return _PARAMS_ENCODER.encode(dict(params))
         except (TypeError, ValueError, RecursionError) as error:
             raise self._error("task_params", f"must be strict JSON: {error}") from error
 
@@ -280,23 +284,36 @@ class DataLogger:
             raise self._error(name, "must be finite, or NaN where it was not measured")
         return plain
 
-    def _stream(self, folder: Path, fields: tuple[str, ...]) -> IO[str]:
-        """The open table of a folder; a new one gets its header first."""
-        stream = self._streams.get(folder)
-        if stream is None:
-            if len(self._streams) >= _MAX_OPEN:
-                self._close_streams()
-            folder.mkdir(parents=True, exist_ok=True)
-            stream = (folder / DATA_FILE).open("a", encoding="utf-8", newline="")
-            if not stream.tell():
-                _write_line(stream, fields)
-            self._streams[folder] = stream
-        return stream
+    def _table(self, folder: str, fields: tuple[str, ...]) -> "_Table":
+        """The open table of a folder."""
+        table = self._tables.get(folder)
+        if table is None:
+            if len(self._tables) >= _MAX_OPEN:
+                self._close_tables()
+            table = self._tables[folder] = _Table(self._directory / folder, fields)
+        return table
 
-    def _close_streams(self) -> None:
-        for stream in self._streams.values():
-            stream.close()
-        self._streams.clear()
+    def _close_tables(self) -> None:
+        for table in self._tables.values():
+            table.close()
+        self._tables.clear()
+
+
+class _Table:
+    """An open table; a new one gets its header first."""
+
+    def __init__(self, folder: Path, fields: tuple[str, ...]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._stream = (folder / DATA_FILE).open("a", encoding="utf-8", newline="")
+        self._lines = csv.writer(self._stream, delimiter="\t", lineterminator="\n")
+        self.close = self._stream.close
+        if not self._stream.tell():
+            self.write(fields)
+
+    def write(self, values: Sequence[Any]) -> None:
+        """Append a row; it is on disk when this returns."""
+        self._lines.writerow(values)
+        self._stream.flush()
 
 
 def _new_directory(base: Path, scenario_name: str) -> Path:
@@ -317,9 +334,7 @@ def _new_directory(base: Path, scenario_name: str) -> Path:
 
 def _cell(value: object) -> Any:
     """What is neither text nor a number is written as `str` gives it."""
+    if value is None or isinstance(value, str | int | float):
+        return plain_scalar(value)
     plain = plain_scalar(value)
-    return plain if plain is None or isinstance(plain, str | int | float) else str(plain)
-
-
-def _write_line(stream: IO[str], values: Any) -> None:
-    csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n").writerow(values)
+    return plain if isinstance(plain, str | int | float) else str(plain)

@@ -339,6 +339,13 @@ def test_a_logger_with_bad_arguments_is_not_made(changes, words, tmp_path):
     assert not (tmp_path / "base").exists()
 
 
+def test_an_empty_record_is_refused(tmp_path):
+    with logger(tmp_path) as ours:
+        for _ in range(2):
+            with pytest.raises(RecordError, match="'block_num': is missing"):
+                ours.log_record({})
+
+
 def test_a_record_has_to_be_a_dict(tmp_path):
     with pytest.raises(RecordError, match="must be a dict, not list"):
         logger(tmp_path).log_record([1])
@@ -394,6 +401,6 @@ def test_many_tables_do_not_keep_many_files_open(tmp_path):
     with logger(tmp_path) as ours:
         for block in range(150):
             ours.log_record({**RECORD, "block_num": block, "exp_num": block})
-            assert len(ours._streams) <= 64
+            assert len(ours._tables) <= 64
         ours.log_record({**RECORD, "block_num": 149, "exp_num": 150})
     assert len(read_log(ours.scenario_dir).rows) == 151

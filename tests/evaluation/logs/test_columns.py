@@ -182,6 +182,8 @@ CHANGES = {
     "nul": ("Pole_long", "Pole\0long"),
     "byte order mark": ("block_num", "\ufeffblock_num"),
     "no line feed at the end": ("[3 4]\t3\t0.42857142857142855\n", "[3 4]\t3\t0.42857142857142855"),
+    "field too long": ("[1 4]", "x" * 131_073),
+    "long field": ("[1 4]", "x" * 131_072),
     "not ASCII": ("Pole_long", "Pølé_long"),
     "decreasing block": ("0\t3\ta", "7\t3\ta"),
     "status": ("complete", "Complete"),
