@@ -81,7 +81,7 @@ def read_bytes(path: Path, problems: Problems) -> bytes | None:
 def _drained(handle: int, size: int) -> bytes:
     """Everything that a file holds, which may have grown to more than `size` bytes."""
     pieces = [os.read(handle, size + 1)]
-    while pieces[-1]:
+    while len(pieces[-1]) > (size if len(pieces) == 1 else 0):
         pieces.append(os.read(handle, 2**20))
     return b"".join(pieces)
 

@@ -248,7 +248,7 @@ class _Tables:
         """All rows, as text."""
         content = b"".join((self._header, b"\n", *self._bodies))
         text = np.frombuffer(content, np.uint8)
-        longest = np.diff(np.flatnonzero(text == ord("\n"))).max(initial=0)
+        longest = np.diff(np.flatnonzero(text == ord("\n")), prepend=-1).max()
         if self._ends[-1] == 0 or longest > _MAX_LINE or _stray_quotes(content):
             raise _Unsure
         table = pyarrow.csv.read_csv(
