@@ -64,12 +64,14 @@ def timestamp_texts(column: np.ndarray) -> pa.LargeStringArray:
     Args:
       column: (R,) datetime64[us], years 1 to 9999.
     """
-    days, day = np.unique(column.astype("datetime64[D]"), return_inverse=True)
-    dates = np.array([f"{when:%Y%m%d}".rjust(8, "0") for when in days.tolist()], "S8")
-    within = (column - days[day]).astype(np.int64)
+    day = column.astype("datetime64[D]")
+    runs = np.diff(day, prepend=day[:1]) != np.timedelta64(0)
+    runs[:1] = True  # a new date, which days rarely are
+    dates = np.array([f"{when:%Y%m%d}".rjust(8, "0") for when in day[runs].tolist()], "S8")
+    within = (column - day).astype(np.int64)
     seconds, micros = np.divmod(within, 10**6)
     text = np.empty((len(column), 22), np.uint8)
-    text[:, :8] = dates[day].view(np.uint8).reshape(-1, 8)
+    text[:, :8] = dates[np.cumsum(runs) - 1].view(np.uint8).reshape(-1, 8)
     text[:, 8], text[:, 15] = ord("T"), ord(".")
     clock = (seconds // 3600) * 10_000 + (seconds // 60 % 60) * 100 + seconds % 60
     for place in range(6):

@@ -130,19 +130,20 @@ class Table:
         """Runs of rows with the folder that they belong to, ``<worker>/<block>-<type>``."""
         if not self.rows:
             return
-        blocks, block = np.unique(self.block_num, return_inverse=True)
-        place = np.stack([self.worker_id.codes, block, self.block_type.codes])
+        rises = np.diff(self.block_num, prepend=self.block_num[:1]) != 0
+        place = np.stack([self.worker_id.codes, np.cumsum(rises), self.block_type.codes])
         order = np.arange(self.rows)
         starts, texts = _run_starts(place), list(self.texts)
-        if len(starts) > np.unique(place, axis=1).shape[1]:
+        if len(starts) > np.unique(place[:, starts], axis=1).shape[1]:
             order = np.lexsort(place)  # stable: rows of one table stay in order
             starts = _run_starts(place[:, order])
             texts = [text.take(pa.array(order)) for text in texts]
         lines = Lines(texts)
         for first, stop in zip(starts, [*starts[1:], self.rows], strict=True):
-            worker, number, kind = place[:, order[first]]
-            folder = f"{blocks[number]}-{self.block_type.values[kind]}"
-            yield f"{self.worker_id.values[worker]}/{folder}", lines.between(first, stop)
+            row = order[first]
+            worker = self.worker_id.values[self.worker_id.codes[row]]
+            kind = self.block_type.values[self.block_type.codes[row]]
+            yield f"{worker}/{self.block_num[row]}-{kind}", lines.between(first, stop)
 
 
 def _run_starts(place: np.ndarray) -> list[int]:

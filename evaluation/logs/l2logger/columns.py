@@ -194,7 +194,7 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
     metrics = {name: _metrics(table[name]) for name in header.metrics_columns}
     timestamp = _timestamps(table["timestamp"])
     _warn(texts["task_name"], metrics, table, tables, problems)
-    order = np.lexsort((block_num, exp_num))
+    order = _order(block_num, exp_num)
     if np.any(np.diff(block_num[order]) < 0):
         raise _Unsure
     extras = [n for n in names if n not in STANDARD_COLUMNS and n not in metrics]
@@ -217,6 +217,14 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
         extras={name: from_arrow(table[name]).take(order) for name in extras},
         warnings=tuple(problems.found),
     )
+
+
+def _order(block_num: np.ndarray, exp_num: np.ndarray) -> Any:
+    """What puts rows stably into the order of (exp_num, block_num); a slice if they are in it."""
+    later, block = np.diff(exp_num), np.diff(block_num)
+    if np.all((later > 0) | ((later == 0) & (block >= 0))):
+        return slice(None)
+    return np.lexsort((block_num, exp_num))
 
 
 class _Tables:
@@ -331,11 +339,10 @@ def _timestamps(column: pa.ChunkedArray) -> np.ndarray:
     text = characters.reshape(-1, _TIMESTAMP_LENGTH)
     if not (np.all(text[:, 8] == ord("T")) and np.all(text[:, 15] == ord("."))):
         raise _Unsure
-    digits = np.delete(text, (8, 15), axis=1).astype(np.int64) - ord("0")
-    if digits.min() < 0 or digits.max() > 9:
+    if np.any(np.delete(text, (8, 15), axis=1) - ord("0") > 9):  # below "0" wraps around
         raise _Unsure
-    parts = (slice(0, 4), slice(4, 6), slice(6, 8), slice(8, 10), slice(10, 12), slice(12, 14))
-    year, month, day, hour, minute, second = (_whole(digits[:, part]) for part in parts)
+    parts = ((0, 4), (4, 6), (6, 8), (9, 11), (11, 13), (13, 15), (16, 22))
+    year, month, day, hour, minute, second, micro = (_whole(text, *part) for part in parts)
     fine = (year > 0) & (month > 0) & (month < 13) & (day > 0) & (hour < 24)
     fine &= (minute < 60) & (second < 60)
     if not fine.all() or np.any(day > _DAYS[month]):
@@ -344,13 +351,16 @@ def _timestamps(column: pa.ChunkedArray) -> np.ndarray:
     date = first.astype("datetime64[M]").astype("datetime64[D]") + (day - 1)
     if np.any(date.astype("datetime64[M]").astype(np.int64) != first):  # 29 February
         raise _Unsure
-    within = (hour * 3600 + minute * 60 + second) * 10**6 + _whole(digits[:, 14:])
+    within = (hour * 3600 + minute * 60 + second) * 10**6 + micro
     return np.asarray(date.astype("datetime64[us]") + within)
 
 
-def _whole(digits: np.ndarray) -> np.ndarray:
-    """The numbers whose decimal digits are the columns."""
-    return np.asarray(digits @ 10 ** np.arange(digits.shape[1])[::-1])
+def _whole(text: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """The numbers whose decimal digits are some columns of text."""
+    total = np.zeros(len(text), np.int64)
+    for column in range(start, stop):
+        total = total * 10 + (text[:, column] - ord("0"))
+    return total
 
 
 def _warn(
