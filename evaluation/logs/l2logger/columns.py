@@ -5,6 +5,7 @@ cannot be sure to read as the row reader does, is left to the row reader: so bot
 logs and report the same problems.
 """
 
+import csv
 import dataclasses
 import json
 import os
@@ -214,7 +215,7 @@ def _columns(root: Path, header: Header, problems: Problems) -> LogColumns:
         complete=np.array([text == "complete" for text in status.values])[status.codes[order]],
         timestamp=timestamp[order],
         metrics={name: column[order] for name, column in metrics.items()},
-        extras={name: from_arrow(table[name]).take(order) for name in extras},
+        extras={name: _cells(table[name]).take(order) for name in extras},
         warnings=tuple(problems.found),
     )
 
@@ -243,8 +244,6 @@ class _Tables:
             if header != self._header or b'"' in header:
                 raise _Unsure
             self._bodies.append(body if body.endswith(b"\n") or not body else body + b"\n")
-        # With as many rows as line feeds, no field holds a line feed and none runs on into the
-        # next table.
         self._ends = np.cumsum([body.count(b"\n") for body in self._bodies])
 
     @property
@@ -257,12 +256,16 @@ class _Tables:
         content = b"".join((self._header, b"\n", *self._bodies))
         text = np.frombuffer(content, np.uint8)
         longest = np.diff(np.flatnonzero(text == ord("\n")), prepend=-1).max()
-        if self._ends[-1] == 0 or longest > _MAX_LINE or _stray_quotes(content):
+        if self._ends[-1] == 0 or longest > _MAX_LINE:
             raise _Unsure
         table = pyarrow.csv.read_csv(
             pa.BufferReader(content),
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=2**30),
-            parse_options=pyarrow.csv.ParseOptions(delimiter="\t", ignore_empty_lines=False),
+            # Quotes stay in the cells. A tab or line feed between quotes tears a cell apart, which
+            # shows in the number of cells or in a cell that does not end.
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter="\t", quote_char=False, ignore_empty_lines=False
+            ),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pa.string()), strings_can_be_null=False
             ),
@@ -278,23 +281,32 @@ class _Tables:
         return self.paths[index], int(row - start) + 2
 
 
-def _stray_quotes(content: bytes) -> bool:
-    """Whether a quote neither opens nor closes a field nor is doubled; Arrow would let it pass."""
-    if b'"' not in content:
-        return False
-    if b'\t""' in content or b'\n""' in content:
-        return True  # an empty field, or one that begins with a quote: both rare
-    text = np.frombuffer(content.replace(b'""', b""), np.uint8)
-    places = np.flatnonzero(text == ord('"'))
-    ends = (text == ord("\t")) | (text == ord("\n"))
-    return bool(np.any(~(ends[places - 1] | ends[places + 1])))
+def _cells(column: pa.ChunkedArray) -> Coded[str]:
+    """A column of text without its quotes."""
+    raw = from_arrow(column)
+    return raw.mapped(_unquoted) if any(text[:1] == '"' for text in raw.values) else raw
+
+
+def _unquoted(text: str) -> str:
+    """A cell as the row reader reads it.
+
+    Raises:
+      _Unsure: the cell does not end where its text ends.
+    """
+    if text[:1] != '"':
+        return text
+    try:
+        (cell,) = next(csv.reader((text,), delimiter="\t", strict=True))
+    except csv.Error as error:
+        raise _Unsure from error
+    return cell
 
 
 def _text(name: str, table: pa.Table) -> Coded[str]:
     """A column of words that are allowed."""
     if name not in table.column_names:  # format 1.0
         return Coded((DEFAULT_SUBTYPE,), np.zeros(table.num_rows, np.int32))
-    column = from_arrow(table[name])
+    column = _cells(table[name])
     if name == "task_params":
         column = column.mapped(lambda text: json.dumps(json.loads(text)) if text else "{}")
     check = _CODED_CHECKS.get(name)

@@ -172,6 +172,8 @@ CHANGES = {
     "more after an empty quote": ("Pole_long", '""_long'),
     "more after a doubled quote": ("Pole_long", '"Po"""_long'),
     "many quotes": ("Pole_long", '"""""_long"'),
+    "tab in quotes": ("[1 4]", '"[1\t4]"'),
+    "tab in quotes and a column less": ("[1 4]\t1", '"[1\t4]"'),
     "line feed in quotes": ("[1 4]", '"[1\n4]"'),
     "one field more": ("[1 4]", "[1\t4]"),
     "empty line": ("\n0\t1\t", "\n\n0\t1\t"),
