@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation import __version__
 from evaluation.l2m import commands as l2m_commands
+from evaluation.logs import commands as log_commands
 from evaluation.report import commands as report_commands
 
 USAGE_ERROR = 2
@@ -44,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_bench(commands)
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
+    log_commands.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",
@@ -82,7 +84,13 @@ def _add_run(commands: Any) -> None:
         action="append",
         default=[],
         metavar="K",
-        help="also write lifetime K as an l2logger 1.1 log under DIR/logs; may be repeated",
+        help="also write lifetime K as a log under DIR/logs; may be repeated",
+    )
+    run.add_argument(
+        "--log-format",
+        default="l2logger",
+        metavar="NAME",
+        help="of these logs: l2logger (1.1) or learnkit (2019) (l2logger)",
     )
     run.add_argument(
         "--measure",
@@ -194,6 +202,7 @@ def _run(arguments: argparse.Namespace) -> int:
         window=arguments.window,
         overwrite=arguments.overwrite,
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
+        log_format=arguments.log_format,
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
     )
     main_job.use_cores(job.lifetimes, job.options.devices)

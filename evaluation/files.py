@@ -1,8 +1,12 @@
 """Files that are written whole or not at all, and directories that are not overwritten."""
 
+import contextlib
 import json
 import os
+import secrets
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,31 @@ def write_whole(path: Path, content: bytes | str) -> None:
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def whole_directory(final: Path) -> Iterator[Path]:
+    """Fill a directory that appears under its name when all of it is there, or not at all.
+
+    Args:
+      final: where; its parent is made if it is missing.
+
+    Yields:
+      A hidden neighbour to write to, which is renamed at the end.
+
+    Raises:
+      FileExistsError: something is already there.
+    """
+    if os.path.lexists(final):
+        raise FileExistsError(f"{final} already exists: give another start time or base directory")
+    partial = final.with_name(f".{final.name}-{secrets.token_hex(4)}.partial")
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        partial.rename(final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
         raise
 
 

@@ -10,7 +10,7 @@ import jax
 from evaluation import scanner
 from evaluation.files import check_output_directory, write_json, write_whole
 from evaluation.l2m.syllabus import load
-from evaluation.logs.export import write_l2logger
+from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, summarise_records
@@ -33,7 +33,8 @@ class Job:
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
       overwrite: whether files in `out` may be replaced.
-      log_lifetimes: lifetimes that are also written as l2logger 1.1 logs.
+      log_lifetimes: lifetimes that are also written as logs.
+      log_format: of these, one of `evaluation.logs.export.FORMATS`.
       options: how the run is spread over the machine.
     """
 
@@ -47,6 +48,7 @@ class Job:
     window: int = DEFAULT_WINDOW
     overwrite: bool = False
     log_lifetimes: tuple[int, ...] = ()
+    log_format: str = "l2logger"
     options: scanner.Options = field(default_factory=scanner.Options)
 
     def checked_schedule(self) -> Schedule:
@@ -70,6 +72,10 @@ class Job:
         for lifetime in self.log_lifetimes:
             if not first <= lifetime <= last:
                 raise ValueError(f"log-lifetime is {lifetime}; it must be from {first} to {last}")
+        if self.log_format not in FORMATS:
+            raise ValueError(
+                f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
+            )
         check_output_directory(self.out, self.overwrite)
         self.options.check()
         Tasks.of(schedule)
@@ -107,8 +113,7 @@ def _write(job: Job, records: Records, report: Report) -> None:
     (job.out / "report.json").unlink(missing_ok=True)
     write_whole(job.out / "schedule.json", records.schedule.dumps())
     records.write(job.out / "records.parquet")
-    for lifetime in job.log_lifetimes:
-        write_l2logger(records, lifetime, job.out / "logs")
+    write_lifetimes(records, job.out / "logs", job.log_format, job.log_lifetimes)
     write_json(job.out / "report.json", report.to_json())
 
 

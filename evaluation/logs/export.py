@@ -1,11 +1,16 @@
 """Records as logs of the formats that other tools read."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, Final
 
-from evaluation.logs.l2logger import LogRow, write_log
+import numpy as np
+
+from evaluation.logs import learnkit
+from evaluation.logs.coded import Coded
+from evaluation.logs.l2logger.batch import write_columns
 from evaluation.records import MEASURES, Records
 from evaluation.schedule import Schedule
 
@@ -14,6 +19,8 @@ def write_l2logger(
     records: Records, lifetime: int, base: Path, start: datetime | None = None
 ) -> Path:
     """Write one lifetime as an l2logger 1.1 log directory.
+
+    Episodes that were cut off are ``incomplete``.
 
     Args:
       records: of a run.
@@ -27,29 +34,84 @@ def write_l2logger(
     Raises:
       ValueError: no such lifetime.
     """
-    row = lifetime - records.first_lifetime
-    if not 0 <= row < records.num_lifetimes:
-        last = records.first_lifetime + records.num_lifetimes - 1
-        raise ValueError(
-            f"lifetime is {lifetime}; it must be from {records.first_lifetime} to {last}"
-        )
-    start = start or datetime.now()
-    info = {
-        "author": records.schedule.author,
-        # The format wants these three; a syllabus does not rate itself.
-        "complexity": "1-low",
-        "difficulty": "2-medium",
-        "scenario_type": "custom",
-        "syllabus": records.schedule.name,
-        "lifetime": lifetime,
-        **{key: records.metadata[key] for key in ("agent", "seed") if key in records.metadata},
-    }
-    name = re.sub(r"[^0-9A-Za-z_-]+", "_", records.schedule.name) or "syllabus"
-    return write_log(base, name, list(_rows(records, row, start)), MEASURES, info, start=start)
+    row = _row(records, lifetime)
+    begin = start or datetime.now()
+    name = _run_name(records.schedule)
+    columns = _schedule_columns(records.schedule) | _episode_columns(records, row, begin)
+    return write_columns(base, name, columns, MEASURES, _info(records, lifetime), start=begin)
+
+
+def write_learnkit(
+    records: Records, lifetime: int, base: Path, start: datetime | None = None
+) -> Path:
+    """Write one lifetime as a run of the 2019 framework.
+
+    Every episode is one sub-episode of worker ``env-0``, ``NOT_DONE`` if it was cut off. The reward
+    is the column ``reward``; the task score is the further column ``performance``.
+
+    Args:
+      records: of a run.
+      lifetime: number of the lifetime.
+      base: directory in which `<syllabus>-<milliseconds>` is made.
+      start: time of the first episode; now if None. Episodes follow in simulated time.
+
+    Returns:
+      The directory written.
+
+    Raises:
+      ValueError: no such lifetime.
+    """
+    row = _row(records, lifetime)
+    begin = start or datetime.now()
+    name = _run_name(records.schedule)
+    return learnkit.write_log(base, name, _learnkit_rows(records, row, begin), begin)
+
+
+FORMATS: Final[dict[str, Callable[..., Path]]] = {
+    "l2logger": write_l2logger,
+    "learnkit": write_learnkit,
+}
+"""Writers of one lifetime by the name of their format."""
+
+
+def write_lifetimes(
+    records: Records,
+    base: Path,
+    log_format: str = "l2logger",
+    lifetimes: Sequence[int] | None = None,
+    start: datetime | None = None,
+) -> list[Path]:
+    """Write lifetimes as log directories of their own, side by side.
+
+    Args:
+      records: of a run.
+      base: directory in which the directories are made.
+      log_format: one of `FORMATS`.
+      lifetimes: their numbers; all if None.
+      start: time of the first episode of each; now if None. Each starts a millisecond after the
+        one before it, so that the times in the directories' names differ.
+
+    Returns:
+      The directories written, one a lifetime.
+
+    Raises:
+      ValueError: no such lifetime or format.
+    """
+    if log_format not in FORMATS:
+        raise ValueError(f"log format is {log_format!r}; it must be {' or '.join(FORMATS)}")
+    first = records.first_lifetime
+    numbers = range(first, first + records.num_lifetimes) if lifetimes is None else lifetimes
+    for number in numbers:
+        _row(records, number)
+    begin = start or datetime.now()
+    return [
+        FORMATS[log_format](records, number, base, begin + timedelta(milliseconds=index))
+        for index, number in enumerate(numbers)
+    ]
 
 
 def task_labels(schedule: Schedule) -> list[str]:
-    """Name every variant of a schedule `<task>_<variant>`, as the format wants it.
+    """Name every variant of a schedule `<task>_<variant>`, as l2logger wants it.
 
     The unchanged task is "default" and variants are numbered, because the format's readers join
     neighbouring blocks of one task name whatever their parameters.
@@ -60,22 +122,87 @@ def task_labels(schedule: Schedule) -> list[str]:
     ]
 
 
-def _rows(records: Records, row: int, start: datetime) -> Iterator[LogRow]:
-    schedule = records.schedule
-    labels, variants = task_labels(schedule), schedule.block_variants()
-    elapsed = 0.0
-    for episode, index in enumerate(schedule.episode_blocks()):
+def _row(records: Records, lifetime: int) -> int:
+    """Position of a lifetime in the columns of records."""
+    row = lifetime - records.first_lifetime
+    if not 0 <= row < records.num_lifetimes:
+        last = records.first_lifetime + records.num_lifetimes - 1
+        raise ValueError(
+            f"lifetime is {lifetime}; it must be from {records.first_lifetime} to {last}"
+        )
+    return row
+
+
+def _run_name(schedule: Schedule) -> str:
+    return re.sub(r"[^0-9A-Za-z_-]+", "_", schedule.name) or "syllabus"
+
+
+def _info(records: Records, lifetime: int) -> dict[str, Any]:
+    """What evaluators read about a lifetime."""
+    return {
+        "author": records.schedule.author,
+        # The format wants these three; a syllabus does not rate itself.
+        "complexity": "1-low",
+        "difficulty": "2-medium",
+        "scenario_type": "custom",
+        "syllabus": records.schedule.name,
+        "lifetime": lifetime,
+        **{key: records.metadata[key] for key in ("agent", "seed") if key in records.metadata},
+    }
+
+
+def _times(records: Records, row: int, start: datetime) -> np.ndarray:
+    """End of each episode in simulated time, (E,) datetime64[us]."""
+    elapsed = np.cumsum(records.columns["seconds"][row], dtype=np.float64)
+    micros = np.rint(elapsed * 1e6).astype("timedelta64[us]")
+    return np.asarray(np.datetime64(start.replace(tzinfo=None), "us") + micros)
+
+
+def _schedule_columns(schedule: Schedule) -> dict[str, Any]:
+    """Columns of an l2logger log that are the same in every lifetime."""
+    episode_blocks, variants = schedule.episode_blocks(), schedule.block_variants()
+    blocks = schedule.blocks
+    codes = variants[episode_blocks]
+    parameters = tuple(dict(parameters) for _, parameters in schedule.variants)
+    modes = np.array([block.mode == "test" for block in blocks], np.int32)
+    return {
+        "block_num": np.array([block.index for block in blocks])[episode_blocks],
+        "exp_num": np.arange(len(episode_blocks)),
+        "block_type": Coded(("train", "test"), modes[episode_blocks]),
+        "task_name": Coded(tuple(task_labels(schedule)), codes),
+        "task_params": Coded(parameters, codes),
+    }
+
+
+def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, Any]:
+    """Columns of an l2logger log that differ between lifetimes."""
+    cut = np.asarray(~records.columns["complete"][row], np.int32)
+    return {
+        "exp_status": Coded(("complete", "incomplete"), cut),
+        "timestamp": _times(records, row, start),
+        **{name: records.columns[name][row] for name in MEASURES},
+    }
+
+
+def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
+    schedule, seed = records.schedule, records.metadata.get("seed")
+    columns: Mapping[str, list[Any]] = {
+        name: records.columns[name][row].tolist()
+        for name in ("reward", "performance", "length", "complete")
+    }
+    times = _times(records, row, start).tolist()
+    for episode, index in enumerate(schedule.episode_blocks().tolist()):
         block = schedule.blocks[index]
-        columns = {name: column[row, episode].item() for name, column in records.columns.items()}
-        elapsed += columns["seconds"]
-        yield LogRow(
-            block_num=block.index,
-            exp_num=episode,
-            block_type=block.mode,
-            block_subtype="wake",
-            task_name=labels[variants[index]],
-            task_params=dict(block.parameters),
-            exp_status="complete" if columns["complete"] else "incomplete",
-            timestamp=start + timedelta(seconds=elapsed),
-            metrics={name: columns[name] for name in MEASURES},
+        yield learnkit.LogRow(
+            phase=f"{block.phase}.{block.mode}",
+            class_name=re.sub(r"[^0-9A-Za-z_.-]+", "_", block.task),
+            params=dict(block.parameters),
+            block=block.index,
+            task=episode,
+            measures={"reward": columns["reward"][episode]},
+            seed=seed,
+            steps=columns["length"][episode],
+            termination_status="DONE" if columns["complete"][episode] else "NOT_DONE",
+            timestamp=times[episode],
+            extras={"performance": columns["performance"][episode]},
         )

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation import cli, records, scanner
 from evaluation.l2m import run as main_job
-from evaluation.logs import validate_log
+from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
 from jaxsim import __version__
 from tests.evaluation import toy
@@ -123,6 +123,7 @@ BAD_ARGUMENTS = {
     "devices many": ({}, ["--devices", "1000"], "devices is 1000; it must be from 1"),
     "log-lifetime": ({}, ["--log-lifetime", "2"], "log-lifetime is 2; it must be from 0 to 1"),
     "log-lifetime negative": ({}, ["--log-lifetime", "-1"], "log-lifetime is -1; it must be from"),
+    "log-format": ({}, ["--log-format", "csv"], "log-format is 'csv'; it must be l2logger or"),
     "log-lifetime second": (
         {},
         ["--log-lifetime", "1", "--log-lifetime", "7"],
@@ -350,6 +351,14 @@ def test_an_old_report_does_not_stay_beside_new_records(workplace, monkeypatch, 
 def test_lifetimes_are_logged(workplace):
     assert run("--quiet", "--log-lifetime", "1", "--log-lifetime", "0") == 0
     assert_results(workplace / "out", 10, 2, logged=[0, 1])
+
+
+def test_lifetimes_are_logged_as_runs_of_2019(workplace):
+    words = ["--log-lifetime", "1", "--log-lifetime", "0", "--log-format", "learnkit"]
+    assert run("--quiet", *words) == 0
+    logs = [learnkit.read_log(path) for path in (workplace / "out" / "logs").iterdir()]
+    assert [len(log.rows) for log in logs] == [10, 10]
+    assert [len(log.blocks) for log in logs] == [3, 3]
 
 
 def test_a_lifetime_that_is_named_twice_is_logged_once(workplace):

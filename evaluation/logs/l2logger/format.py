@@ -7,18 +7,21 @@ A log is one lifetime on disk::
         scenario_info.json          free, usually complexity, difficulty and scenario_type
         <worker>/<block number>-<train|test>/data-log.tsv
 
-A TSV row is one episode (an "experience"): the nine columns of `STANDARD_COLUMNS`, then the metrics
-in the order of ``metrics_columns``, then any further fields in alphabetical order. Text is UTF-8,
-lines end in a line feed, a field is quoted only where it has to be, ``task_params`` is JSON text
-and ``timestamp`` is local time. The byte layout is that of logs written by l2logger 1.8.2.
+A TSV row is one episode (an "experience"): the nine columns of `STANDARD_COLUMNS`, then metrics and
+any further fields together, in the order of their code points. Text is UTF-8, lines end in a line
+feed, a field is quoted only where it has to be, ``task_params`` is JSON text and ``timestamp`` is
+local time. The byte layout is that of logs written by l2logger 1.8.2.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from evaluation.logs.problems import Problem
+from evaluation.logs.tables import CONTROL
 
 FORMAT_VERSION: Final = "1.1"
 READABLE_VERSIONS: Final = ("1.0", "1.1")
@@ -34,6 +37,7 @@ STANDARD_COLUMNS: Final = (
     "exp_status",
     "timestamp",
 )
+REQUIRED_COLUMNS: Final = tuple(n for n in STANDARD_COLUMNS if n != "block_subtype")
 BLOCK_TYPES: Final = ("train", "test")
 BLOCK_SUBTYPES: Final = ("wake", "sleep")
 EXP_STATUSES: Final = ("complete", "incomplete")
@@ -43,15 +47,8 @@ SCENARIO_FIELDS: Final = {
     "scenario_type": ("condensed", "dispersed", "permuted", "alternating", "ste", "custom"),
 }
 """Fields that evaluators look for in scenario_info.json, and their values."""
-MAX_FILE_BYTES: Final = 256 * 2**20
-"""Largest single file that is read."""
-MAX_LOG_BYTES: Final = 2 * 2**30
-"""Largest sum of the files of one log that is read."""
-TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 DEFAULT_SUBTYPE: Final = "wake"
-WORKER: Final = re.compile(r"[0-9a-zA-Z_\-.]+")
 TASK_NAME: Final = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 Scalar: TypeAlias = str | int | float | None
 
 
@@ -110,37 +107,6 @@ class Regime(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Something wrong with a log on disk.
-
-    Attributes:
-      path: the file or directory.
-      line: 1-based line in it, or None where it is not about a line.
-      severity: ``"error"``: the log is not valid; ``"warning"``: readers cope.
-      message: what is wrong and what is expected.
-    """
-
-    path: Path
-    line: int | None
-    severity: str
-    message: str
-
-    def __str__(self) -> str:
-        """The problem as ``file:line: severity: message``."""
-        place = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{place}: {self.severity}: {self.message}"
-
-
-class LogError(ValueError):
-    """A log on disk is not valid; ``problems`` holds every one found, warnings included."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        """Keep the problems and put the errors among them into the message."""
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
-
-
-@dataclass(frozen=True)
 class Log:
     """A whole log.
 
@@ -173,8 +139,3 @@ def metrics_columns_problem(names: object) -> str:
         return f"must be distinct, not {names!r}"
     taken = sorted(set(names) & set(STANDARD_COLUMNS))
     return f"must not use the standard names {', '.join(taken)}" if taken else ""
-
-
-def usable_worker(worker: str) -> bool:
-    """Whether a worker name is allowed and names a directory of its own."""
-    return bool(WORKER.fullmatch(worker)) and worker not in (".", "..")

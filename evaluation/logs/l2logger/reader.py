@@ -1,16 +1,10 @@
 """Reader of l2logger logs, which reports every problem with file and line."""
 
-import csv
-import io
-import json
-import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
@@ -18,26 +12,28 @@ from evaluation.logs.l2logger.format import (
     DATA_FILE,
     DEFAULT_SUBTYPE,
     EXP_STATUSES,
-    MAX_FILE_BYTES,
-    MAX_LOG_BYTES,
     READABLE_VERSIONS,
+    REQUIRED_COLUMNS,
     SCENARIO_FIELDS,
     STANDARD_COLUMNS,
     TASK_NAME,
-    TIMESTAMP_FORMAT,
-    WORKER,
     Log,
-    LogError,
     LogRow,
-    Problem,
     Regime,
     metrics_columns_problem,
 )
-
-_OPTIONAL_COLUMNS: Final = ("block_subtype",)
-_COUNT: Final = re.compile(r"[0-9]{1,15}")
-_INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
-_TIMESTAMP: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\.(\d{1,6})", re.ASCII)
+from evaluation.logs.problems import LogError, Problem, Problems
+from evaluation.logs.tables import (
+    COUNT,
+    WORKER,
+    check_header,
+    find_tables,
+    parse_number,
+    parse_object,
+    parse_timestamp,
+    read_lines,
+    read_object,
+)
 
 
 def read_log(path: str | os.PathLike[str]) -> Log:
@@ -124,87 +120,51 @@ class _Placed(NamedTuple):
     line: int
 
 
-class _Problems:
-    """Collects what is wrong."""
+class Header(NamedTuple):
+    """What the two info files of a log say.
 
-    def __init__(self) -> None:
-        self.found: list[Problem] = []
+    Attributes:
+      format_version: ``log_format_version`` of logger_info.json; ``"1.0"`` where it is absent.
+      metrics_columns: names of the metrics; none where they are not usable.
+      scenario_info: content of scenario_info.json.
+    """
 
-    def error(self, path: Path, line: int | None, message: str) -> None:
-        self.found.append(Problem(path, line, "error", message))
+    format_version: str
+    metrics_columns: tuple[str, ...]
+    scenario_info: Mapping[str, Any]
 
-    def warning(self, path: Path, line: int | None, message: str) -> None:
-        self.found.append(Problem(path, line, "warning", message))
 
-    @property
-    def fatal(self) -> bool:
-        return any(problem.severity == "error" for problem in self.found)
+def read_header(root: Path, problems: Problems) -> Header | None:
+    """The info files of a log directory, None if there is no directory, and all problems."""
+    if not root.is_dir():
+        problems.error(root, None, "no such directory")
+        return None
+    logger_info = read_object(root / "logger_info.json", problems)
+    scenario_info = read_object(root / "scenario_info.json", problems)
+    columns = _read_metrics_columns(root / "logger_info.json", logger_info, problems)
+    version = _read_version(root / "logger_info.json", logger_info, problems)
+    _check_scenario(root / "scenario_info.json", scenario_info, problems)
+    return Header(version, columns, scenario_info or {})
 
 
 def _read(root: Path) -> tuple[Log | None, list[Problem]]:
     """The log, None if it has an error, and all problems."""
-    problems = _Problems()
-    if not root.is_dir():
-        problems.error(root, None, "no such directory")
+    problems = Problems()
+    header = read_header(root, problems)
+    if header is None:
         return None, problems.found
-    logger_info = _read_info(root / "logger_info.json", problems)
-    scenario_info = _read_info(root / "scenario_info.json", problems)
-    columns = _read_metrics_columns(root / "logger_info.json", logger_info, problems)
-    version = _read_version(root / "logger_info.json", logger_info, problems)
-    _check_scenario(root / "scenario_info.json", scenario_info, problems)
-    placed = list(_read_tables(root, columns, problems))
+    placed = list(_read_tables(root, header.metrics_columns, problems))
     placed.sort(key=lambda item: (item.row.exp_num, item.row.block_num))
     _check_order(placed, problems)
-    if problems.fatal or logger_info is None or scenario_info is None:
+    if problems.fatal:
         return None, problems.found
     rows = tuple(item.row for item in placed)
-    regimes = find_regimes(rows)
-    log = Log(root, version, columns, scenario_info, rows, regimes, tuple(problems.found))
+    log = Log(root, *header, rows, find_regimes(rows), tuple(problems.found))
     return log, problems.found
 
 
-def _read_info(path: Path, problems: _Problems) -> dict[str, Any] | None:
-    """A JSON object from a file, or None and a problem."""
-    text = _read_text(path, problems)
-    if text is None:
-        return None
-    try:
-        info = json.loads(text)
-    except json.JSONDecodeError as error:
-        problems.error(path, error.lineno, f"not JSON: {error.msg}")
-        return None
-    except (ValueError, RecursionError) as error:
-        problems.error(path, None, f"not usable JSON: {error}")
-        return None
-    if not isinstance(info, dict):
-        problems.error(path, 1, f"must hold a JSON object, not a {type(info).__name__}")
-        return None
-    return info
-
-
-def _read_text(path: Path, problems: _Problems) -> str | None:
-    """The text of a file that is not too large, or None and a problem."""
-    if path.exists() and not path.is_file():
-        problems.error(path, None, "is not a regular file")
-        return None
-    try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            problems.error(path, None, f"has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
-            return None
-        with path.open(encoding="utf-8", newline="") as stream:
-            return stream.read()
-    except FileNotFoundError:
-        problems.error(path, None, "is missing")
-    except UnicodeDecodeError as error:
-        problems.error(path, None, f"is not UTF-8: {error.reason} at byte {error.start}")
-    except OSError as error:
-        problems.error(path, None, f"cannot be read: {error.strerror}")
-    return None
-
-
 def _read_metrics_columns(
-    path: Path, info: Mapping[str, Any] | None, problems: _Problems
+    path: Path, info: Mapping[str, Any] | None, problems: Problems
 ) -> tuple[str, ...]:
     if info is None:
         return ()
@@ -216,7 +176,7 @@ def _read_metrics_columns(
     return tuple(names)
 
 
-def _read_version(path: Path, info: Mapping[str, Any] | None, problems: _Problems) -> str:
+def _read_version(path: Path, info: Mapping[str, Any] | None, problems: Problems) -> str:
     version = READABLE_VERSIONS[0] if info is None else info.get("log_format_version", "1.0")
     if version not in READABLE_VERSIONS:
         known = " and ".join(READABLE_VERSIONS)
@@ -224,7 +184,7 @@ def _read_version(path: Path, info: Mapping[str, Any] | None, problems: _Problem
     return str(version)
 
 
-def _check_scenario(path: Path, info: Mapping[str, Any] | None, problems: _Problems) -> None:
+def _check_scenario(path: Path, info: Mapping[str, Any] | None, problems: Problems) -> None:
     if info is None:
         return
     for name, allowed in SCENARIO_FIELDS.items():
@@ -235,45 +195,18 @@ def _check_scenario(path: Path, info: Mapping[str, Any] | None, problems: _Probl
             problems.warning(path, None, f"{name!r} is {info[name]!r}, not one of {listed}")
 
 
-def _read_tables(root: Path, columns: tuple[str, ...], problems: _Problems) -> Iterator[_Placed]:
+def _read_tables(root: Path, columns: tuple[str, ...], problems: Problems) -> Iterator[_Placed]:
     """The valid rows of all tables, in path order."""
-    paths = sorted(root.rglob(DATA_FILE))
-    if not paths:
-        problems.error(root, None, f"holds no {DATA_FILE}")
     headers: dict[Path, frozenset[str]] = {}
-    total = 0
-    for path in paths:
-        total += path.stat().st_size
-        if total > MAX_LOG_BYTES:
-            problems.error(root, None, f"holds more than the {MAX_LOG_BYTES:,} bytes that are read")
-            return
-        yield from _read_table(path, columns, headers, problems)
-
-
-def _read_table(
-    path: Path,
-    columns: tuple[str, ...],
-    headers: dict[Path, frozenset[str]],
-    problems: _Problems,
-) -> Iterator[_Placed]:
-    text = _read_text(path, problems)
-    if text is None:
-        return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", quotechar='"', strict=True)
-    try:
-        header = next(reader, None)
+    for path in find_tables(root, DATA_FILE, problems):
+        lines = read_lines(path, problems)
+        _, header = next(lines, (1, None))
         if header is None or not _check_header(path, header, columns, headers, problems):
-            if header is None:
-                problems.error(path, 1, "is empty: the header is missing")
-            return
-        line = reader.line_num + 1
-        for values in reader:
+            continue
+        for line, values in lines:
             row = _parse_row(path, line, header, values, columns, problems)
             if row is not None:
                 yield _Placed(row, path, line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        problems.error(path, reader.line_num, f"not a table of tab-separated values: {error}")
 
 
 def _check_header(
@@ -281,22 +214,16 @@ def _check_header(
     header: list[str],
     columns: tuple[str, ...],
     headers: dict[Path, frozenset[str]],
-    problems: _Problems,
+    problems: Problems,
 ) -> bool:
     """Whether rows under this header can be read."""
-    required = [name for name in STANDARD_COLUMNS if name not in _OPTIONAL_COLUMNS]
-    missing = [name for name in (*required, *columns) if name not in header]
-    for name in missing:
-        problems.error(path, 1, f"the column {name!r} is missing")
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    for name in repeated:
-        problems.error(path, 1, f"the column {name!r} is there twice")
+    usable = check_header(path, header, (*REQUIRED_COLUMNS, *columns), problems)
     first = next(iter(headers.items()), (path, frozenset(header)))
     headers[path] = frozenset(header)
     if headers[path] != first[1]:
         names = ", ".join(sorted(headers[path] ^ first[1]))
         problems.warning(path, 1, f"the columns differ from those of {first[0]} in: {names}")
-    return not missing and not repeated
+    return usable
 
 
 def _parse_row(
@@ -305,19 +232,16 @@ def _parse_row(
     header: list[str],
     values: list[str],
     columns: tuple[str, ...],
-    problems: _Problems,
+    problems: Problems,
 ) -> LogRow | None:
     """One row, or None and its problems."""
-    if len(values) != len(header):
-        problems.error(path, line, f"has {len(values)} fields under {len(header)} columns")
-        return None
     cells = dict(zip(header, values, strict=True))
     cells.setdefault("block_subtype", DEFAULT_SUBTYPE)
     before = len(problems.found)
     _check_cells(path, line, cells, problems)
-    params = _parse_params(path, line, cells["task_params"], problems)
-    when = _parse_timestamp(path, line, cells["timestamp"], problems)
-    metrics = {name: _parse_metric(path, line, name, cells[name], problems) for name in columns}
+    params = parse_object(path, line, "task_params", cells["task_params"], problems)
+    when = parse_timestamp(path, line, cells["timestamp"], problems)
+    metrics = {name: parse_number(path, line, name, cells[name], problems) for name in columns}
     if any(problem.severity == "error" for problem in problems.found[before:]):
         return None
     return LogRow(
@@ -335,10 +259,10 @@ def _parse_row(
     )
 
 
-def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: _Problems) -> None:
+def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: Problems) -> None:
     """The columns that are checked without being converted."""
     for name in ("block_num", "exp_num"):
-        if not _COUNT.fullmatch(cells[name]):
+        if not COUNT.fullmatch(cells[name]):
             problems.error(path, line, f"{name} must be an integer from 0, not {cells[name]!r}")
     for name, allowed in (
         ("block_type", BLOCK_TYPES),
@@ -355,54 +279,15 @@ def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: _Pro
             f"worker_id must be letters, digits, '_', '-' and '.', not {cells['worker_id']!r}",
         )
     if not TASK_NAME.fullmatch(cells["task_name"]):
-        problems.warning(
-            path, line, f"task_name {cells['task_name']!r} is not of the form label_variant"
-        )
+        problems.warning(path, line, task_name_warning(cells["task_name"]))
 
 
-def _parse_params(path: Path, line: int, text: str, problems: _Problems) -> dict[str, Any]:
-    """Parameters from JSON text; empty text means none."""
-    if not text:
-        return {}
-    try:
-        params = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        problems.error(path, line, f"task_params must be JSON: {error}")
-        return {}
-    if not isinstance(params, dict):
-        problems.error(path, line, f"task_params must be a JSON object, not {text!r}")
-        return {}
-    return params
+def task_name_warning(name: str) -> str:
+    """What is unusual about a task name without a variant."""
+    return f"task_name {name!r} is not of the form label_variant"
 
 
-def _parse_timestamp(path: Path, line: int, text: str, problems: _Problems) -> datetime | None:
-    match = _TIMESTAMP.fullmatch(text)
-    try:
-        if match:
-            *whole, fraction = match.groups()
-            year, month, day, hour, minute, second = map(int, whole)
-            return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
-    except ValueError:
-        pass  # a field out of range: the same problem as a text of another form
-    problems.error(path, line, f"timestamp must look like {TIMESTAMP_FORMAT}, not {text!r}")
-    return None
-
-
-def _parse_metric(path: Path, line: int, name: str, text: str, problems: _Problems) -> int | float:
-    """A metric; integers stay integers so that they are written back as they were."""
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        value = float(text) if text else math.nan
-    except ValueError:
-        problems.error(path, line, f"{name} must be a number, not {text!r}")
-        return math.nan
-    if not math.isfinite(value):
-        problems.warning(path, line, f"{name} is {text or 'empty'}, not a finite number")
-    return value
-
-
-def _check_order(placed: Sequence[_Placed], problems: _Problems) -> None:
+def _check_order(placed: Sequence[_Placed], problems: Problems) -> None:
     """Block numbers may not fall while episode numbers rise."""
     previous = 0
     for row, path, line in placed:

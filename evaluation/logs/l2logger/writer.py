@@ -6,17 +6,15 @@ import math
 import numbers
 import operator
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from evaluation.files import whole_directory
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
     BLOCK_TYPES,
-    CONTROL,
     DATA_FILE,
     EXP_STATUSES,
     FORMAT_VERSION,
@@ -25,8 +23,9 @@ from evaluation.logs.l2logger.format import (
     LogRow,
     Scalar,
     metrics_columns_problem,
-    usable_worker,
 )
+from evaluation.logs.tables import CONTROL, timestamp_text, usable_worker
+from evaluation.logs.texts import plain_scalar
 
 _PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
@@ -67,32 +66,20 @@ def write_log(
     Source: l2logger log format 1.1.
     """
     began = datetime.now() if start is None else start
-    name = _directory_name(scenario_name, began)
-    columns = _checked_metrics_columns(metrics_columns)
-    info_texts = {
-        "logger_info.json": _info_text(
-            {"metrics_columns": list(columns), "log_format_version": FORMAT_VERSION}
-        ),
-        "scenario_info.json": _checked_scenario_info(scenario_info),
-    }
+    name = directory_name(scenario_name, began)
+    columns = checked_metrics_columns(metrics_columns)
+    infos = info_texts(columns, scenario_info)
     header, records = _checked_records(rows, columns, worker_id, began)
     final = Path(base_dir) / name
-    if final.exists():
-        raise FileExistsError(f"{final} already exists: give another start time or base directory")
-    partial = final.with_name(f".{name}-{secrets.token_hex(4)}.partial")
-    partial.mkdir(parents=True)
-    try:
-        for file_name, text in info_texts.items():
+    with whole_directory(final) as partial:
+        for file_name, text in infos.items():
             (partial / file_name).write_text(text, encoding="utf-8", newline="")
         _write_tables(partial, header, records)
-        partial.rename(final)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return final
 
 
-def _directory_name(scenario_name: str, start: datetime) -> str:
+def directory_name(scenario_name: str, start: datetime) -> str:
+    """Name of a log directory, ``<scenario name>-<seconds since 1970>``."""
     label = Path(scenario_name).name.split(".")[0]
     if not label or CONTROL.search(label):
         raise ValueError(
@@ -101,11 +88,25 @@ def _directory_name(scenario_name: str, start: datetime) -> str:
     return f"{label}-{start.timestamp()}".replace(".", "-")
 
 
-def _checked_metrics_columns(names: Sequence[str]) -> tuple[str, ...]:
+def checked_metrics_columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of metrics that a log may have."""
     problem = metrics_columns_problem(names if not isinstance(names, str) else None)
     if problem:
         raise ValueError(f"metrics_columns {problem}")
     return tuple(names)
+
+
+def info_texts(columns: Sequence[str], scenario_info: Mapping[str, Any]) -> dict[str, str]:
+    """The two info files of a log by name.
+
+    Raises:
+      ValueError: scenario_info holds what the format does not allow.
+    """
+    logger_info = {"metrics_columns": list(columns), "log_format_version": FORMAT_VERSION}
+    return {
+        "logger_info.json": _info_text(logger_info),
+        "scenario_info.json": _checked_scenario_info(scenario_info),
+    }
 
 
 def _checked_scenario_info(info: Mapping[str, Any]) -> str:
@@ -139,23 +140,24 @@ def _checked_records(
     """The header and all rows ready to be written."""
     if not rows:
         raise ValueError("rows is empty: a log needs at least one episode")
-    extras = _checked_extra_names(rows[0].extras, columns)
+    extras = sorted(rows[0].extras)
+    check_extra_names(extras, columns)
     records = []
     blocks = episodes = 0
     for number, row in enumerate(rows):
         blocks = _checked_number(number, "block_num", row.block_num, blocks)
         episodes = _checked_number(number, "exp_num", row.exp_num, episodes)
         records.append(_checked_record(number, row, columns, extras, worker_id, start))
-    return [*STANDARD_COLUMNS, *columns, *extras], records
+    return [*STANDARD_COLUMNS, *sorted((*columns, *extras))], records
 
 
-def _checked_extra_names(extras: Mapping[str, Scalar], columns: tuple[str, ...]) -> list[str]:
-    for name in extras:
+def check_extra_names(names: Iterable[str], columns: tuple[str, ...]) -> None:
+    """Refuse names that an extra column cannot have."""
+    for name in names:
         if not isinstance(name, str) or not name or CONTROL.search(name):
             raise ValueError(f"row 0, column {name!r}: an extra column needs a printable name")
         if name in STANDARD_COLUMNS or name in columns:
             raise ValueError(f"row 0, column {name!r}: an extra column needs a name of its own")
-    return sorted(extras)
 
 
 def _checked_record(
@@ -173,17 +175,19 @@ def _checked_record(
         ("exp_status", row.exp_status, EXP_STATUSES),
     ):
         if value not in allowed:
-            raise _row_error(number, column, f"must be one of {', '.join(allowed)}, not {value!r}")
+            raise row_error(number, column, f"must be one of {', '.join(allowed)}, not {value!r}")
     if not isinstance(worker, str) or not usable_worker(worker):
-        raise _row_error(
+        raise row_error(
             number, "worker_id", f"must be letters, digits, '_', '-' and '.', not {worker!r}"
         )
     name = row.task_name
     if not isinstance(name, str) or not name or CONTROL.search(name):
-        raise _row_error(number, "task_name", f"must be printable text, not {name!r}")
+        raise row_error(number, "task_name", f"must be printable text, not {name!r}")
     when = start if row.timestamp is None else row.timestamp
     if not isinstance(when, datetime):
-        raise _row_error(number, "timestamp", f"must be a datetime, not {type(when).__name__}")
+        raise row_error(number, "timestamp", f"must be a datetime, not {type(when).__name__}")
+    cells = dict(zip(columns, _metric_fields(number, row.metrics, columns), strict=True))
+    cells |= zip(extras, _extra_fields(number, row.extras, extras), strict=True)
     fields = (
         operator.index(row.block_num),
         operator.index(row.exp_num),
@@ -191,43 +195,40 @@ def _checked_record(
         row.block_type,
         row.block_subtype,
         name,
-        _params_text(number, row.task_params),
+        params_text(number, row.task_params),
         row.exp_status,
-        _timestamp_text(when),
-        *_metric_fields(number, row.metrics, columns),
-        *_extra_fields(number, row.extras, extras),
+        timestamp_text(when),
+        *(cells[name] for name in sorted(cells)),
     )
     return _Record(worker, operator.index(row.block_num), row.block_type, fields)
 
 
-def _row_error(number: int, column: str, message: str) -> ValueError:
+def row_error(number: int, column: str, message: str) -> ValueError:
+    """An error that names row and column."""
     return ValueError(f"row {number}, column {column!r}: {message}")
 
 
 def _checked_number(number: int, column: str, value: object, least: int) -> int:
     """A block or episode number: a whole number not below the one before it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise _row_error(number, column, f"must be an integer, not {value!r}")
+        raise row_error(number, column, f"must be an integer, not {value!r}")
     whole = operator.index(value)
     if whole < 0:
-        raise _row_error(number, column, f"must be 0 or more, not {whole}")
+        raise row_error(number, column, f"must be 0 or more, not {whole}")
     if whole < least:
-        raise _row_error(number, column, f"must not fall from {least} to {whole}")
+        raise row_error(number, column, f"must not fall from {least} to {whole}")
     return whole
 
 
-def _params_text(number: int, params: Mapping[str, Any]) -> str:
+def params_text(number: int, params: Mapping[str, Any]) -> str:
+    """The parameters of a row as strict JSON text."""
     if not isinstance(params, Mapping):
         kind = type(params).__name__
-        raise _row_error(number, "task_params", f"must be a mapping, not {kind}")
+        raise row_error(number, "task_params", f"must be a mapping, not {kind}")
     try:
         return _PARAMS_ENCODER.encode(dict(params))
     except (TypeError, ValueError, RecursionError) as error:
-        raise _row_error(number, "task_params", f"must be strict JSON: {error}") from error
-
-
-def _timestamp_text(when: datetime) -> str:
-    return f"{when.year:04d}{when:%m%dT%H%M%S.%f}"  # %Y does not pad years below 1000
+        raise row_error(number, "task_params", f"must be strict JSON: {error}") from error
 
 
 def _metric_fields(
@@ -235,40 +236,34 @@ def _metric_fields(
 ) -> list[Scalar]:
     for name in columns:
         if name not in metrics:
-            raise _row_error(number, name, "is a metric of this log and missing in this row")
+            raise row_error(number, name, "is a metric of this log and missing in this row")
     for name in metrics:
         if name not in columns:
-            raise _row_error(number, str(name), "is not among metrics_columns; use extras for it")
+            raise row_error(number, str(name), "is not among metrics_columns; use extras for it")
     return [_metric_field(number, name, metrics[name]) for name in columns]
 
 
 def _metric_field(number: int, name: str, value: object) -> Scalar:
-    plain = _plain(value)
+    plain = plain_scalar(value)
     if isinstance(plain, bool) or not isinstance(plain, int | float):
-        raise _row_error(number, name, f"must be a number, not {value!r}")
+        raise row_error(number, name, f"must be a number, not {value!r}")
     if math.isinf(plain):
-        raise _row_error(number, name, "must be finite, or NaN where it was not measured")
+        raise row_error(number, name, "must be finite, or NaN where it was not measured")
     return plain
 
 
 def _extra_fields(number: int, extras: Mapping[str, Scalar], names: list[str]) -> list[Scalar]:
     if set(extras) != set(names):
-        raise _row_error(
+        raise row_error(
             number,
             ", ".join(sorted(map(str, set(extras) ^ set(names)))),
             f"every row must have the extra columns of row 0 ({', '.join(names) or 'none'})",
         )
-    fields = [_plain(extras[name]) for name in names]
+    fields = [plain_scalar(extras[name]) for name in names]
     for name, value in zip(names, fields, strict=True):
         if value is not None and not isinstance(value, str | int | float):
-            raise _row_error(number, name, f"must be text or a number, not {value!r}")
+            raise row_error(number, name, f"must be text or a number, not {value!r}")
     return fields
-
-
-def _plain(value: object) -> Any:
-    """A NumPy or JAX scalar as the Python number it holds; anything else as it is."""
-    item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "shape", None) == () else value
 
 
 def _write_tables(root: Path, header: list[str], records: Iterable[_Record]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation import scanner
-from evaluation.logs import export, read_log, validate_log
+from evaluation.logs import export, learnkit, read_log, validate_log
 from evaluation.records import MEASURES
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
@@ -108,7 +108,7 @@ def test_the_table_as_any_reader_sees_it(directory):
         "task_params",
         "exp_status",
         "timestamp",
-        *MEASURES,
+        *sorted(MEASURES),
     ]
     assert json.loads(first["task_params"]) == {"spoil": 2, "wheel": 5}
     assert (first["length"], second["exp_num"]) == ("2", "5")
@@ -139,3 +139,66 @@ def test_a_log_is_not_written_over_another(records, directory):
     with pytest.raises(FileExistsError):
         export.write_l2logger(records, 1, directory.parent, START)
     assert validate_log(directory) == []
+
+
+# Many lifetimes, and runs of 2019 -----------------------------------------------------------------
+
+
+def test_lifetimes_have_logs_of_their_own(records, tmp_path):
+    paths = export.write_lifetimes(records, tmp_path, start=START)
+    assert [read_log(path).scenario_info["lifetime"] for path in paths] == [0, 1, 2]
+    assert len(set(paths)) == 3
+    for lifetime, path in enumerate(paths):
+        rewards = [row.metrics["reward"] for row in read_log(path).rows]
+        np.testing.assert_array_equal(rewards, records.columns["reward"][lifetime])
+
+
+@pytest.mark.parametrize("name", ["l2logger", "learnkit"])
+def test_the_same_records_give_the_same_bytes(records, tmp_path, name):
+    first, second = (
+        export.write_lifetimes(records, tmp_path / folder, name, [2, 0], START) for folder in "ab"
+    )
+    for left, right in zip(first, second, strict=True):
+        files = sorted(path.relative_to(left) for path in left.rglob("*.*"))
+        assert files == sorted(path.relative_to(right) for path in right.rglob("*.*"))
+        tables = [file for file in files if (left / file).is_file()]
+        assert all((left / f).read_bytes() == (right / f).read_bytes() for f in tables)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"lifetimes": [0, 3]}, "lifetime is 3; it must be from 0 to 2"),
+        ({"log_format": "csv"}, "log format is 'csv'; it must be l2logger or learnkit"),
+    ],
+)
+def test_nothing_is_written_on_bad_requests(records, tmp_path, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        export.write_lifetimes(records, tmp_path / "logs", **arguments)
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_run_of_2019_is_the_records(records, tmp_path):
+    path = export.write_learnkit(records, 1, tmp_path, START)
+    assert path.name == f"a_name_with_odd_letters_v1-{round(START.timestamp() * 1000)}"
+    log = learnkit.read_log(path)
+    assert log.warnings == ()
+    assert [(b.phase, b.class_name) for b in log.blocks] == [
+        ("1.train", "Toy"),
+        ("1.train", "Toy"),
+        ("1.test", "Toy"),
+        ("1.test", "Toy"),
+        ("2.train", "Toy"),
+    ]
+    assert [b.params for b in log.blocks] == [
+        dict(block.parameters) for block in records.schedule.blocks
+    ]
+    status = 4 * ["DONE"] + 2 * ["NOT_DONE"] + 6 * ["DONE"]
+    assert [row.termination_status for row in log.rows] == status
+    assert {row.seed for row in log.rows} == {7}
+    assert [row.steps for row in log.rows] == records.columns["length"][1].tolist()
+    made = learnkit.episodes(log)
+    np.testing.assert_array_equal(made.value, records.columns["reward"][1])
+    np.testing.assert_array_equal(made.block, records.schedule.episode_blocks())
+    scores = [float(row.extras["performance"]) for row in log.rows]
+    np.testing.assert_array_equal(scores, records.columns["performance"][1])

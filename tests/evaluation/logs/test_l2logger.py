@@ -5,7 +5,6 @@ import json
 import os
 import time
 from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +15,14 @@ from evaluation.logs import (
     check_log,
     find_regimes,
     read_log,
+    tables,
     validate_log,
     write_log,
 )
-from evaluation.logs.l2logger import reader, writer
+from evaluation.logs.l2logger import writer
+from tests.conftest import SHARED
 
-REAL = Path(__file__).parents[4] / "shared" / "data" / "l2m" / "logs"
+REAL = SHARED / "l2m" / "logs"
 needs_real_logs = pytest.mark.skipif(not REAL.is_dir(), reason=f"no recorded logs at {REAL}")
 START = datetime(2024, 2, 29, 12, 30, 0, 250)
 SCENARIO = {"complexity": "1-low", "difficulty": "2-medium", "scenario_type": "custom"}
@@ -182,12 +183,12 @@ def test_numpy_numbers_are_written_as_plain_ones(tmp_path):
     assert read.extras == {"steps": "3"}
 
 
-def test_several_metrics_keep_the_order_of_their_list(tmp_path):
+def test_metrics_and_extras_are_written_in_one_order(tmp_path):
     metrics = {"zeta": 1.0, "alpha": float("nan"), "mid": 3}
     path = write(tmp_path, rows(1, metrics=metrics), metrics_columns=["zeta", "alpha", "mid"])
     table = (path / "worker-default/0-train/data-log.tsv").read_text().splitlines()
-    assert table[0].split("\t")[9:] == ["zeta", "alpha", "mid", "seed", "steps"]
-    assert table[1].split("\t")[9:12] == ["1.0", "nan", "3"]
+    assert table[0].split("\t")[9:] == ["alpha", "mid", "seed", "steps", "zeta"]
+    assert table[1].split("\t")[9:] == ["nan", "3", "a", "10", "1.0"]
 
 
 def test_rows_without_a_timestamp_take_the_start_and_rows_may_name_workers(tmp_path):
@@ -388,9 +389,9 @@ def test_bytes_that_are_not_utf8_and_unfinished_quotes_are_errors(tmp_path):
 
 def test_files_beyond_the_caps_are_not_read(tmp_path, monkeypatch):
     path = write(tmp_path)
-    monkeypatch.setattr(reader, "MAX_LOG_BYTES", 700)
+    monkeypatch.setattr(tables, "MAX_LOG_BYTES", 700)
     assert any("700 bytes that are read" in problem for problem in validate_log(path))
-    monkeypatch.setattr(reader, "MAX_FILE_BYTES", 200)
+    monkeypatch.setattr(tables, "MAX_FILE_BYTES", 200)
     assert any("at most 200 are read" in problem for problem in validate_log(path))
 
 

@@ -1,0 +1,67 @@
+"""Columns of few distinct values: the values once, and a code a row."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+
+
+@dataclass(frozen=True)
+class Coded(Generic[Value]):
+    """A column of R rows in which values repeat.
+
+    Attributes:
+      values: the distinct values.
+      codes: (R,) int32, position in `values` of each row's value.
+    """
+
+    values: tuple[Value, ...]
+    codes: np.ndarray
+
+    def __len__(self) -> int:
+        """Number of rows, R."""
+        return len(self.codes)
+
+    def array(self) -> np.ndarray:
+        """The column itself: (R,) of dtype object."""
+        values = np.empty(len(self.values), object)
+        values[:] = self.values
+        return values[self.codes]
+
+    def take(self, rows: Any) -> "Coded[Value]":
+        """The column at some rows: an index array, a mask or a slice."""
+        return Coded(self.values, self.codes[rows])
+
+    def mapped(self, function: Callable[[Value], Other]) -> "Coded[Other]":
+        """Apply a function to the values; those that become equal are joined.
+
+        Args:
+          function: gives something hashable.
+        """
+        codes: dict[Other, int] = {}
+        places = [codes.setdefault(function(value), len(codes)) for value in self.values]
+        return Coded(tuple(codes), np.array(places, np.int32)[self.codes])
+
+    def first_row(self, position: int) -> int:
+        """The first row that holds the value at a position of `values`."""
+        return int(np.argmax(self.codes == position))
+
+
+def coded(column: Sequence[Any] | np.ndarray) -> Coded[Any]:
+    """Encode a column of hashable values, in order of first appearance."""
+    codes: dict[Any, int] = {}
+    rows = [codes.setdefault(value, len(codes)) for value in column]
+    return Coded(tuple(codes), np.array(rows, np.int32))
+
+
+def from_arrow(column: pa.Array | pa.ChunkedArray) -> Coded[str]:
+    """Encode an Arrow column of text without nulls."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    encoded = column.dictionary_encode()
+    return Coded(tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy())

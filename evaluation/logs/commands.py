@@ -1,0 +1,123 @@
+"""The commands `jaxsim l2m ...` about lifelong-learning logs on disk."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.logs.problems import LogError, Problem
+
+INVALID: Final = 1
+MAX_WARNINGS: Final = 20
+
+GROUP_EXAMPLES = """examples:
+  jaxsim l2m validate my_syllabus-1575473425-723
+  jaxsim l2m aggregate runs/pd/logs/my_syllabus-1575473425-723 -f parquet -o everything
+
+A log is the directory of one lifetime, of l2logger 1.0 or 1.1 or of learnkit (2019); which of them
+is seen from its files. A bare name that is no directory here is looked up in $L2DATA/logs.
+"""
+
+VALIDATE_EXAMPLES = """examples:
+  jaxsim l2m validate my_syllabus-1575473425-723
+  jaxsim l2m validate "$(python -m evaluation.info -get lastlog)"
+
+Every error stands on standard error with its file and line, and the exit code is then 1. Warnings
+do not change it. Standard output holds a table of the regimes (l2logger) or blocks (learnkit).
+"""
+
+AGGREGATE_EXAMPLES = """examples:
+  jaxsim l2m aggregate my_syllabus-1575473425-723
+  jaxsim l2m aggregate my_syllabus-1575473425-723 -f parquet -o everything --cut-off keep
+
+The columns of an l2logger log are those of l2logger's own aggregate, regime numbers included, with
+task names in lower case. Those of a learnkit log are the ones of data-log.tsv and the parameters.
+"""
+
+
+def add_to(commands: Any) -> Any:
+    """Add the group `l2m` with its commands.
+
+    Args:
+      commands: subparsers of the `jaxsim` command.
+
+    Returns:
+      The subparsers of the group, for others to add to.
+    """
+    group = commands.add_parser(
+        "l2m",
+        help="validate and convert lifelong-learning logs",
+        description="Work with lifelong-learning logs on disk.",
+        epilog=GROUP_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = group.add_subparsers(dest="l2m_command", required=True, metavar="COMMAND")
+    validate = parts.add_parser(
+        "validate",
+        help="check a log and list its regimes",
+        description="Check a log and list its regimes, or every problem with file and line.",
+        epilog=VALIDATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    validate.add_argument("log", metavar="DIR", help="the log directory, or its bare name")
+    validate.set_defaults(handler=_validate)
+    aggregate = parts.add_parser(
+        "aggregate",
+        help="write all rows of a log into one file",
+        description="Write all rows of a log into one file.",
+        epilog=AGGREGATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    aggregate.add_argument("log", metavar="DIR", help="the log directory, or its bare name")
+    aggregate.add_argument(
+        "-f", "--format", default="tsv", metavar="NAME", help="tsv, csv, feather or parquet (tsv)"
+    )
+    aggregate.add_argument(
+        "-o", "--output", type=Path, default=Path("data"), metavar="FILE", help="no ending (data)"
+    )
+    aggregate.add_argument(
+        "--cut-off",
+        metavar="NAME",
+        help="keep or drop what did not run to its end (drop in l2logger logs, else keep)",
+    )
+    aggregate.set_defaults(handler=_aggregate)
+    return parts
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from evaluation.logs.home import find_log
+    from evaluation.logs.layouts import overview, text_table
+
+    try:
+        found = overview(find_log(arguments.log))
+    except LogError as error:
+        return _report(error.problems)
+    _report(found.warnings)
+    print(f"The log is valid. {found.title}\n\n{text_table(found.header, found.rows)}")
+    return 0
+
+
+def _aggregate(arguments: argparse.Namespace) -> int:
+    from evaluation.logs.aggregate import aggregate
+    from evaluation.logs.home import find_log
+
+    log = find_log(arguments.log)
+    try:
+        path = aggregate(log, arguments.output, arguments.format, arguments.cut_off)
+    except LogError as error:
+        return _report(error.problems)
+    print(path)
+    return 0
+
+
+def _report(problems: Sequence[Problem]) -> int:
+    """Print problems, all of the errors; return the exit code that they mean."""
+    warnings = [problem for problem in problems if problem.severity != "error"]
+    errors = [problem for problem in problems if problem.severity == "error"]
+    for problem in [*warnings[:MAX_WARNINGS], *errors]:
+        print(problem, file=sys.stderr)
+    if len(warnings) > MAX_WARNINGS:
+        more = len(warnings) - MAX_WARNINGS
+        print(f"and {more} more warnings", file=sys.stderr)
+    return INVALID if errors else 0

@@ -1,0 +1,340 @@
+"""Log episodes while they are played, with the interface and the bytes of l2logger's DataLogger."""
+
+import csv
+import json
+import math
+import operator
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.files import write_whole
+from evaluation.logs.l2logger.batch import DEFAULT_WORKER, append_piece, checked_table
+from evaluation.logs.l2logger.format import (
+    BLOCK_SUBTYPES,
+    BLOCK_TYPES,
+    DATA_FILE,
+    DEFAULT_SUBTYPE,
+    EXP_STATUSES,
+    FORMAT_VERSION,
+    STANDARD_COLUMNS,
+    metrics_columns_problem,
+)
+from evaluation.logs.l2logger.writer import check_extra_names, directory_name
+from evaluation.logs.tables import timestamp_text, usable_worker
+from evaluation.logs.texts import plain_scalar
+
+_DEFAULTS: Final = {
+    "worker_id": DEFAULT_WORKER,
+    "block_subtype": DEFAULT_SUBTYPE,
+    "exp_status": EXP_STATUSES[0],
+}
+_ALLOWED: Final = {
+    "block_type": BLOCK_TYPES,
+    "block_subtype": BLOCK_SUBTYPES,
+    "exp_status": EXP_STATUSES,
+}
+_ORDERED: Final = ("block_num", "exp_num")
+_MAX_OPEN: Final = 64
+_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+
+
+class RecordError(ValueError, RuntimeError):
+    """A record that format 1.1 does not allow; a RuntimeError too, as l2logger raises those."""
+
+
+class DataLogger:
+    """Write the log of one lifetime while it is played; any number of threads may share one.
+
+    What l2logger's class of this name accepts gives the same files here, and where that raises a
+    RuntimeError this does too, with a message that names record and column. Three things differ.
+    Numbers may be NumPy's. Block and episode numbers may not fall within a worker, rather than
+    within the log, so that workers which play side by side need not wait for one another. What no
+    reader could use is refused: metrics that are text or infinite, parameters with NaN.
+
+    Attributes:
+      logger_info: content of logger_info.json.
+      scenario_info: content of scenario_info.json.
+      logging_base_dir: the directory in which the log directory is.
+      scenario_dir: the log directory.
+    """
+
+    def __init__(
+        self,
+        logging_base_dir: str | os.PathLike[str],
+        scenario_name: str,
+        logger_info: Mapping[str, Any],
+        scenario_info: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make the log directory with its two info files.
+
+        Args:
+          logging_base_dir: directory to put the log directory in; made if absent.
+          scenario_name: first part of the directory's name; of a path only the last part up to its
+            first dot is used.
+          logger_info: ``metrics_columns``, a non-empty list of names, and anything else;
+            ``log_format_version`` becomes 1.1.
+          scenario_info: anything; evaluators look for ``complexity``, ``difficulty`` and
+            ``scenario_type``.
+
+        Raises:
+          RecordError: the arguments are not what the format wants.
+          OSError: the directory cannot be made.
+        """
+        if not isinstance(logger_info, Mapping) or "metrics_columns" not in logger_info:
+            raise RecordError("logger_info must be a mapping with the key 'metrics_columns'")
+        names = logger_info["metrics_columns"]
+        problem = metrics_columns_problem(names)
+        if problem:
+            raise RecordError(f"logger_info['metrics_columns'] {problem}")
+        self.logger_info = {**logger_info, "log_format_version": FORMAT_VERSION}
+        self.scenario_info = dict(scenario_info or {})
+        self.logging_base_dir = os.fspath(logging_base_dir)
+        self._metrics = tuple(names)
+        self._fields: tuple[str, ...] = ()
+        self._count = 0
+        self._names: tuple[str, ...] | None = None  # fields of the record before, in its order
+        self._latest: dict[str, tuple[int, int]] = {}
+        self._tables: dict[str, _Table] = {}
+        self._closed = False
+        self._lock = threading.RLock()
+        self._directory = _new_directory(Path(logging_base_dir), scenario_name)
+        self.scenario_dir = str(self._directory)
+        self.write_info_files()
+
+    def write_info_files(self) -> None:
+        """Write logger_info.json and scenario_info.json anew, from the attributes."""
+        for name, content in (
+            ("logger_info.json", self.logger_info),
+            ("scenario_info.json", self.scenario_info),
+        ):
+            try:
+                text = json.dumps(content, indent=2, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise RecordError(f"{name} must be strict JSON: {error}") from error
+            write_whole(self._directory / name, text)
+
+    def log_record(self, record: Mapping[str, Any]) -> None:
+        """Append one episode; it is on disk when this returns.
+
+        Args:
+          record: ``block_num``, ``exp_num``, ``block_type``, ``task_name``, ``task_params`` and all
+            metrics; ``worker_id``, ``block_subtype`` and ``exp_status`` may be left out. Any other
+            field is an extra column and has to be in every record. Values that are neither text nor
+            a number are written as `str` gives them; None is an empty cell.
+
+        Raises:
+          RecordError: the record is not allowed; nothing is written.
+        """
+        if not isinstance(record, Mapping):
+            raise RecordError(f"a record must be a dict, not {type(record).__name__}")
+        with self._lock:
+            self._check_open()
+            if "timestamp" in record:
+                raise self._error("timestamp", "is set by the logger: leave it out")
+            row = {**_DEFAULTS, **record, "timestamp": timestamp_text(datetime.now())}
+            names = tuple(record)
+            fields = self._fields if names == self._names else self._checked_fields(row)
+            cells = self._checked_cells(row)
+            worker = cells["worker_id"]
+            block, episode = cells["block_num"], cells["exp_num"]
+            table = self._table(f"{worker}/{block}-{cells['block_type']}", fields)
+            table.write([cells[name] for name in fields])
+            self._names, self._fields = names, fields
+            self._count += 1
+            self._latest[worker] = (block, episode)
+
+    def log_records(self, columns: Mapping[str, Any]) -> None:
+        """Append many episodes at once; they are on disk when this returns.
+
+        Args:
+          columns: the fields of `log_record` by name, each an array or sequence of R values, a
+            `Coded` column, or one value for all rows. ``timestamp`` may be given here, as
+            datetime64 or datetime; it is now if left out.
+
+        Raises:
+          RecordError: something is not allowed; nothing is written.
+        """
+        with self._lock:
+            self._check_open()
+            defaults = {"worker_id": DEFAULT_WORKER, "timestamp": datetime.now()}
+            try:
+                table = checked_table({**defaults, **columns}, self._metrics)
+            except ValueError as error:
+                raise RecordError(str(error)) from error
+            if not table.rows:
+                return
+            self._check_same_fields(table.header)
+            latest = dict(self._latest)
+            for code, worker in enumerate(table.worker_id.values):
+                rows = np.flatnonzero(table.worker_id.codes == code)
+                if len(rows):
+                    first, last = rows[0], rows[-1]
+                    self._check_order(worker, table.block_num[first], table.exp_num[first])
+                    latest[worker] = (int(table.block_num[last]), int(table.exp_num[last]))
+            self._close_tables()
+            for folder, content in table.pieces():
+                append_piece(self._directory / folder, table.header, content)
+            self._names, self._fields = None, table.header
+            self._count += table.rows
+            self._latest = latest
+
+    def close(self) -> None:
+        """Close all files; nothing can be logged afterwards."""
+        with self._lock:
+            self._close_tables()
+            self._closed = True
+
+    def __enter__(self) -> "DataLogger":
+        """Return the logger."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close all files."""
+        self.close()
+
+    def _error(self, column: str, message: str) -> RecordError:
+        return RecordError(f"record {self._count}, column {column!r}: {message}")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RecordError("the logger is closed: make another one")
+
+    def _checked_fields(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of all columns in order."""
+        for name in (*STANDARD_COLUMNS, *self._metrics):
+            if name not in row:
+                raise self._error(name, "is missing")
+        extras = [
+            name for name in row if name not in STANDARD_COLUMNS and name not in self._metrics
+        ]
+        try:
+            check_extra_names(extras, self._metrics)
+        except ValueError as error:
+            raise RecordError(str(error)) from error
+        fields = (*STANDARD_COLUMNS, *sorted((*self._metrics, *extras)))
+        self._check_same_fields(fields)
+        return fields
+
+    def _check_same_fields(self, fields: tuple[str, ...]) -> None:
+        if self._fields and fields != self._fields:
+            differing = ", ".join(sorted(set(fields) ^ set(self._fields)))
+            raise self._error(differing, "every record must have the fields of the first one")
+
+    def _checked_cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The cells of a record as they are written."""
+        worker = row["worker_id"]
+        if not isinstance(worker, str) or not usable_worker(worker):
+            words = "letters, digits, '_', '-' and '.'"
+            raise self._error("worker_id", f"must be {words}, not {worker!r}")
+        for name, allowed in _ALLOWED.items():
+            if row[name] not in allowed:
+                words = f"one of {', '.join(allowed)}, not {row[name]!r}"
+                raise self._error(name, f"must be {words}")
+        cells = {name: _cell(value) for name, value in row.items()}
+        for name in _ORDERED:
+            cells[name] = self._checked_number(name, row[name])
+        self._check_order(worker, cells["block_num"], cells["exp_num"])
+        cells["task_params"] = self._params_text(row["task_params"])
+        for name in self._metrics:
+            cells[name] = self._checked_metric(name, row[name])
+        return cells
+
+    def _checked_number(self, name: str, value: object) -> int:
+        plain = plain_scalar(value)
+        if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
+            raise self._error(name, f"must be an integer from 0, not {value!r}")
+        return operator.index(plain)
+
+    def _check_order(self, worker: str, block: int, episode: int) -> None:
+        for name, least, value in zip(
+            _ORDERED, self._latest.get(worker, (0, 0)), (block, episode), strict=True
+        ):
+            if value < least:
+                words = f"from {least} to {value} within worker {worker!r}"
+                raise self._error(name, f"must not fall {words}")
+
+    def _params_text(self, params: object) -> str:
+        if not isinstance(params, Mapping):
+            kind = type(params).__name__
+            raise self._error("task_params", f"must be a dict, not {kind}")
+        try:
+            return _PARAMS_ENCODER.encode(dict(params))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._error("task_params", f"must be strict JSON: {error}") from error
+
+    def _checked_metric(self, name: str, value: object) -> int | float | None:
+        plain = plain_scalar(value)
+        if plain is None:
+            return None
+        if isinstance(plain, bool) or not isinstance(plain, int | float):
+            raise self._error(name, f"must be a number, not {value!r}")
+        if math.isinf(plain):
+            raise self._error(name, "must be finite, or NaN where it was not measured")
+        return plain
+
+    def _table(self, folder: str, fields: tuple[str, ...]) -> "_Table":
+        """The open table of a folder."""
+        table = self._tables.get(folder)
+        if table is None:
+            if len(self._tables) >= _MAX_OPEN:
+                self._close_tables()
+            table = self._tables[folder] = _Table(self._directory / folder, fields)
+        return table
+
+    def _close_tables(self) -> None:
+        for table in self._tables.values():
+            table.close()
+        self._tables.clear()
+
+
+class _Table:
+    """An open table; a new one gets its header first."""
+
+    def __init__(self, folder: Path, fields: tuple[str, ...]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._stream = (folder / DATA_FILE).open("a", encoding="utf-8", newline="")
+        self._lines = csv.writer(self._stream, delimiter="\t", lineterminator="\n")
+        self.close = self._stream.close
+        if not self._stream.tell():
+            self.write(fields)
+
+    def write(self, values: Sequence[Any]) -> None:
+        """Append a row; it is on disk when this returns."""
+        self._lines.writerow(values)
+        self._stream.flush()
+
+
+def _new_directory(base: Path, scenario_name: str) -> Path:
+    """Make a log directory whose name is not taken."""
+    when = datetime.now()
+    for _ in range(1000):
+        try:
+            directory = base / directory_name(scenario_name, when)
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            when += timedelta(microseconds=1)  # another logger began at the same moment
+        except ValueError as error:
+            raise RecordError(str(error)) from error
+        else:
+            return directory
+    raise FileExistsError(f"{directory} and its neighbours exist already")
+
+
+def _cell(value: object) -> Any:
+    """What is neither text nor a number is written as `str` gives it."""
+    if value is None or isinstance(value, str | int | float):
+        return plain_scalar(value)
+    plain = plain_scalar(value)
+    return plain if isinstance(plain, str | int | float) else str(plain)

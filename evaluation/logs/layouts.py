@@ -1,0 +1,157 @@
+"""Which format a log directory has, and what is in it at a glance."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.logs import learnkit
+from evaluation.logs.l2logger import LogColumns, read_columns
+from evaluation.logs.learnkit.format import REPORT_FILE
+from evaluation.logs.problems import LogError, Problem
+
+L2LOGGER, LEARNKIT = "l2logger", "learnkit"
+_MAX_PARAMS: Final = 25
+_REGIME_COLUMNS: Final = (
+    "regime_num",
+    "block_num",
+    "block_type",
+    "block_subtype",
+    "task_name",
+    "task_params",
+    "length",
+)
+_BLOCK_COLUMNS: Final = (
+    "block",
+    "phase",
+    "class_name",
+    "params",
+    "episodes",
+    "sub_episodes",
+    "not_done",
+)
+_INFO_FILES: Final = ("logger_info.json", "scenario_info.json")
+
+
+def layout(root: Path) -> str:
+    """Tell the format of a log directory from its files.
+
+    Returns:
+      ``"l2logger"`` where an info file is, ``"learnkit"`` where a block report is below.
+
+    Raises:
+      LogError: it holds neither.
+    """
+    if any((root / name).exists() for name in _INFO_FILES):
+        return L2LOGGER
+    if next(root.rglob(REPORT_FILE), None) is not None:
+        return LEARNKIT
+    words = "is no log: there is neither logger_info.json (l2logger) nor a"
+    raise LogError([Problem(root, None, "error", f"{words} {REPORT_FILE} below it (learnkit)")])
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A log at a glance.
+
+    Attributes:
+      title: the format, and how much there is.
+      header: names of the columns.
+      rows: one a regime (l2logger) or block (learnkit).
+      warnings: the problems that do not make the log invalid.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    warnings: tuple[Problem, ...]
+
+
+def overview(root: Path) -> Overview:
+    """Read and check a log of either format and list its regimes or blocks.
+
+    Raises:
+      LogError: the log is not valid; it carries every problem with file and line.
+    """
+    if layout(root) == LEARNKIT:
+        return _of_learnkit(learnkit.read_log(root))
+    return _of_l2logger(read_columns(root, lower_case=True))
+
+
+def _of_l2logger(log: LogColumns) -> Overview:
+    """Regimes of the complete episodes, as l2logger counts them."""
+    done = log.take(log.complete)
+    numbers = done.regime_numbers()
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    lengths = np.bincount(numbers).tolist()
+    rows = tuple(
+        (
+            number,
+            int(done.block_num[start]),
+            *(
+                column.values[column.codes[start]]
+                for column in (done.block_type, done.block_subtype, done.task_name)
+            ),
+            _shortened(done.task_params.values[done.task_params.codes[start]]),
+            length,
+        )
+        for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
+    )
+    cut = len(log) - len(done)
+    title = f"l2logger {log.format_version}: {len(done)} complete episodes, {cut} incomplete ones"
+    header = [
+        "regime_num",
+        "block_num",
+        "block_type",
+        "block_subtype",
+        "task_name",
+        "task_params",
+        "length",
+    ]
+    return Overview(title, tuple(header), rows, log.warnings)
+
+
+def _of_learnkit(log: learnkit.Log) -> Overview:
+    """Blocks with what was played in them, all workers together."""
+    made: dict[int, set[int]] = {block.block: set() for block in log.blocks}
+    counts, cut = dict.fromkeys(made, 0), dict.fromkeys(made, 0)
+    for row in log.rows:
+        made[row.block].add(row.task)
+        counts[row.block] += 1
+        cut[row.block] += row.termination_status != "DONE"
+    rows = tuple(
+        (
+            block.block,
+            block.phase,
+            block.class_name,
+            _shortened(json.dumps(block.params)),
+            len(made[block.block]),
+            counts[block.block],
+            cut[block.block],
+        )
+        for block in log.blocks
+    )
+    workers = len({row.worker for row in log.rows})
+    title = f"learnkit: {sum(map(len, made.values()))} episodes of {workers} workers"
+    return Overview(title, _BLOCK_COLUMNS, rows, log.warnings)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_PARAMS else f"{text[:_MAX_PARAMS]}..."
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table for a terminal; numbers stand to the right."""
+    lines = [tuple(map(str, line)) for line in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else header)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if aligned else cell.ljust(width)
+            for cell, width, aligned in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )

@@ -1,0 +1,416 @@
+"""Writers of 2019 logs: a whole run at once, or row by row while it is played."""
+
+import csv
+import json
+import math
+import numbers
+import operator
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final
+
+from evaluation.files import whole_directory
+from evaluation.logs import home
+from evaluation.logs.learnkit.format import (
+    DATA_FILE,
+    LAST_COLUMNS,
+    REPORT_COLUMNS,
+    REPORT_FILE,
+    REWARD,
+    SOURCES,
+    STANDARD_COLUMNS,
+    TERMINATIONS,
+    LogRow,
+    Scalar,
+    is_measure,
+    parse_phase,
+)
+from evaluation.logs.tables import CONTROL, WORKER, timestamp_text, usable_worker
+from evaluation.logs.texts import plain_scalar
+
+_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+
+
+def write_log(
+    base_dir: str | os.PathLike[str],
+    name: str,
+    rows: Iterable[LogRow],
+    start: datetime | None = None,
+    syllabus: str | None = None,
+) -> Path:
+    """Write the log of one run, whole or not at all.
+
+    The same rows give the same bytes.
+
+    Args:
+      base_dir: directory to put the log directory in, as a rule ``$L2DATA/logs``; made if absent.
+      name: of the syllabus, first part of the directory's name.
+      rows: the sub-episodes in the order in which they were played; block and episode numbers may
+        not fall.
+      start: when the run started, for the directory's name; now if None.
+      syllabus: text of the syllabus, kept beside the workers as ``<name>.json``; None for no file.
+
+    Returns:
+      The new log directory, ``<name>-<milliseconds since 1970>``.
+
+    Raises:
+      ValueError: something that the format does not allow; the message names row and column.
+      FileExistsError: the log directory is already there.
+      OSError: the files cannot be written.
+
+    Source: the lifelong-learning metrics framework of December 2019.
+    """
+    final = Path(base_dir) / home.milliseconds_name(_checked_name(name), start or datetime.now())
+    with whole_directory(final) as partial:
+        if syllabus is not None:
+            (partial / f"{name}.json").write_text(syllabus, encoding="utf-8", newline="")
+        with _Tree(partial) as tree:
+            for row in rows:
+                tree.add(row)
+            if not tree.count:
+                raise ValueError("rows is empty: a log needs at least one sub-episode")
+    return final
+
+
+class RunLogger:
+    """Log a run of a syllabus while it is played; any number of threads may share one.
+
+    Every row is on disk when `log` returns. Block and episode numbers may be left out: a new block
+    begins where phase, class or parameters change, and every row that names no episode is one.
+
+    Example:
+      >>> with RunLogger("pole") as logger:  # doctest: +SKIP
+      ...     logger.log("1.train", "CartPole3D", reward=200.0, steps=200)
+
+    Attributes:
+      directory: the log directory.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_dir: str | os.PathLike[str] | None = None,
+        start: datetime | None = None,
+    ) -> None:
+        """Make the log directory.
+
+        Args:
+          name: of the syllabus, first part of the directory's name.
+          base_dir: directory to put the log directory in; ``$L2DATA/logs`` if None.
+          start: when the run started; now if None.
+
+        Raises:
+          ValueError: the name cannot be one of a directory.
+          FileExistsError: the log directory is already there.
+        """
+        base = home.logs_folder() if base_dir is None else Path(base_dir)
+        began = start or datetime.now()
+        self.directory = base / home.milliseconds_name(_checked_name(name), began)
+        self.directory.mkdir(parents=True)
+        self._tree = _Tree(self.directory, flush=True)
+        self._lock = threading.Lock()
+        self._last: LogRow | None = None
+
+    def log(
+        self,
+        phase: str,
+        class_name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        block: int | None = None,
+        task: int | None = None,
+        timestamp: datetime | None = None,
+        measures: Mapping[str, float] | None = None,
+        reward: float | None = None,
+        **columns: Any,
+    ) -> LogRow:
+        """Log one sub-episode.
+
+        Args:
+          phase: ``<number>.train`` or ``<number>.test``.
+          class_name: the task.
+          params: parameters of the block; none if None.
+          block: number of the block; if None that of the row before, or the next one.
+          task: number of the episode; if None the next one.
+          timestamp: local time; now if None.
+          measures: columns whose names start with ``score``, and ``reward`` if not given below.
+          reward: of the sub-episode.
+          **columns: any other field of `LogRow`: ``sub_task``, ``worker``, ``seed``, ``steps``,
+            ``termination_status``, ``source``, ``extras``.
+
+        Returns:
+          The row as it was written.
+
+        Raises:
+          ValueError: something that the format does not allow; nothing is written then.
+        """
+        values = {**({} if reward is None else {REWARD: reward}), **(measures or {})}
+        with self._lock:
+            last = self._last
+            row = LogRow(
+                phase=phase,
+                class_name=class_name,
+                params=params or {},
+                block=self._next_block(phase, class_name, params or {}) if block is None else block,
+                task=(0 if last is None else last.task + 1) if task is None else task,
+                measures=values,
+                timestamp=timestamp or datetime.now(),
+                **columns,
+            )
+            self._tree.add(row)
+            self._last = row
+        return row
+
+    def _next_block(self, phase: str, class_name: str, params: Mapping[str, Any]) -> int:
+        last = self._last
+        if last is None:
+            return 0
+        same = (last.phase, last.class_name, last.params) == (phase, class_name, params)
+        return last.block if same else last.block + 1
+
+    def close(self) -> None:
+        """Close all files; nothing can be logged afterwards."""
+        with self._lock:
+            self._tree.close()
+
+    def __enter__(self) -> "RunLogger":
+        """Return the logger."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close all files."""
+        self.close()
+
+
+def _checked_name(name: str) -> str:
+    if not WORKER.fullmatch(name) or name.startswith("."):
+        words = "letters, digits, '_', '-' and '.'"
+        raise ValueError(f"the name of a run must be {words} and not begin with '.', not {name!r}")
+    return name
+
+
+class _Tree:
+    """The files of a log while it is written, and what its rows must agree with."""
+
+    def __init__(self, root: Path, flush: bool = False) -> None:
+        self.count = 0
+        self._root = root
+        self._flush = flush
+        self._closed = False
+        self._header: list[str] = []
+        self._last: LogRow | None = None
+        self._phases: dict[str, int] = {}
+        self._blocks: dict[int, tuple[str, str, str]] = {}
+        self._reported: set[tuple[str, int]] = set()
+        self._folder: Path | None = None
+        self._stream: IO[str] | None = None
+
+    def __enter__(self) -> "_Tree":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the open file; no row can be added afterwards."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def add(self, row: LogRow) -> None:
+        """Check a row and append it to its table.
+
+        Raises:
+          ValueError: the format does not allow it; nothing is written.
+        """
+        if self._closed:
+            raise ValueError("the log is closed: no row can be added")
+        check = _RowCheck(self.count, row)
+        params = check.everything(self._last, self._header or _header(row))
+        known = (row.phase, row.class_name, params)
+        if self._blocks.get(row.block, known) != known:
+            words = " ".join(self._blocks[row.block])
+            raise check.error("block", f"is {row.block}, which is {words}; number a new block")
+        header = self._header or _header(row)
+        cells = check.cells(header)
+        self._header, self._last = header, row
+        self._blocks[row.block] = known
+        ordinal = self._phases.setdefault(row.phase, len(self._phases) + 1)
+        phase = f"{ordinal}-{row.phase.replace('.', '_')}"
+        self._open(self._root / f"worker-{row.worker}" / phase / row.class_name)
+        if (row.worker, row.block) not in self._reported:
+            self._reported.add((row.worker, row.block))
+            self._report(row, params)
+        self._append(cells)
+        self.count += 1
+
+    def _open(self, folder: Path) -> None:
+        """Make a folder's table the one that rows are appended to."""
+        if folder == self._folder and self._stream is not None:
+            return
+        if self._stream is not None:
+            self._stream.close()
+        folder.mkdir(parents=True, exist_ok=True)
+        table = folder / DATA_FILE
+        is_new = not table.exists()
+        self._stream = table.open("a", encoding="utf-8", newline="")
+        self._folder = folder
+        if is_new:
+            _append(folder / REPORT_FILE, REPORT_COLUMNS)
+            self._append(self._header)
+
+    def _report(self, row: LogRow, params: str) -> None:
+        values = (row.phase, row.worker, row.class_name, row.block, params)
+        assert self._folder is not None
+        _append(self._folder / REPORT_FILE, values)
+
+    def _append(self, values: Sequence[Scalar]) -> None:
+        assert self._stream is not None
+        _write_line(self._stream, values)
+        if self._flush:
+            self._stream.flush()
+
+
+def _append(path: Path, values: Sequence[Scalar]) -> None:
+    with path.open("a", encoding="utf-8", newline="") as stream:
+        _write_line(stream, values)
+
+
+def _write_line(stream: IO[str], values: Sequence[Scalar]) -> None:
+    csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n").writerow(values)
+
+
+def _header(row: LogRow) -> list[str]:
+    """The columns of a log, as the framework of 2020 orders them."""
+    last = [name for name in LAST_COLUMNS if name in row.extras]
+    extras = [name for name in row.extras if name not in last]
+    return [*STANDARD_COLUMNS, *extras, *row.measures, *last]
+
+
+class _RowCheck:
+    """One row on its way to the table."""
+
+    def __init__(self, number: int, row: LogRow) -> None:
+        self._number = number
+        self._row = row
+
+    def error(self, column: str, message: str) -> ValueError:
+        """An error that names row and column."""
+        return ValueError(f"row {self._number}, column {column!r}: {message}")
+
+    def everything(self, last: LogRow | None, header: Sequence[str]) -> str:
+        """Check all fields; return the parameters as JSON text."""
+        row = self._row
+        if parse_phase(row.phase) is None:
+            words = "<number from 1>.train or <number from 1>.test"
+            raise self.error("phase", f"must be {words}, not {row.phase!r}")
+        if not isinstance(row.worker, str) or not usable_worker(row.worker):
+            words = "letters, digits, '_', '-' and '.'"
+            raise self.error("worker", f"must be {words}, not {row.worker!r}")
+        if not isinstance(row.class_name, str) or not usable_worker(row.class_name):
+            words = "letters, digits, '_', '-' and '.'"
+            raise self.error("class_name", f"must be {words}, not {row.class_name!r}")
+        for name, allowed in (("termination_status", TERMINATIONS), ("source", SOURCES)):
+            if getattr(row, name) not in allowed:
+                words = f"one of {', '.join(allowed)}, not {getattr(row, name)!r}"
+                raise self.error(name, f"must be {words}")
+        if row.timestamp is not None and not isinstance(row.timestamp, datetime):
+            kind = type(row.timestamp).__name__
+            raise self.error("timestamp", f"must be a datetime, not {kind}")
+        self._check_numbers(last)
+        self._check_columns(header)
+        return self._params()
+
+    def _check_numbers(self, last: LogRow | None) -> None:
+        row = self._row
+        self._check_count("block", 0 if last is None else last.block)
+        self._check_count("task", 0 if last is None else last.task)
+        self._check_count("sub_task", 0)
+        for name in ("seed", "steps"):
+            if getattr(row, name) is not None:
+                self._check_count(name, 0)
+        before = 0 if last is None else (parse_phase(last.phase) or (0, ""))[0]
+        if (parse_phase(row.phase) or (0, ""))[0] < before:
+            raise self.error("phase", f"must not fall from {before} to {row.phase!r}")
+
+    def _check_count(self, column: str, least: int) -> None:
+        """A whole number not below another."""
+        value = getattr(self._row, column)
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise self.error(column, f"must be an integer, not {value!r}")
+        if value < 0:
+            raise self.error(column, f"must be 0 or more, not {value}")
+        if value < least:
+            raise self.error(column, f"must not fall from {least} to {value}")
+
+    def _check_columns(self, header: Sequence[str]) -> None:
+        row = self._row
+        if not row.measures:
+            raise self.error(REWARD, "is missing, and so is any column that starts with 'score'")
+        for name in row.measures:
+            if not is_measure(name) or CONTROL.search(name):
+                raise self.error(name, "a measure is 'reward' or starts with 'score'")
+        for name in row.extras:
+            taken = name in STANDARD_COLUMNS or is_measure(name)
+            if not name or taken or CONTROL.search(name):
+                raise self.error(name, "an extra column needs a printable name of its own")
+        differing = set(header) ^ {*STANDARD_COLUMNS, *row.measures, *row.extras}
+        if differing:
+            listed = ", ".join(sorted(differing))
+            raise self.error(listed, "every row must have the columns of row 0")
+
+    def _params(self) -> str:
+        params = self._row.params
+        if not isinstance(params, Mapping):
+            raise self.error("params", f"must be a mapping, not {type(params).__name__}")
+        try:
+            return _PARAMS_ENCODER.encode(dict(params))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.error("params", f"must be strict JSON: {error}") from error
+
+    def cells(self, header: Sequence[str]) -> list[Scalar]:
+        """The fields as they are written."""
+        row = self._row
+        values: dict[str, Scalar] = {
+            "timestamp": "" if row.timestamp is None else timestamp_text(row.timestamp),
+            "phase": row.phase,
+            "worker": row.worker,
+            "class_name": row.class_name,
+            "termination_status": row.termination_status,
+            "source": row.source,
+        }
+        for name in ("block", "seed", "task", "sub_task", "steps"):
+            value = getattr(row, name)
+            values[name] = None if value is None else operator.index(value)
+        values |= {name: self._measure(name, value) for name, value in row.measures.items()}
+        values |= {name: self._extra(name, value) for name, value in row.extras.items()}
+        return [values[name] for name in header]
+
+    def _measure(self, name: str, value: object) -> Scalar:
+        plain = plain_scalar(value)
+        if isinstance(plain, bool) or not isinstance(plain, int | float):
+            raise self.error(name, f"must be a number, not {value!r}")
+        if math.isinf(plain):
+            raise self.error(name, "must be finite, or NaN where it was not measured")
+        return None if math.isnan(plain) and name != REWARD else plain
+
+    def _extra(self, name: str, value: object) -> Scalar:
+        plain = plain_scalar(value)
+        if plain is not None and not isinstance(plain, str | int | float):
+            raise self.error(name, f"must be text or a number, not {value!r}")
+        return plain

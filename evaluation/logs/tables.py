@@ -1,0 +1,212 @@
+"""Tab-separated tables and the values in their cells, as every log format here reads them."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.logs.problems import Problems
+
+MAX_FILE_BYTES: Final = 256 * 2**20
+"""Largest single file that is read."""
+MAX_LOG_BYTES: Final = 2 * 2**30
+"""Largest sum of the files of one log that is read."""
+TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
+COUNT: Final = re.compile(r"[0-9]{1,15}")
+INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
+WORKER: Final = re.compile(r"[0-9a-zA-Z_\-.]+")
+CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_TIMESTAMP: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\.(\d{1,6})", re.ASCII)
+
+
+def usable_worker(worker: str) -> bool:
+    """Whether a worker name is allowed and names a directory of its own."""
+    return bool(WORKER.fullmatch(worker)) and worker not in (".", "..")
+
+
+def find_tables(root: Path, name: str, problems: Problems) -> list[Path]:
+    """Paths of all tables of one name below a directory, sorted.
+
+    Tables beyond `MAX_LOG_BYTES` in all are an error and left out, as is a directory that cannot
+    be listed.
+    """
+
+    def unreadable(error: OSError) -> None:
+        problems.error(Path(error.filename), None, f"cannot be read: {error.strerror}")
+
+    walk = os.walk(root, onerror=unreadable)
+    paths = sorted(Path(folder, name) for folder, _, files in walk if name in files)
+    if not paths:
+        problems.error(root, None, f"holds no {name}")
+    total = 0
+    for index, path in enumerate(paths):
+        total += path.lstat().st_size
+        if total > MAX_LOG_BYTES:
+            problems.error(root, None, f"holds more than the {MAX_LOG_BYTES:,} bytes that are read")
+            return paths[:index]
+    return paths
+
+
+def read_bytes(path: Path, problems: Problems) -> bytes | None:
+    """The content of a regular file that is not too large, or None and a problem."""
+    handle = -1
+    try:
+        # Without waiting for the writer of a named pipe.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            problems.error(path, None, "is not a regular file")
+        elif status.st_size > MAX_FILE_BYTES:
+            size, most = f"{status.st_size:,}", f"{MAX_FILE_BYTES:,}"
+            problems.error(path, None, f"has {size} bytes; at most {most} are read")
+        else:
+            return _drained(handle, status.st_size)
+    except FileNotFoundError:
+        problems.error(path, None, "is missing")
+    except OSError as error:
+        problems.error(path, None, f"cannot be read: {error.strerror}")
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    return None
+
+
+def _drained(handle: int, size: int) -> bytes:
+    """Everything that a file holds, which may have grown to more than `size` bytes."""
+    pieces = [os.read(handle, size + 1)]
+    while len(pieces[-1]) > (size if len(pieces) == 1 else 0):
+        pieces.append(os.read(handle, 2**20))
+    return b"".join(pieces)
+
+
+def read_text(path: Path, problems: Problems) -> str | None:
+    """The text of a file that is not too large, or None and a problem."""
+    content = read_bytes(path, problems)
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problems.error(path, line, f"is not UTF-8: {error.reason} at byte {error.start}")
+        return None
+
+
+def read_object(path: Path, problems: Problems) -> dict[str, Any] | None:
+    """A JSON object from a file, or None and a problem."""
+    text = read_text(path, problems)
+    if text is None:
+        return None
+    try:
+        info = json.loads(text)
+    except json.JSONDecodeError as error:
+        problems.error(path, error.lineno, f"not JSON: {error.msg}")
+        return None
+    except (ValueError, RecursionError) as error:
+        problems.error(path, None, f"not usable JSON: {error}")
+        return None
+    if not isinstance(info, dict):
+        problems.error(path, 1, f"must hold a JSON object, not a {type(info).__name__}")
+        return None
+    return info
+
+
+def read_lines(path: Path, problems: Problems) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a table with their numbers, the header first; none if it is empty.
+
+    A line whose number of fields is not that of the header is an error and left out.
+    """
+    text = read_text(path, problems)
+    if text is None:
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", quotechar='"', strict=True)
+    header: list[str] | None = None
+    line = 1
+    try:
+        for values in reader:
+            if header is None:
+                header = values
+            if len(values) == len(header):
+                yield line, values
+            else:
+                problems.error(path, line, f"has {len(values)} fields under {len(header)} columns")
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problems.error(path, reader.line_num, f"not a table of tab-separated values: {error}")
+        return
+    if header is None:
+        problems.error(path, 1, "is empty: the header is missing")
+
+
+def check_header(
+    path: Path, header: list[str], required: tuple[str, ...], problems: Problems
+) -> bool:
+    """Whether rows under this header can be read."""
+    missing = [name for name in required if name not in header]
+    for name in missing:
+        problems.error(path, 1, f"the column {name!r} is missing")
+    repeated = sorted({name for name in header if header.count(name) > 1})
+    for name in repeated:
+        problems.error(path, 1, f"the column {name!r} is there twice")
+    return not missing and not repeated
+
+
+def parse_object(path: Path, line: int, name: str, text: str, problems: Problems) -> dict[str, Any]:
+    """A JSON object from a cell; empty text means an empty one."""
+    if not text:
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        problems.error(path, line, f"{name} must be JSON: {error}")
+        return {}
+    if not isinstance(value, dict):
+        problems.error(path, line, f"{name} must be a JSON object, not {text!r}")
+        return {}
+    return value
+
+
+def parse_timestamp(path: Path, line: int, text: str, problems: Problems) -> datetime | None:
+    """A moment from a cell, without a time zone; None and a problem if it is none."""
+    match = _TIMESTAMP.fullmatch(text)
+    try:
+        if match:
+            *whole, fraction = match.groups()
+            year, month, day, hour, minute, second = map(int, whole)
+            return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
+    except ValueError:
+        pass  # a field out of range: the same problem as a text of another form
+    problems.error(path, line, f"timestamp must look like {TIMESTAMP_FORMAT}, not {text!r}")
+    return None
+
+
+def parse_number(path: Path, line: int, name: str, text: str, problems: Problems) -> int | float:
+    """A number; integers stay integers so that they are written back as they were."""
+    if INTEGER.fullmatch(text):
+        return int(text)
+    try:
+        value = float(text) if text else math.nan
+    except ValueError:
+        problems.error(path, line, f"{name} must be a number, not {text!r}")
+        return math.nan
+    if not math.isfinite(value):
+        problems.warning(path, line, non_finite_warning(name, text))
+    return value
+
+
+def non_finite_warning(name: str, text: str) -> str:
+    """What is unusual about a number that is not finite."""
+    return f"{name} is {text or 'empty'}, not a finite number"
+
+
+def timestamp_text(when: datetime) -> str:
+    """A moment as it stands in a table."""
+    date = f"{when.year:04d}{when.month:02d}{when.day:02d}"
+    return f"{date}T{when.hour:02d}{when.minute:02d}{when.second:02d}.{when.microsecond:06d}"

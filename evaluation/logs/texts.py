@@ -1,0 +1,105 @@
+"""Whole columns as the text that a row-by-row CSV writer would give, and whole rows from them."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evaluation.logs.coded import Coded
+
+_SPECIAL: Final = frozenset('\n\r"')
+# Between these, Arrow and Python write the same digits, but for the ".0" of whole numbers.
+_PLAIN_FROM, _PLAIN_TO = 1e-4, 1e9
+
+
+def plain_scalar(value: object) -> Any:
+    """A NumPy or JAX scalar as the Python number it holds; anything else as it is."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) and getattr(value, "shape", None) == () else value
+
+
+def field_text(text: str, delimiter: str = "\t") -> str:
+    """A cell of a table, quoted where it has to be."""
+    if _SPECIAL.isdisjoint(text) and delimiter not in text:
+        return text
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=delimiter, lineterminator="\n").writerow((text, ""))
+    return stream.getvalue()[:-2]
+
+
+def coded_texts(column: Coded[str], delimiter: str = "\t") -> pa.LargeStringArray:
+    """A column of text, quoted where it has to be."""
+    values = [field_text(value, delimiter) for value in column.values]
+    return pa.array(values, pa.large_string()).take(pa.array(column.codes))
+
+
+def number_texts(column: np.ndarray) -> pa.LargeStringArray:
+    """A column of numbers as `repr` writes each.
+
+    Args:
+      column: (R,) integers or floats; narrow floats are written as the float64 that they are.
+    """
+    if np.issubdtype(column.dtype, np.integer):
+        return pc.cast(pa.array(column), pa.large_string())
+    values = np.ascontiguousarray(column, np.float64)
+    size = np.abs(values)
+    plain = (size >= _PLAIN_FROM) & (size < _PLAIN_TO) & (values != np.trunc(values))
+    quick = pc.cast(pa.array(values), pa.large_string())
+    if plain.all():
+        return quick
+    # The others are few kinds as a rule: rewards and lengths that are whole numbers.
+    bits, codes = np.unique(values[~plain].view(np.int64), return_inverse=True)
+    others = pa.array([repr(value) for value in bits.view(np.float64).tolist()], pa.large_string())
+    return pc.replace_with_mask(quick, pa.array(~plain), others.take(pa.array(codes)))
+
+
+def timestamp_texts(column: np.ndarray) -> pa.LargeStringArray:
+    """Moments as ``%Y%m%dT%H%M%S.%f``.
+
+    Args:
+      column: (R,) datetime64[us], years 1 to 9999.
+    """
+    day = column.astype("datetime64[D]")
+    runs = np.diff(day, prepend=day[:1]) != np.timedelta64(0)
+    runs[:1] = True  # a new date, which days rarely are
+    dates = np.array([f"{when:%Y%m%d}".rjust(8, "0") for when in day[runs].tolist()], "S8")
+    within = (column - day).astype(np.int64)
+    seconds, micros = np.divmod(within, 10**6)
+    text = np.empty((len(column), 22), np.uint8)
+    text[:, :8] = dates[np.cumsum(runs) - 1].view(np.uint8).reshape(-1, 8)
+    text[:, 8], text[:, 15] = ord("T"), ord(".")
+    clock = (seconds // 3600) * 10_000 + (seconds // 60 % 60) * 100 + seconds % 60
+    for place in range(6):
+        text[:, 14 - place] = clock // 10**place % 10 + ord("0")
+        text[:, 21 - place] = micros // 10**place % 10 + ord("0")
+    offsets = np.arange(len(column) + 1, dtype=np.int64) * 22
+    return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def moments(values: "np.ndarray | Sequence[datetime]") -> np.ndarray:
+    """Moments as (R,) datetime64[us]; what they say about time zones is left out."""
+    if isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.datetime64):
+        return values.astype("datetime64[us]")
+    return np.array([when.replace(tzinfo=None) for when in values], "datetime64[us]")
+
+
+class Lines:
+    """The rows of a table as text, one behind another."""
+
+    def __init__(self, columns: Sequence[pa.LargeStringArray], delimiter: str = "\t") -> None:
+        """Join columns of R rows each."""
+        rows = pc.binary_join_element_wise(*columns, pa.scalar(delimiter, pa.large_string()))
+        empty = pa.scalar("", pa.large_string())
+        self._lines = pc.binary_join_element_wise(rows, empty, pa.scalar("\n", pa.large_string()))
+        _, offsets, data = self._lines.buffers()
+        self._offsets = np.frombuffer(offsets, np.int64)
+        self._data = memoryview(data) if data else memoryview(b"")
+
+    def between(self, start: int, stop: int) -> memoryview:
+        """The UTF-8 text of the rows from `start` up to `stop`, which is left out."""
+        return self._data[self._offsets[start] : self._offsets[stop]]
