@@ -1,5 +1,6 @@
 """Tables by column: what a metric of the 2019 hierarchy is given in place of pandas dataframes."""
 
+import importlib
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Literal
 
@@ -85,7 +86,7 @@ class ColumnTable(MutableMapping[str, npt.NDArray[Any]]):
           ValueError: pandas is not installed.
         """
         try:
-            import pandas
+            pandas: Any = importlib.import_module("pandas")
         except ModuleNotFoundError as error:
             raise ValueError("to_pandas needs pandas: pip install pandas") from error
         return pandas.DataFrame(self._columns)
