@@ -21,7 +21,7 @@ $L2DATA/taskinfo/info.json. A wrong input is one line on standard error and exit
 
 CALC_EXAMPLES: Final = """examples:
   python -m evaluation.calc_metrics -syllabus_subtype=CL -log_dir=syllabus_CL-1575473425723
-  python -m evaluation.calc_metrics -log_dir=runs/log -metric examples/metrics/best_window.py
+  python -m evaluation.calc_metrics -log_dir=runs/log -metric examples/metrics/worst_tenth.py
   python -m evaluation.calc_metrics -log_dir=runs/log -metric mine.py:WorstEpisode
 
 Without -metric the custom metric is an example: the mean performance of the whole syllabus.
