@@ -89,9 +89,10 @@ def saturation(
       ValueError: an unknown edition, and what `saturation_value` refuses.
     """
     check_edition(edition)
-    document = saturation_value(values, counts, window)  # checks the arguments in any edition
+    document = functools.partial(saturation_value, window=window)
     if edition == "2019":
-        return document
+        return document(values, counts)
+    jax.eval_shape(document, values, counts)  # checks the arguments
     series = _reflected(values, counts, window, edition == "v0.3")
     return as_metric(_best(series), series.reasons)
 
@@ -119,9 +120,10 @@ def episodes_to_saturation(
       ValueError: an unknown edition, and what `time_to_saturation` refuses.
     """
     check_edition(edition)
-    document = time_to_saturation(values, counts, window, index)
+    document = functools.partial(time_to_saturation, window=window, index=index)
     if edition == "2019":
-        return document
+        return document(values, counts)
+    jax.eval_shape(document, values, counts)  # checks the arguments
     series = _reflected(values, counts, window, edition == "v0.3")
     reached = _reached(series, _best(series), series.tolerance)
     return as_metric(_first(reached, series), series.reasons)
