@@ -177,10 +177,10 @@ class _Relative(_Predefined):
     def relative(self, dataframe: LogTable) -> kernels.Metric:
         """Return the saturation values over the experts', (B,)."""
         blocks = dataframe.blocks
-        names = {block.task: block.class_name for block in blocks}
         experts = self.settings.experts
         # A data set may be listed by either of its logged names or by the name they share.
-        known = {task: experts[name] for task, name in names.items() if name in experts}
+        listed = (block for block in reversed(blocks) if block.class_name in experts)
+        known = {block.task: experts[block.class_name] for block in listed}
         values = transfers.expert_values(blocks, {**known, **experts})
         return transfers.ste_relative(self._learning(dataframe)[0], values)
 
