@@ -136,12 +136,15 @@ def play(course: Course, learner: Learner, key: jax.Array) -> Any:
         done = False
         while not done:
             batch, done, _ = dataset.next_batch()
-            own = jax.random.fold_in(guess, len(course.scores))
+            own = _numbered(guess, len(course.scores))
             answer = learner.predict(state, batch["inputs"], own)
             labels = dataset.get_labels(batch["id"], np.asarray(answer))
             if labels:
                 state = learner.learn(state, batch["inputs"], np.asarray(labels))
     return state
+
+
+_numbered = jax.jit(jax.random.fold_in)
 
 
 def _logits(layers: Layers, inputs: npt.ArrayLike) -> jax.Array:

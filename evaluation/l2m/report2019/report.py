@@ -289,8 +289,8 @@ class MetricsReport(ABC):
                 }
                 for block in self.table.blocks
             ],
-            "results": {name: _strict(values.averaged) for name, values in done},
-            "metrics": {name: _strict(values.per_block) for name, values in done},
+            "results": {name: _json(values.averaged) for name, values in done},
+            "metrics": {name: _json(values.per_block) for name, values in done},
             "reasons": {name: _missing(values) for name, values in done if _missing(values)},
             "matrices": {name: _matrices(values) for name, values in done if values.matrices},
             "not_calculated": {r.metric.name: r.problem for r in self.results if r.values is None},
@@ -438,6 +438,16 @@ def _strict(values: Mapping[Any, Any]) -> dict[Any, Any]:
         if isinstance(value, Mapping)
         else (float(value) if math.isfinite(value) else None)
         for key, value in values.items()
+    }
+
+
+def _json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with blocks as keys of JSON, which are strings."""
+    return {
+        quantity: {str(block): number for block, number in numbers.items()}
+        if isinstance(numbers, dict)
+        else numbers
+        for quantity, numbers in _strict(values).items()
     }
 
 
