@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -501,3 +502,21 @@ def test_digits_are_learned_forgotten_and_moved():
     assert ends[5] < 0.6  # and forgotten for the moved ones
     assert ends[6] > 0.9
     assert ends[10] > 0.85
+
+
+def test_the_performer_of_the_page_can_be_run(file):
+    page = (ROOT / "docs" / "metrics-2019.md").read_text(encoding="utf-8")
+    code = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[1]
+    told = []
+    names = {
+        "syllabus": file,
+        "infer": lambda images: images.mean(axis=2).argmax(axis=1),
+        "learn": lambda images, labels: told.append(len(labels)),
+    }
+    exec(compile(code, "page", "exec"), names)
+    assert told == [8] * 40
+    assert len(names["course"].scores) == 52
+    shown = json.loads(re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[0])
+    assert len(loads(json.dumps(shown)).schedule.blocks) == 3
+    table = page.split("| parameter |")[1]
+    assert set(re.findall(r"`(\w+/\w+)`", table)) == set(data.DATA_SETS["Bars"].parameters)

@@ -586,3 +586,17 @@ def test_the_modules_can_be_run():
         )
         assert "-syllabus_subtype" in done.stdout
         assert "examples:" in done.stdout
+
+
+def test_what_the_page_shows_works(log, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "metrics-2019.md").read_text(encoding="utf-8")
+    custom, performer = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names = {"log_dir": log, "__name__": "page"}
+    exec(compile(custom, "page", "exec"), names)
+    assert "Metric: Best Episode" in capsys.readouterr().out
+    assert (tmp_path / "metrics.json").exists()
+    listed = set(re.findall(r"`(\w+)`", page.split("| quantity |")[1].split("\n\n")[0]))
+    found = {q for r in names["report"].results if r.values for q in r.values.per_block}
+    assert found - {"best_episode", "spread"} <= listed
+    assert compile(performer, "page", "exec")
