@@ -11,8 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
 
-import jax
-
 from evaluation.files import write_json, write_whole
 from evaluation.l2m.report2019 import folders
 from evaluation.l2m.report2019.base import (
@@ -26,6 +24,7 @@ from evaluation.l2m.report2019.base import (
     as_values,
 )
 from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.predefined import (
     Settings,
     agent_metrics,
@@ -198,7 +197,7 @@ class MetricsReport(ABC):
         """
         self.metrics_df = MetricsTable(self.table.blocks)
         self.results = []
-        with jax.enable_x64(True):
+        with double_precision():
             for metric in self._metrics:
                 self.results.append(self._calculate(metric))
         return self.results

@@ -483,6 +483,15 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(file, tmp_path, capsys, ar
     assert not out.exists()
 
 
+def test_the_help_of_the_command_has_examples(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["classify", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for words in ("--learner NAME", "--log-lifetime K", "examples:", "records.parquet"):
+        assert words in shown
+
+
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
     with pytest.raises(ValueError, match=r"jaxsim-novelty\[classification\]"):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from evaluation.l2m.report2019.columns import LogTable
+from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.table import load_table
 from evaluation.metrics import Metric, Reason
 from evaluation.metrics.editions2019 import (
@@ -133,6 +134,20 @@ def test_a_lifetime_alone_has_the_bits_it_has_in_a_batch():
         jax.tree.map(
             np.testing.assert_array_equal, alone, jax.tree.map(lambda x, r=row: x[r], together)
         )
+
+
+def test_single_precision_is_within_rounding_of_double():
+    values = np.random.default_rng(8).normal(size=(50, 4, 60))
+    counts = np.array([60, 30, 8, 11])
+    for edition in ("2019", "v0.2", "v0.3"):
+        single = BEST(values.astype(np.float32), counts, 11, edition)
+        with double_precision():
+            double = BEST(values, counts, 11, edition)
+        assert single.values.dtype == np.float32
+        assert double.values.dtype == np.float64
+        # Values are rounded (half an epsilon of at most 5), and so are the sums of 11 of them.
+        np.testing.assert_allclose(single.values, double.values, rtol=0, atol=5e-6)
+        np.testing.assert_array_equal(single.reasons, double.reasons)
 
 
 # ------------------------------------------------------------------ pairs
