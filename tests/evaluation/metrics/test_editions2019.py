@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -25,11 +25,13 @@ from evaluation.metrics.editions2019 import (
 )
 from evaluation.metrics.reasons2019 import Reason2019, sentence_of
 from evaluation.metrics.transfer2019 import (
+    TRANSFER_NAMES,
     expert_values,
     pair_transfer,
     ste_relative,
     transfer,
     transfer_matrix,
+    transfer_metrics,
 )
 
 BESIDE = Path(__file__).parents[4] / "shared" / "data"
@@ -280,6 +282,25 @@ def test_a_test_before_any_training_transfers_nothing():
     pairs = pair_transfer([Block(TEST, "a"), Block(TRAIN, "a")])
     assert pairs.forward.reasons[0] == Reason2019.NOTHING_TRAINED_YET
     assert pairs.sources.tolist() == [-1, -1]
+
+
+def test_transfer_of_many_lifetimes_at_once():
+    blocks = [replace(block, count=9) for block in parametric()]
+    values = np.random.default_rng(4).uniform(size=(20, 9, 12)).astype(np.float32)
+    experts = {"a": 0.5, "b": 2.0}
+    together = transfer_metrics(values, blocks, experts, 5)
+    assert tuple(together) == TRANSFER_NAMES
+    best = np.stack([np.convolve(row[:9], np.ones(5) / 5, "valid") for row in values[:, 3]])
+    np.testing.assert_allclose(
+        together["forward_transfer"].values[:, 3], best.max(axis=-1) / 2, rtol=1e-5
+    )
+    assert together["reverse_transfer_matrix"].values.shape == (20, 3, 3)
+    alone = transfer_metrics(values[7:8], blocks, experts, 5)
+    for name in TRANSFER_NAMES:
+        np.testing.assert_array_equal(alone[name].values[0], together[name].values[7])
+        np.testing.assert_array_equal(alone[name].reasons[0], together[name].reasons[7])
+    variants = transfer_metrics(values, blocks, experts, 5, by="variant")
+    assert variants["forward_transfer_matrix"].values.shape == (20, 4, 4)
 
 
 # ------------------------------------------------------------------ averages
