@@ -369,16 +369,35 @@ def agent_metrics(subtype: str, settings: Settings) -> list[Metric]:
       subtype: of the syllabus.
       settings: how they compute; the editions "v0.2" and "v0.3" bring their own list.
     """
-    saturation = WithinBlockSaturation(settings)
-    if settings.edition == "v0.2" and subtype == "CL":
-        return [saturation]
-    chosen: list[type[_Predefined]] = [RewardPerStep, AverageLearning, AverageReward, RecoveryTime]
-    if settings.edition == "2019":
-        chosen = [NormalizedIntegral, RecoveryTime, PerformanceMaintenance, STERelativePerf]
-        chosen += [RewardPerStep, AverageLearning, AverageReward]
-    elif subtype != "CL":
-        chosen += [STERelativePerf, PerformanceMaintenance]
-    return [saturation, *(kind(settings) for kind in chosen), *_transfer(subtype, settings)]
+    own = _EDITION_METRICS[settings.edition]
+    chosen: _Kinds = (WithinBlockSaturation, *own["all"], *own.get(subtype, ()))
+    transfer = [] if settings.edition == "v0.2" else _transfer(subtype, settings)
+    return [*(kind(settings) for kind in chosen), *transfer]
+
+
+_Kinds = tuple[type[_Predefined], ...]
+
+_EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
+    "2019": {
+        "all": (
+            *(NormalizedIntegral, RecoveryTime, PerformanceMaintenance, STERelativePerf),
+            *(RewardPerStep, AverageLearning, AverageReward),
+        )
+    },
+    "v0.2": {
+        "all": (),
+        "ANT_A": (STERelativePerf, PerformanceMaintenance),
+        "ANT_B": (STERelativePerf,),
+        "ANT_C": (STERelativePerf,),
+    },
+    "v0.3": {
+        "all": (RewardPerStep, AverageLearning, AverageReward, RecoveryTime),
+        "ANT_A": (STERelativePerf, PerformanceMaintenance),
+        "ANT_B": (STERelativePerf, PerformanceMaintenance),
+        "ANT_C": (STERelativePerf, PerformanceMaintenance),
+    },
+}
+"""Predefined metrics by edition: of every subtype, and of one; transfer comes on top of them."""
 
 
 def _transfer(subtype: str, settings: Settings) -> list[Metric]:

@@ -18,6 +18,7 @@ from evaluation import metrics as kernels
 from evaluation.l2m.report2019 import (
     AgentMetric,
     AgentMetricsReport,
+    ClassificationMean,
     ClassificationMetric,
     ClassificationMetricsReport,
     ColumnTable,
@@ -161,6 +162,21 @@ def test_ant_c_has_transfer_between_tasks_and_between_variants(log, l2data):
     assert matrix["units"] == ["pong", "breakout"]
     assert matrix["values"] == [[None, None], [0.75, None]]
     assert matrix["reasons"][0][1] == "no test block shows this pair"
+
+
+def test_an_edition_brings_its_own_metrics(log):
+    def names(edition, subtype):
+        report = AgentMetricsReport(
+            log_dir=log, syllabus_subtype=subtype, edition=edition, experts={}
+        )
+        return [type(metric).__name__ for metric in report.metrics]
+
+    assert names("v0.2", "CL") == ["WithinBlockSaturation"]
+    assert names("v0.2", "ANT_A")[1:] == ["STERelativePerf", "PerformanceMaintenance"]
+    assert names("v0.2", "ANT_B")[1:] == ["STERelativePerf"]
+    assert names("v0.3", "CL")[-1] == "RecoveryTime"
+    assert names("v0.3", "ANT_B")[-1] == "TransferMatrix"
+    assert len(names("2019", "CL")) == len(names("2019", "ANT_C")) - 1 == 8
 
 
 def test_blocks_shorter_than_the_window_say_so(log):
@@ -438,8 +454,10 @@ def test_scores_of_batches_are_metrics_too(l2data):
     log = write_log(l2data / "class", blocks, column="score_top1", source="GET_LABELS")
     experts(l2data, {"kit_train_cifar100": 2.0})
     report = ClassificationMetricsReport(log_dir=log, syllabus_subtype="CL")
+    report.add(ClassificationMean(report.settings))
     report.calculate()
     assert report.settings.measure == "score_top1"
+    assert report.results[-1].values.averaged == {"global_mean": pytest.approx(0.375)}
     assert not report.warnings
     assert numbers(report, "saturation_difference")[1] == pytest.approx(0.25)
     assert numbers(report, "STE_normalized_saturation")[0] == pytest.approx(0.25)
