@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation import __version__
 from evaluation.l2m import commands as l2m_commands
+from evaluation.l2m.classification import commands as classification
 from evaluation.logs import commands as log_commands
 from evaluation.report import commands as report_commands
 
@@ -46,6 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
     log_commands.add_to(commands)
+    classification.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",

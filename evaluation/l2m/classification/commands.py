@@ -1,0 +1,86 @@
+"""The command that plays a syllabus of classification."""
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+EXAMPLES: Final = """examples:
+  jaxsim classify examples/syllabi/moved_digits.json --learner mlp --lifetimes 8 --out runs/digits
+  python -m evaluation.l2metrics -log_dir runs/digits/logs/... -syllabus_type class
+
+DIR then holds records.parquet (one row a batch), report.json (every metric with its interval),
+schedule.json, and lifetime 0 as a log of the 2019 layout under logs. The data set Digits needs the
+extra classification. A wrong input is one line on standard error and exit code 2.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add ``classify`` to the commands of a parser.
+
+    Args:
+      commands: what ``add_subparsers`` returned.
+    """
+    parser = commands.add_parser(
+        "classify",
+        help="play a syllabus of classification and report its metrics",
+        description="Play a syllabus of classification over many lifetimes; report its metrics.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to a parser, and its handler."""
+    parser.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
+    parser.add_argument(
+        "--learner", default="mlp", metavar="NAME", help="mlp, softmax or chance (mlp)"
+    )
+    parser.add_argument("--lifetimes", type=int, default=8, metavar="N", help="lifetimes (8)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of randomness (0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    parser.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    parser.add_argument(
+        "--log-lifetime",
+        type=int,
+        action="append",
+        metavar="K",
+        help="write lifetime K as a log of the 2019 layout (0); may be repeated",
+    )
+    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    parser.add_argument("--quiet", action="store_true", help="no tables")
+    parser.set_defaults(handler=classify)
+
+
+def classify(arguments: argparse.Namespace) -> int:
+    """Play, write, and show the report; return the exit code.
+
+    Raises:
+      ValueError: a wrong input.
+    """
+    # Imported here, so that --help does not wait for JAX.
+    from evaluation.l2m.classification import run
+
+    job = run.Job(
+        syllabus=arguments.syllabus,
+        out=arguments.out,
+        learner=arguments.learner,
+        lifetimes=arguments.lifetimes,
+        seed=arguments.seed,
+        window=arguments.window,
+        overwrite=arguments.overwrite,
+        log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime or [0])),
+    )
+    report = run.run(job, job.checked_syllabus())
+    if arguments.quiet:
+        return 0
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "tables need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
+        ) from error
+    from evaluation.report.console import print_report
+
+    print_report(Console(), report)
+    return 0

@@ -1,0 +1,270 @@
+"""Classification as a performer sees it: data sets of batches, answered one by one.
+
+```python
+for dataset in course.datasets():
+    dataset.reset()
+    done = False
+    while not done:
+        batch, done, info = dataset.next_batch()
+        y_hat = infer(batch["inputs"])
+        y = dataset.get_labels(batch["id"], y_hat)
+        if y:
+            learn(batch["inputs"], y)
+```
+
+The course compares every answer with the truth and keeps the score; nothing that the performer
+says about its own error is ever asked for.
+
+Source: L2M Metrics Framework, 4 Dec 2019, section 1.1, "Classification Learning".
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.l2m.classification import data
+from evaluation.l2m.classification.syllabus import Plan, Syllabus
+from evaluation.schedule import Block
+
+
+class Score(NamedTuple):
+    """What the course found about one batch.
+
+    Attributes:
+      block: position of the block.
+      batch: number of the batch in the lifetime, from 0.
+      examples: examples in the batch.
+      correct: answers that were right.
+    """
+
+    block: int
+    batch: int
+    examples: int
+    correct: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers."""
+        return self.correct / self.examples
+
+    @property
+    def error(self) -> float:
+        """Share of wrong answers."""
+        return (self.examples - self.correct) / self.examples
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """One batch with its labels, kept from the performer."""
+
+    number: int
+    inputs: npt.NDArray[np.float32]
+    labels: npt.NDArray[np.int32]
+
+
+class Dataset:
+    """One data set of a course.
+
+    Attributes:
+      name: of the data set; its variation is not told.
+      learning: whether `get_labels` gives labels back.
+      classes: number of classes.
+      shape: height and width of an image.
+      batches: number of batches.
+      batch_size: examples in a batch.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        block: Block,
+        examples: data.ImageData,
+        first_batch: int,
+        generator: np.random.Generator,
+        scores: list[Score],
+    ) -> None:
+        """Prepare a data set; a `Course` does this."""
+        self.name, self.learning = plan.name, block.learning
+        self.classes, self.shape = examples.classes, examples.images.shape[1:]
+        self.batches, self.batch_size = plan.batches, plan.batch_size
+        self._started = False
+        self._given = 0
+        self._open: _Truth | None = None
+        self._answered: set[str] = set()
+        self._block, self._first = block.index, first_batch
+        self._scores = scores
+        self.__batches = _draw(plan, block, examples, first_batch, generator)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every batch has been answered."""
+        return self._given == self.batches and self._open is None
+
+    def reset(self) -> None:
+        """Begin.
+
+        Raises:
+          ValueError: the data set has been begun before; nobody answers a batch twice.
+        """
+        if self._started:
+            raise ValueError(f"data set {self.name!r} has been reset before; go on with next_batch")
+        self._started = True
+
+    def next_batch(self) -> tuple[dict[str, Any], bool, dict[str, Any]]:
+        """Return the next batch to answer.
+
+        Returns:
+          (batch, done, info): ``batch["inputs"]`` (M, H, W) float32, ``batch["id"]``, whether it is
+          the last batch, and ``info["disable_updates"]``.
+
+        Raises:
+          ValueError: before `reset`, after the last batch, or before the answer to the last one.
+        """
+        if not self._started:
+            raise ValueError(f"data set {self.name!r} has not begun; call reset() first")
+        if self._open is not None:
+            raise ValueError(
+                f"batch {self._id(self._open)!r} has no answer; call get_labels(id, y_hat) first"
+            )
+        if self._given == self.batches:
+            raise ValueError(f"data set {self.name!r} has only {self.batches} batches; it is done")
+        truth = self._open = next(self.__batches)
+        self._given += 1
+        batch = {"id": self._id(truth), "inputs": truth.inputs.copy()}
+        return batch, self._given == self.batches, {"disable_updates": not self.learning}
+
+    def get_labels(self, id: str, y_hat: npt.ArrayLike) -> tuple[int, ...] | None:
+        """Take the answer to a batch, score it, and give its labels back where one may learn.
+
+        Args:
+          id: of the batch that `next_batch` gave last.
+          y_hat: (M,) estimated classes, whole numbers.
+
+        Returns:
+          (M,) labels, or None where updates are disabled.
+
+        Raises:
+          ValueError: another id, a batch that has been answered, or an answer that does not fit.
+        """
+        if id in self._answered:
+            raise ValueError(f"batch {id!r} has been answered; labels are given once")
+        truth = self._open
+        if truth is None or id != self._id(truth):
+            wanted = repr(self._id(truth)) if truth else "the next one; call next_batch() first"
+            raise ValueError(f"batch id is {id!r}; it must be {wanted}")
+        answer = self._checked(y_hat)
+        correct = int((answer == truth.labels).sum())
+        self._scores.append(Score(self._block, truth.number, len(truth.labels), correct))
+        self._answered.add(id)
+        self._open = None
+        return tuple(int(label) for label in truth.labels) if self.learning else None
+
+    def _id(self, truth: _Truth) -> str:
+        return f"{self.name}-{truth.number}"
+
+    def _checked(self, y_hat: npt.ArrayLike) -> npt.NDArray[Any]:
+        answer = np.asarray(y_hat)
+        if answer.shape != (self.batch_size,):
+            raise ValueError(
+                f"y_hat is {answer.shape}; it must be one class an example, ({self.batch_size},)"
+            )
+        if not np.issubdtype(answer.dtype, np.integer):
+            raise ValueError(f"y_hat is {answer.dtype}; it must be whole numbers, the classes")
+        if answer.min() < 0 or answer.max() >= self.classes:
+            raise ValueError(f"y_hat must be from 0 to {self.classes - 1}")
+        return answer
+
+
+class Course:
+    """One lifetime of a syllabus of classification.
+
+    Attributes:
+      syllabus: what is played.
+      scores: of the batches answered so far, in order.
+    """
+
+    def __init__(
+        self,
+        syllabus: Syllabus,
+        seed: int = 0,
+        lifetime: int = 0,
+        examples: Mapping[str, data.ImageData] | None = None,
+    ) -> None:
+        """Prepare a lifetime.
+
+        Args:
+          syllabus: what is played.
+          seed: root of all randomness, 0 or more.
+          lifetime: number of the lifetime; each has batches of its own.
+          examples: data sets by name, if they have been read already.
+
+        Raises:
+          ValueError: a negative seed or lifetime, or a data set that cannot be read.
+        """
+        if seed < 0 or lifetime < 0:
+            raise ValueError(f"seed and lifetime must be 0 or more, not {seed} and {lifetime}")
+        self.syllabus = syllabus
+        self.scores: list[Score] = []
+        self._root = (seed, lifetime)
+        self._examples = dict(examples) if examples is not None else read_examples(syllabus)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """Yield the data sets in order.
+
+        Raises:
+          ValueError: the one before has batches without an answer.
+        """
+        first = 0
+        for index, plan in enumerate(self.syllabus.plans):
+            generator = np.random.default_rng([*self._root, index])
+            block = self.syllabus.schedule.blocks[plan.block]
+            examples = self._examples[plan.name]
+            dataset = Dataset(plan, block, examples, first, generator, self.scores)
+            yield dataset
+            if not dataset.finished:
+                raise ValueError(
+                    f"data set {plan.name!r} (number {index} of the syllabus) has batches without "
+                    "an answer; go on with next_batch until done"
+                )
+            first += plan.batches
+
+
+def read_examples(syllabus: Syllabus) -> dict[str, data.ImageData]:
+    """Read the data sets of a syllabus, by name.
+
+    Raises:
+      ValueError: one needs a package that is not installed.
+    """
+    return {name: data.spec(name).load() for name in {plan.name for plan in syllabus.plans}}
+
+
+def _draw(
+    plan: Plan,
+    block: Block,
+    examples: data.ImageData,
+    first_batch: int,
+    generator: np.random.Generator,
+) -> Iterator[_Truth]:
+    """Yield batches: the examples in shuffled order, again and again if there are too few."""
+    first, last = int(plan.values["classes/first"]), int(plan.values["classes/last"])
+    rows = examples.rows(block.mode, first, last)
+    if not len(rows):
+        raise ValueError(f"{plan.name} has no {block.mode} examples of classes {first} to {last}")
+    order = np.empty(0, np.int64)
+    for number in range(plan.batches):
+        while len(order) < plan.batch_size:
+            order = np.concatenate([order, generator.permutation(rows)])
+        chosen, order = order[: plan.batch_size], order[plan.batch_size :]
+        yield _Truth(
+            first_batch + number,
+            *data.vary(
+                examples.images[chosen],
+                examples.labels[chosen],
+                examples.classes,
+                plan.values,
+                generator,
+            ),
+        )

@@ -1,0 +1,139 @@
+"""Many lifetimes of a syllabus of classification, with records, a report and logs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation import __version__
+from evaluation.files import check_output_directory, write_json, write_whole
+from evaluation.l2m.classification import learners
+from evaluation.l2m.classification.course import Course, Score, read_examples
+from evaluation.l2m.classification.data import ImageData
+from evaluation.l2m.classification.log import write_log
+from evaluation.l2m.classification.syllabus import Syllabus, load
+from evaluation.metrics import DEFAULT_WINDOW
+from evaluation.records import COLUMNS, Records
+from evaluation.report import Report, summarise_records
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run and what to write.
+
+    Attributes:
+      syllabus: path of the syllabus.
+      out: directory for the results.
+      learner: name of a built-in learner.
+      lifetimes: number of lifetimes.
+      seed: root of all randomness.
+      window: odd smoothing window, batches.
+      overwrite: whether files in ``out`` may be replaced.
+      log_lifetimes: lifetimes that are also written as logs of the 2019 layout.
+    """
+
+    syllabus: Path
+    out: Path
+    learner: str = "mlp"
+    lifetimes: int = 8
+    seed: int = 0
+    window: int = DEFAULT_WINDOW
+    overwrite: bool = False
+    log_lifetimes: tuple[int, ...] = (0,)
+
+    def checked_syllabus(self) -> Syllabus:
+        """Check everything that can be wrong before anything is computed or written.
+
+        Raises:
+          ValueError: says what to change; a `SyllabusError` for the syllabus itself.
+        """
+        learners.get(self.learner)
+        if self.lifetimes < 1:
+            raise ValueError(f"lifetimes is {self.lifetimes}; it must be 1 or more")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
+        if self.window < 1 or self.window % 2 == 0:
+            raise ValueError(f"window is {self.window}; it must be an odd number from 1")
+        for lifetime in self.log_lifetimes:
+            if not 0 <= lifetime < self.lifetimes:
+                raise ValueError(
+                    f"log-lifetime is {lifetime}; it must be from 0 to {self.lifetimes - 1}"
+                )
+        check_output_directory(self.out, self.overwrite)
+        return load(self.syllabus)
+
+
+def run(job: Job, syllabus: Syllabus) -> Report:
+    """Play a syllabus, compute its metrics and write the results.
+
+    Args:
+      job: what to run.
+      syllabus: from `Job.checked_syllabus`.
+
+    Returns:
+      The report. ``out`` then holds records.parquet, report.json, schedule.json and the logs.
+    """
+    examples = read_examples(syllabus)
+    scores = play(syllabus, learners.get(job.learner), job.lifetimes, job.seed, examples)
+    metadata = {"agent": job.learner, "seed": job.seed, "version": __version__}
+    records = as_records(syllabus, scores, metadata)
+    report = summarise_records(records, "performance", job.window, job.seed)
+    (job.out / "report.json").unlink(missing_ok=True)
+    write_whole(job.out / "schedule.json", syllabus.schedule.dumps())
+    records.write(job.out / "records.parquet")
+    start = datetime.now()
+    for lifetime in job.log_lifetimes:
+        write_log(syllabus, scores[lifetime], job.out / "logs", job.seed, lifetime, start)
+    write_json(job.out / "report.json", report.to_json())
+    return report
+
+
+def play(
+    syllabus: Syllabus,
+    learner: learners.Learner,
+    lifetimes: int,
+    seed: int = 0,
+    examples: dict[str, ImageData] | None = None,
+) -> list[list[Score]]:
+    """Let a learner live several lifetimes, each with batches and randomness of its own.
+
+    Args:
+      syllabus: what is played.
+      learner: the performer.
+      lifetimes: how many.
+      seed: root of all randomness.
+      examples: data sets by name; read if None.
+
+    Returns:
+      The scores of each lifetime. Lifetime k is the same whatever their number.
+    """
+    examples = read_examples(syllabus) if examples is None else examples
+    played = []
+    for lifetime in range(lifetimes):
+        course = Course(syllabus, seed, lifetime, examples)
+        learners.play(course, learner, jax.random.fold_in(jax.random.key(seed), lifetime))
+        played.append(course.scores)
+    return played
+
+
+def as_records(syllabus: Syllabus, scores: list[list[Score]], metadata: dict[str, Any]) -> Records:
+    """Arrange scores as the one table that metrics and reports read; an episode is a batch.
+
+    Args:
+      syllabus: what was played.
+      scores: of each lifetime.
+      metadata: agent, seed, versions; plain JSON values.
+    """
+    shape = len(scores), syllabus.schedule.num_episodes
+    columns: dict[str, np.ndarray] = {
+        name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()
+    }
+    columns["performance"][:] = [[score.accuracy for score in life] for life in scores]
+    columns["reward"][:] = [[score.correct for score in life] for life in scores]
+    columns["length"][:] = [[score.examples for score in life] for life in scores]
+    columns["complete"][:] = True
+    levels = np.zeros(len(syllabus.schedule.variants), np.int32)
+    return Records(syllabus.schedule, columns, levels, 0, metadata)

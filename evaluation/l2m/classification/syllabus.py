@@ -1,0 +1,249 @@
+r"""Syllabi of classification: a lifetime of data sets written as JSON.
+
+```json
+{
+  "name": "moved digits",
+  "contains": "datasets",
+  "instructions": [
+    {"$phase": "1.train"},
+    {"$dataset": "Digits", "batches": 60},
+
+    {"$phase": "1.test"},
+    {"$info": {"disable_updates": true}},
+    {"$dataset": "Digits", "batches": 12},
+    {"$info": {}},
+
+    {"$phase": "2.train"},
+    {"$repeat": {"$dataset": "Digits", "features/shift_x": 2, "batches": 20}, "count": 3}
+  ]
+}
+```
+
+``{"$dataset": NAME, "batches": N, "batch_size": M, PATH: VALUE, ...}`` is one data set of N batches
+(as many as its examples fill, if left out) of M examples (32); PATH is a parameter of the data set,
+for example ``features/shift_x``, ``labels/shift`` or ``classes/last``. ``$repeat`` plays it several
+times. A train phase draws from training examples, a test phase from test examples.
+
+Everything else (``name``, ``author``, ``default_params``, ``$phase``, ``$info``, what a block is,
+when an agent may learn) is as in the syllabi of agents, with batches in place of episodes.
+
+Source: L2M Metrics Framework, 4 Dec 2019, section 1.1, "Classification Learning". The document says
+that such a syllabus is a sequence of data sets and gives no example; the words are ours.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
+from typing import Any, Final
+
+from evaluation.l2m.classification import data
+from evaluation.l2m.positions import Path
+from evaluation.l2m.syllabus import MAX_EPISODES, _Builder, _Document, _read, _show
+from evaluation.schedule import Block, Schedule, Value
+
+DEFAULT_BATCH_SIZE: Final = 32
+MAX_BATCH_SIZE: Final = 4096
+
+_TOP = ("name", "author", "contains", "default_params", "instructions")
+_OWN = ("$dataset", "batches", "batch_size")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One data set of a lifetime.
+
+    Attributes:
+      block: position of its block in the schedule.
+      name: of the data set.
+      values: all its parameters.
+      batches: number of batches.
+      batch_size: examples in a batch.
+    """
+
+    block: int
+    name: str
+    values: Mapping[str, Value]
+    batches: int
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Syllabus:
+    """A lifetime of data sets.
+
+    Attributes:
+      schedule: the blocks; what a schedule calls an episode is a batch here.
+      plans: the data sets in order.
+    """
+
+    schedule: Schedule
+    plans: tuple[Plan, ...]
+
+
+def load(path: str | os.PathLike[str]) -> Syllabus:
+    """Read a syllabus file.
+
+    Args:
+      path: a UTF-8 JSON file; the module's docstring has the grammar.
+
+    Raises:
+      SyllabusError: the file cannot be read or is not a valid syllabus of classification.
+    """
+    source, file = os.fspath(path), FilePath(path)
+    return loads(_read(source), source, file.stem)
+
+
+def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllabus:
+    """Read a syllabus from text.
+
+    Args:
+      text: JSON text; the module's docstring has the grammar.
+      source: name of the text in errors.
+      name: of the syllabus, if it has none.
+
+    Raises:
+      SyllabusError: the text is not a valid syllabus of classification.
+    """
+    document = _Document(text.removeprefix("\ufeff"), source)
+    top = document.mapping((), document.decode(), "the syllabus")
+    document.keys((), top, _TOP)
+    if "instructions" not in top:
+        document.fail((), 'the syllabus has no "instructions"; add a list of instructions')
+    if top.get("contains", "datasets") != "datasets":
+        shown = _show(top["contains"])
+        document.fail(("contains",), f"'contains' is {shown}; here it must be \"datasets\"")
+    given = document.mapping(("default_params",), top.get("default_params", {}), "'default_params'")
+    builder = _DataBuilder(document, given)
+    blocks = builder.play(top["instructions"])
+    name = document.string(("name",), top.get("name", name)) or name
+    author = document.string(("author",), top.get("author", ""))
+    schedule = Schedule(name, blocks, FilePath(source).name, author)
+    return Syllabus(schedule, tuple(builder.plans))
+
+
+@dataclass
+class _DataBuilder(_Builder):
+    """Plays instructions in order and collects data sets beside blocks."""
+
+    plans: list[Plan] = field(default_factory=list)
+
+    def play(self, instructions: object) -> tuple[Block, ...]:
+        """Return the blocks of the list of instructions."""
+        if not isinstance(instructions, list) or not instructions:
+            reason = "'instructions' must be a list of at least one instruction"
+            self.document.fail(("instructions",), reason)
+        for index, value in enumerate(instructions):
+            self._instruction(
+                ("instructions", index),
+                self.document.mapping(("instructions", index), value, "an instruction"),
+            )
+        self.close_phase()
+        if not self.blocks:
+            reason = 'no data sets; begin with {"$phase": "1.train"} and a "$dataset"'
+            self.document.fail(("instructions",), reason)
+        return tuple(self.blocks)
+
+    def _instruction(self, path: Path, value: Mapping[str, object]) -> None:
+        if "$phase" in value:
+            self.open_phase(path, value)
+        elif "$info" in value:
+            self.inform(path, value)
+        elif "$repeat" in value:
+            self._repeat(path, value)
+        elif "$dataset" in value:
+            self._data_set(path, value)
+        else:
+            reason = "this instruction has none of $phase, $dataset, $repeat, $info; add one"
+            self.document.fail(path, reason)
+
+    def _repeat(self, path: Path, value: Mapping[str, object]) -> None:
+        """Play {"$repeat": DATA SET, "count": N}."""
+        self.document.keys(path, value, ("$repeat", "count"))
+        count = self._whole(path, value, "count", None, MAX_EPISODES)
+        inner = (*path, "$repeat")
+        given = self.document.mapping(inner, value["$repeat"], "'$repeat'")
+        if "$dataset" not in given:
+            self.document.fail(inner, 'this "$repeat" has no "$dataset"; add the name of one')
+        for _ in range(count):
+            self._data_set(inner, given)
+
+    def _whole(
+        self, path: Path, value: Mapping[str, object], key: str, default: int | None, most: int
+    ) -> int:
+        """Return a whole number from 1 to `most`."""
+        if key not in value and default is not None:
+            return default
+        if key not in value:
+            self.document.fail(path, f'this instruction has no "{key}"; add a whole number')
+        number = value[key]
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
+            reason = f"'{key}' is {_show(number)}; it must be a whole number from 1 to {most}"
+            self.document.fail((*path, key), reason)
+        return number
+
+    def _data_set(self, path: Path, given: Mapping[str, object]) -> None:
+        """Append one data set, to the last block if it is more of the same."""
+        if not self.phase:
+            reason = 'a data set before the first phase; put {"$phase": "1.train"} in front of it'
+            self.document.fail(path[:2], reason)
+        name_path = (*path, "$dataset")
+        try:
+            spec = data.spec(self.document.string(name_path, given["$dataset"]))
+        except ValueError as error:
+            self.document.fail(name_path, str(error))
+        values = self._values(spec, path, given)
+        size = self._whole(path, given, "batch_size", DEFAULT_BATCH_SIZE, MAX_BATCH_SIZE)
+        own = _own_values(spec, values)
+        batches = self._batches(path, given, spec, spec.fill(values), size)
+        self.episodes += batches
+        if self.episodes > MAX_EPISODES:
+            reason = f"a lifetime may have {MAX_EPISODES} batches and is longer here; lower counts"
+            self.document.fail(path, reason)
+        block = self._block(spec.name, own, batches, size)
+        self.plans.append(Plan(block, spec.name, spec.fill(values), batches, size))
+
+    def _values(
+        self, spec: data.DataSpec, path: Path, given: Mapping[str, object]
+    ) -> dict[str, Value]:
+        own = {name: value for name, value in given.items() if name not in _OWN}
+        shared: Any = spec  # what `values` needs of a task: its name and its parameters
+        values = self.values(shared, ("default_params",), self.defaults)
+        values |= self.values(shared, path, own)
+        try:
+            spec.check(values)
+        except ValueError as error:
+            self.document.fail(path, f"{spec.name}: {error}")
+        return values
+
+    def _batches(
+        self,
+        path: Path,
+        given: Mapping[str, object],
+        spec: data.DataSpec,
+        values: Mapping[str, Value],
+        size: int,
+    ) -> int:
+        """Return the number of batches: given, or as many as the examples fill."""
+        if "batches" in given:
+            return self._whole(path, given, "batches", None, MAX_EPISODES)
+        first, last = int(values["classes/first"]), int(values["classes/last"])
+        return max(len(spec.load().rows(self.mode, first, last)) // size, 1)
+
+    def _block(self, name: str, own: tuple[tuple[str, Value], ...], batches: int, size: int) -> int:
+        learning = self.phase_updates and not self.disabled
+        index = len(self.blocks)
+        block = Block(index, self.phase, self.mode, name, own, batches, learning)
+        last = self.blocks[-1] if index > self.phase_start else None
+        same_size = bool(self.plans) and self.plans[-1].batch_size == size
+        if last and same_size and (last.variant, last.learning) == (block.variant, learning):
+            self.blocks[-1] = replace(last, count=last.count + batches)
+            return last.index
+        self.blocks.append(block)
+        return index
+
+
+def _own_values(spec: data.DataSpec, values: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+    """Parameters that differ from their defaults, sorted by path."""
+    rows = spec.parameters
+    return tuple(sorted(item for item in values.items() if item[1] != rows[item[0]].default))

@@ -1,0 +1,315 @@
+"""The classes that a metric of the 2019 framework derives from, and what one returns.
+
+A metric that is added to a report is a class,
+
+```python
+class BestEpisode(AgentMetric):
+    name = "Best Episode"
+    capability = "continual_learning"
+    description = "Highest reward of any episode of a block"
+
+    def calculate(self, dataframe, phase_info, metrics_df):
+        metrics_df["best_episode"] = np.nanmax(dataframe.by_block("reward"), axis=-1)
+        return metrics_df
+```
+
+or a plain function on arrays, ``best_episode(values, counts)``. Its ``values`` are (B, T), one
+number an episode, NaN behind the ``counts`` (B,) episodes of each block; it returns (B,) numbers,
+one number, or an `evaluation.metrics.Metric` of (B,).
+
+Source: L2M Metrics Framework, 4 Dec 2019, chapter 4.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation import metrics as kernels
+from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.table import LoggedBlock
+from evaluation.metrics.reasons2019 import sentence_of
+
+SUBTYPES: Final = ("CL", "ANT_A", "ANT_B", "ANT_C")
+CAPABILITIES: Final = (
+    "continual_learning",
+    "adapt_to_new_tasks",
+    "selective_plasticity",
+    "goal_driven_perception",
+    "safety_and_monitoring",
+)
+
+NO_VALUE: Final = "the metric gave no finite number here"
+NO_BLOCK: Final = "no block has a value"
+
+ArrayFunction: TypeAlias = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int32]], Any]
+"""A metric as a plain function of (B, T) values and (B,) counts."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Numbers for pairs of tasks.
+
+    Attributes:
+      units: U names; rows are sources, columns targets.
+      values: (U, U) numbers, NaN where missing.
+      reasons: (U, U) sentences why, "" where there is a number.
+    """
+
+    units: tuple[str, ...]
+    values: npt.NDArray[np.float64]
+    reasons: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, units: Sequence[str], metric: kernels.Metric) -> "Matrix":
+        """Take a (U, U) kernel metric."""
+        codes = np.asarray(metric.reasons)
+        reasons = tuple(tuple(sentence_of(int(code)) for code in row) for row in codes)
+        return cls(tuple(units), np.asarray(metric.values, np.float64), reasons)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a metric found.
+
+    Attributes:
+      averaged: quantity -> number for the whole syllabus, NaN where missing.
+      per_block: quantity -> block -> number; or quantity -> one number.
+      reasons: quantity -> block -> why a number of `per_block` is missing; the key "" stands for
+        the whole syllabus.
+      matrices: title -> numbers for pairs of tasks.
+    """
+
+    averaged: Mapping[str, float]
+    per_block: Mapping[str, Mapping[int, float] | float]
+    reasons: Mapping[str, Mapping[int | str, str]] = field(default_factory=dict)
+    matrices: Mapping[str, Matrix] = field(default_factory=dict)
+
+    @classmethod
+    def of_blocks(
+        cls,
+        blocks: Sequence[LoggedBlock],
+        quantities: Mapping[str, kernels.Metric | npt.ArrayLike],
+        names: Mapping[str, str] | None = None,
+        matrices: Mapping[str, Matrix] | None = None,
+        reasons: Mapping[str, Mapping[int, str]] | None = None,
+    ) -> "Values":
+        """Take (B,) numbers by quantity; the averaged value is the plain mean over blocks.
+
+        Args:
+          blocks: the B blocks.
+          quantities: kernel metrics or arrays, (B,).
+          names: quantity -> name of its averaged value; without one, ``global_<quantity>``.
+          matrices: title -> numbers for pairs of tasks.
+          reasons: quantity -> block -> why an array has no number there.
+
+        Raises:
+          ValueError: not one number a block.
+        """
+        averaged: dict[str, float] = {}
+        per_block: dict[str, Mapping[int, float] | float] = {}
+        missing: dict[str, dict[int | str, str]] = {}
+        for quantity, given in quantities.items():
+            known = (reasons or {}).get(quantity, {})
+            numbers, why = _numbers(blocks, quantity, given, known)
+            present = numbers[np.isfinite(numbers)]
+            name = (names or {}).get(quantity, f"global_{quantity}")
+            averaged[name] = float(present.mean()) if present.size else float("nan")
+            per_block[quantity] = {
+                block.index: float(number) for block, number in zip(blocks, numbers, strict=True)
+            }
+            missing[quantity] = {index: sentence for index, sentence in why.items()}  # noqa: C416
+            if not present.size:
+                missing[name] = {"": _common(why.values())}
+        return cls(averaged, per_block, missing, dict(matrices or {}))
+
+    def why(self, quantity: str, block: int | str = "") -> str:
+        """Say why a number is missing."""
+        return self.reasons.get(quantity, {}).get(block, NO_VALUE)
+
+
+def _numbers(
+    blocks: Sequence[LoggedBlock],
+    quantity: str,
+    given: kernels.Metric | npt.ArrayLike,
+    known: Mapping[int, str],
+) -> tuple[npt.NDArray[np.float64], dict[int, str]]:
+    """(B,) numbers, and a sentence for each block without one."""
+    if isinstance(given, kernels.Metric):
+        numbers = np.asarray(given.values, np.float64)
+        codes = np.asarray(given.reasons)
+        sentences = {b.index: sentence_of(int(c)) for b, c in zip(blocks, codes, strict=True) if c}
+    else:
+        numbers, sentences = np.asarray(given, np.float64), dict(known)
+    if numbers.shape != (len(blocks),):
+        raise ValueError(
+            f"{quantity!r} is {numbers.shape}; it must be one number a block, ({len(blocks)},)"
+        )
+    absent = [b.index for b, x in zip(blocks, numbers, strict=True) if not np.isfinite(x)]
+    return np.where(np.isfinite(numbers), numbers, np.nan), {
+        index: sentences.get(index, NO_VALUE) for index in absent
+    }
+
+
+def _common(sentences: Any) -> str:
+    """The one sentence that all blocks share, or that no block has a value."""
+    different = set(sentences)
+    return different.pop() if len(different) == 1 else NO_BLOCK
+
+
+class Metric(ABC):
+    """A metric of the 2019 hierarchy; derive from `AgentMetric` or `ClassificationMetric`.
+
+    Attributes:
+      capability: one of `CAPABILITIES`, or "".
+      description: one line for people.
+      requires: ``{"syllabus_type": ..., "syllabus_subtype": ...}``; a subtype is one of `SUBTYPES`,
+        several of them in a tuple, or "" for any.
+    """
+
+    capability: str = ""
+    description: str = ""
+    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "", "syllabus_subtype": ""}
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the report calls it; unique in a report."""
+
+    @abstractmethod
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Any:
+        """Compute the metric of one log.
+
+        Args:
+          dataframe: the rows of the log; ``dataframe.by_block("reward")`` arranges them.
+          phase_info: one row a block: what was played in it.
+          metrics_df: one row a block: what earlier metrics of the report found.
+
+        Returns:
+          One of: ``metrics_df`` with new columns, one number a block; a `Values`; a pair
+          (averaged, per_block) as in `Values`; a mapping from a quantity to its numbers.
+        """
+
+    def validate(self, phase_info: PhaseTable) -> None:  # noqa: B027 - a check is optional
+        """Raise `ValueError` if the blocks of a log do not fit the metric."""
+
+    def plot(self, result: Values) -> Any:
+        """Draw the numbers of each block; return a matplotlib figure, or None without any.
+
+        Raises:
+          ValueError: matplotlib is not installed.
+        """
+        from evaluation.l2m.report2019.plots import per_block
+
+        return per_block(self.name, result)
+
+    def requirement(self, key: str) -> tuple[str, ...]:
+        """Return the accepted values of ``syllabus_type`` or ``syllabus_subtype``; () for any."""
+        wanted = self.requires.get(key) or ()
+        return (wanted,) if isinstance(wanted, str) else tuple(wanted)
+
+
+class AgentMetric(Metric):
+    """A metric of agent learning, from the reward of episodes."""
+
+    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "agent", "syllabus_subtype": ""}
+
+
+class ClassificationMetric(Metric):
+    """A metric of classification learning, from the score of batches."""
+
+    requires: ClassVar[Mapping[str, Any]] = {"syllabus_type": "class", "syllabus_subtype": ""}
+
+
+class FunctionMetric(Metric):
+    """A plain function on arrays as a metric.
+
+    The function's name is the quantity, its docstring's first line the description.
+    """
+
+    def __init__(self, function: ArrayFunction, measure: str) -> None:
+        """Wrap a function.
+
+        Args:
+          function: of (B, T) values, NaN behind (B,) counts; see the module's docstring.
+          measure: column of the log whose mean over sub-episodes is an episode's value.
+        """
+        self._function, self._measure = function, measure
+        self._quantity = getattr(function, "__name__", type(function).__name__)
+        self.description = (inspect.getdoc(function) or "").split("\n")[0]
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self._quantity
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Call the function; one number is for the whole syllabus."""
+        found = self._function(dataframe.by_block(self._measure), dataframe.counts)
+        if not isinstance(found, kernels.Metric) and np.ndim(found) == 0:
+            number = float(found)
+            return Values({f"global_{self._quantity}": number}, {self._quantity: number})
+        return Values.of_blocks(dataframe.blocks, {self._quantity: found})
+
+
+def as_values(returned: Any, before: MetricsTable, blocks: Sequence[LoggedBlock]) -> Values:
+    """Bring what a metric returned into one form.
+
+    Args:
+      returned: what `Metric.calculate` gave.
+      before: the table of metrics as it was before.
+      blocks: the blocks of the log.
+
+    Raises:
+      ValueError: nothing of what `Metric.calculate` may return.
+    """
+    if isinstance(returned, Values):
+        return returned
+    if isinstance(returned, MetricsTable):
+        new = {
+            name: column
+            for name, column in returned.items()
+            if name not in before or not _same(column, before[name])
+        }
+        return Values.of_blocks(blocks, new, reasons=returned.reasons)
+    if isinstance(returned, tuple) and len(returned) == 2:
+        averaged, per_block = returned
+        return Values(_plain(averaged), {name: _cell(v) for name, v in dict(per_block).items()})
+    if isinstance(returned, Mapping):
+        arrays = {name: _column(blocks, numbers) for name, numbers in returned.items()}
+        return Values.of_blocks(blocks, arrays)
+    raise ValueError(
+        f"calculate returned {type(returned).__name__}; return metrics_df with new columns, "
+        "(averaged, per_block) or a mapping from quantities to numbers"
+    )
+
+
+def _same(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
+    if left.dtype == object or right.dtype == object:
+        return bool(np.array_equal(left, right))
+    return bool(np.array_equal(left, right, equal_nan=True))
+
+
+def _plain(numbers: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): float(number) for name, number in numbers.items()}
+
+
+def _cell(numbers: Any) -> Mapping[int, float] | float:
+    if isinstance(numbers, Mapping):
+        return {int(block): float(number) for block, number in numbers.items()}
+    return float(numbers)
+
+
+def _column(blocks: Sequence[LoggedBlock], numbers: Any) -> Any:
+    """Numbers by block as (B,), NaN where a block has none; anything else as it is."""
+    if not isinstance(numbers, Mapping):
+        return numbers
+    return np.array([float(numbers.get(block.index, np.nan)) for block in blocks])

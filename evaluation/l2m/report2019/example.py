@@ -1,0 +1,26 @@
+"""The custom metric that ``calc_metrics`` shows."""
+
+from typing import Any, ClassVar
+
+from evaluation.l2m.report2019.base import Metric, Values
+from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+
+
+class GlobalPerformance(Metric):
+    """Mean performance over all rows of the log, whatever block they are in."""
+
+    name = "An Example Custom Metric"
+    capability = "continual_learning"
+    description = "Mean performance over all rows of the log"
+    requires: ClassVar[dict[str, str]] = {"syllabus_type": "", "syllabus_subtype": ""}
+
+    def __init__(self, measure: str = "reward") -> None:
+        """Take the column of performance."""
+        self._measure = measure
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Any:
+        """Return one number for the whole syllabus."""
+        number = {"global_perf": float(dataframe[self._measure].mean())}
+        return Values(number, number)

@@ -1,0 +1,487 @@
+"""The predefined metrics of the 2019 framework, for agents and for classification.
+
+Each is a thin class around a kernel of `evaluation.metrics`; what an edition changes is said there.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from evaluation import metrics as kernels
+from evaluation.l2m.report2019.base import (
+    AgentMetric,
+    ClassificationMetric,
+    Matrix,
+    Metric,
+    Values,
+)
+from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.table import LoggedBlock
+from evaluation.metrics import DEFAULT_WINDOW, IndexConvention, Pairing
+from evaluation.metrics import editions2019 as editions
+from evaluation.metrics import transfer2019 as transfers
+from evaluation.metrics.editions2019 import Edition
+
+Subtype = Literal["CL", "ANT_A", "ANT_B", "ANT_C"]
+
+_WITH_TRANSFER = ("ANT_B", "ANT_C")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the predefined metrics compute.
+
+    Attributes:
+      measure: column of the log that holds an episode's performance.
+      window: odd number of episodes under the moving average.
+      edition: "2019", the document's formulas, or those of the packages "v0.2" and "v0.3".
+      index: which episode of a window counts in the edition "2019": "end", "start" or "centre".
+      experts: saturation value of the single-task expert by task name.
+    """
+
+    measure: str = "reward"
+    window: int = DEFAULT_WINDOW
+    edition: Edition = "2019"
+    index: IndexConvention = "end"
+    experts: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no kernel takes.
+
+        Raises:
+          ValueError: an unknown edition or index, or a window that is even or not positive.
+        """
+        editions.check_edition(self.edition)
+        if self.index not in ("end", "start", "centre"):
+            raise ValueError(f"index must be end, start or centre, not {self.index!r}")
+        if self.window < 1 or self.window % 2 == 0:
+            raise ValueError(f"window must be an odd number from 1, not {self.window}")
+
+
+class _Predefined(Metric):
+    """A metric with settings and a fixed name."""
+
+    title: ClassVar[str] = ""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or self.standard()
+
+    @classmethod
+    def standard(cls) -> Settings:
+        """Return the settings used if none are given."""
+        return Settings(measure="score" if issubclass(cls, ClassificationMetric) else "reward")
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        return self.title
+
+    def _learning(self, dataframe: LogTable) -> tuple[kernels.Metric, kernels.Metric]:
+        """Saturation value and time to saturation, (B,)."""
+        own = self.settings
+        values = dataframe.by_block(own.measure)
+        return _saturation(values, dataframe.counts, own.window, own.edition, own.index)
+
+
+class _Saturation(_Predefined):
+    title = "Average Within Block Saturation Calculation"
+    capability = "continual_learning"
+    description = "Highest smoothed performance of a block, and how soon it is reached"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute saturation_value and eps_to_saturation of each block."""
+        saturation, time = self._learning(dataframe)
+        return Values.of_blocks(
+            dataframe.blocks,
+            {"saturation_value": saturation, "eps_to_saturation": time},
+            {
+                "saturation_value": "global_within_block_saturation",
+                "eps_to_saturation": "global_num_eps_to_saturation",
+            },
+        )
+
+
+class _Integral(_Predefined):
+    title = "Normalized Integral of Performance"
+    capability = "continual_learning"
+    description = "Sum of the smoothed performance of a block over its length"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute normalized_integral of each block; compare training blocks only."""
+        values = dataframe.by_block(self.settings.measure)
+        integral = _integral(values, dataframe.counts, self.settings.window)
+        return Values.of_blocks(dataframe.blocks, {"normalized_integral": integral})
+
+
+class _Recovery(_Predefined):
+    title = "Recovery Time"
+    capability = "continual_learning"
+    description = "Episodes until performance is back after a change"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute recovery_time.
+
+        In the edition "2019" it stands at the training block before the change and is the number of
+        episodes of the task's next training block; otherwise at the block after the change.
+        """
+        own, blocks = self.settings, dataframe.blocks
+        values = dataframe.by_block(own.measure)
+        if own.edition == "2019":
+            pairing = kernels.pair_blocks(blocks).recovery
+        else:
+            pairing = editions.pair_changes(blocks)
+        time = _recovery(values, dataframe.counts, pairing, own.window, own.edition, own.index)
+        return Values.of_blocks(blocks, {"recovery_time": time})
+
+
+class _Maintenance(_Predefined):
+    title = "Performance Maintenance on Test Sets"
+    capability = "adapt_to_new_tasks"
+    description = "Training minus later test; a positive saturation difference is forgetting"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute saturation_difference and eps_to_sat_dif of each test block."""
+        blocks = dataframe.blocks
+        if self.settings.edition == "2019":
+            pairing = kernels.pair_blocks(blocks).maintenance
+        else:
+            pairing = editions.pair_first_training(blocks)
+        saturation, time = self._learning(dataframe)
+        return Values.of_blocks(
+            blocks,
+            {
+                "saturation_difference": kernels.performance_maintenance(saturation, pairing),
+                "eps_to_sat_dif": kernels.performance_maintenance(time, pairing),
+            },
+        )
+
+
+class _Relative(_Predefined):
+    title = "Performance relative to Single Task Expert"
+    capability = "adapt_to_new_tasks"
+    description = "Saturation value over that of the single-task expert of the task"
+
+    def relative(self, dataframe: LogTable) -> kernels.Metric:
+        """Return the saturation values over the experts', (B,)."""
+        blocks = dataframe.blocks
+        experts = self.settings.experts
+        # A data set may be listed by either of its logged names or by the name they share.
+        listed = (block for block in reversed(blocks) if block.class_name in experts)
+        known = {block.task: experts[block.class_name] for block in listed}
+        values = transfers.expert_values(blocks, {**known, **experts})
+        return transfers.ste_relative(self._learning(dataframe)[0], values)
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute STE_normalized_saturation of each block."""
+        quantities = {"STE_normalized_saturation": self.relative(dataframe)}
+        return Values.of_blocks(dataframe.blocks, quantities)
+
+
+class _Transfer(_Relative):
+    title = "Transfer Matrix"
+    capability = "adapt_to_new_tasks"
+    description = "Tests of a task before (forward) and after (reverse) its training over the STE"
+
+    def __init__(self, settings: Settings | None = None, parametric: bool = False) -> None:
+        """Take settings, and whether variants of a task are kept apart as well (ANT_C)."""
+        super().__init__(settings)
+        self.parametric = parametric
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute forward_transfer and reverse_transfer of each test block, and the matrices."""
+        relative = self.relative(dataframe)
+        single = self.settings.edition != "2019"
+        pairs = {"": transfers.pair_transfer(dataframe.blocks, "task", single)}
+        if self.parametric and _has_variants(dataframe.blocks):
+            pairs["parametric_"] = transfers.pair_transfer(dataframe.blocks, "variant")
+        quantities: dict[str, kernels.Metric | npt.ArrayLike] = {}
+        matrices = {}
+        for prefix, pair in pairs.items():
+            names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
+            for word, direction in (("forward", pair.forward), ("reverse", pair.reverse)):
+                name = f"{prefix}{word}_transfer"
+                quantities[name] = transfers.transfer(relative, direction)
+                matrices[name] = Matrix.of(names, transfers.transfer_matrix(relative, direction))
+        return Values.of_blocks(dataframe.blocks, quantities, matrices=matrices)
+
+
+class _Mean(_Predefined):
+    title = "Global Mean"
+    description = "Mean performance over all episodes of the syllabus"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute the mean over episodes, each the mean over its sub-episodes."""
+        values = dataframe.by_block(self.settings.measure)
+        inside = np.arange(values.shape[1]) < dataframe.counts[:, None]
+        mean = float(values[inside].mean())
+        return Values({"global_mean": mean}, {"global_mean": mean})
+
+
+class WithinBlockSaturation(_Saturation, AgentMetric):
+    """Saturation value and time to saturation of each block."""
+
+
+class NormalizedIntegral(_Integral, AgentMetric):
+    """Normalised integral of reward of each block."""
+
+
+class RecoveryTime(_Recovery, AgentMetric):
+    """Episodes until performance is back after a change."""
+
+
+class PerformanceMaintenance(_Maintenance, AgentMetric):
+    """Training minus later test."""
+
+
+class STERelativePerf(_Relative, AgentMetric):
+    """Saturation value over the single-task expert's."""
+
+
+class TransferMatrix(_Transfer, AgentMetric):
+    """Forward and reverse transfer, per test block and task by task."""
+
+    requires: ClassVar[Mapping[str, Any]] = {
+        "syllabus_type": "agent",
+        "syllabus_subtype": _WITH_TRANSFER,
+    }
+
+
+class GlobalMean(_Mean, AgentMetric):
+    """Mean reward over all episodes."""
+
+
+class AverageReward(_Predefined, AgentMetric):
+    """Mean reward over the sub-episodes of each block."""
+
+    title = "Average Achieved Reward"
+    capability = "continual_learning"
+    description = "Mean reward of the sub-episodes of a block"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute avg_achieved_reward of each block."""
+        totals = dataframe.by_block(self.settings.measure, "sum")
+        rows = dataframe.by_block(self.settings.measure, "count")
+        average = _average(totals, rows, dataframe.counts)
+        return Values.of_blocks(dataframe.blocks, {"avg_achieved_reward": average})
+
+
+class RewardPerStep(_Predefined, AgentMetric):
+    """Reward of each block over its steps."""
+
+    title = "Reward Per Step"
+    capability = "continual_learning"
+    description = "Reward of a block over its steps"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute reward_per_step of each block."""
+        totals = dataframe.by_block(self.settings.measure, "sum")
+        steps = dataframe.by_block("steps", "sum")
+        return Values.of_blocks(
+            dataframe.blocks, {"reward_per_step": _average(totals, steps, dataframe.counts)}
+        )
+
+
+class AverageLearning(_Predefined, AgentMetric):
+    """Reward collected until saturation, per episode until then."""
+
+    title = "Average Learning"
+    capability = "continual_learning"
+    description = "Reward collected until saturation, per episode until then"
+
+    def calculate(
+        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+    ) -> Values:
+        """Compute average_learning of each training block."""
+        totals = dataframe.by_block(self.settings.measure, "sum")
+        numbers = dataframe.by_block("task", "first")
+        offsets = np.nan_to_num(numbers - numbers[:, :1], nan=0)
+        training = np.array([block.mode == "train" for block in dataframe.blocks])
+        time = self._learning(dataframe)[1]
+        counts, edition = dataframe.counts, self.settings.edition
+        if edition == "2019":  # the number of episodes used, whatever they are numbered
+            values = dataframe.by_block(self.settings.measure)
+            time = _saturation(values, counts, self.settings.window, edition, "end")[1]
+            offsets = np.broadcast_to(np.arange(offsets.shape[1]), offsets.shape)
+        learning = _learned(totals, counts, time, training, edition, offsets)
+        return Values.of_blocks(dataframe.blocks, {"average_learning": learning})
+
+
+class ClassificationSaturation(_Saturation, ClassificationMetric):
+    """Saturation value and time to saturation of the score of each block, in batches."""
+
+
+class ClassificationIntegral(_Integral, ClassificationMetric):
+    """Normalised integral of the score of each block."""
+
+
+class ClassificationRecovery(_Recovery, ClassificationMetric):
+    """Batches until the score is back after a change."""
+
+
+class ClassificationMaintenance(_Maintenance, ClassificationMetric):
+    """Score on training data minus later score on test data."""
+
+
+class ClassificationSTERelative(_Relative, ClassificationMetric):
+    """Saturation value of the score over the single-task expert's."""
+
+
+class ClassificationTransfer(_Transfer, ClassificationMetric):
+    """Forward and reverse transfer between data sets."""
+
+    requires: ClassVar[Mapping[str, Any]] = {
+        "syllabus_type": "class",
+        "syllabus_subtype": _WITH_TRANSFER,
+    }
+
+
+class ClassificationMean(_Mean, ClassificationMetric):
+    """Mean score over all batches."""
+
+
+def agent_metrics(subtype: str, settings: Settings) -> list[Metric]:
+    """Return the predefined metrics of agent learning.
+
+    Args:
+      subtype: of the syllabus.
+      settings: how they compute; the editions "v0.2" and "v0.3" bring their own list.
+    """
+    own = _EDITION_METRICS[settings.edition]
+    chosen: _Kinds = (WithinBlockSaturation, *own["all"], *own.get(subtype, ()))
+    transfer = [] if settings.edition == "v0.2" else _transfer(subtype, settings)
+    return [*(kind(settings) for kind in chosen), *transfer]
+
+
+_Kinds = tuple[type[_Predefined], ...]
+
+_EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
+    "2019": {
+        "all": (
+            *(NormalizedIntegral, RecoveryTime, PerformanceMaintenance, STERelativePerf),
+            *(RewardPerStep, AverageLearning, AverageReward),
+        )
+    },
+    "v0.2": {
+        "all": (),
+        "ANT_A": (STERelativePerf, PerformanceMaintenance),
+        "ANT_B": (STERelativePerf,),
+        "ANT_C": (STERelativePerf,),
+    },
+    "v0.3": {
+        "all": (RewardPerStep, AverageLearning, AverageReward, RecoveryTime),
+        "ANT_A": (STERelativePerf, PerformanceMaintenance),
+        "ANT_B": (STERelativePerf, PerformanceMaintenance),
+        "ANT_C": (STERelativePerf, PerformanceMaintenance),
+    },
+}
+"""Predefined metrics by edition: of every subtype, and of one; transfer comes on top of them."""
+
+
+def _transfer(subtype: str, settings: Settings) -> list[Metric]:
+    if subtype not in _WITH_TRANSFER:
+        return []
+    return [TransferMatrix(settings, parametric=subtype == "ANT_C")]
+
+
+def classification_metrics(subtype: str, settings: Settings) -> list[Metric]:
+    """Return the predefined metrics of classification learning.
+
+    Args:
+      subtype: of the syllabus.
+      settings: how they compute.
+    """
+    chosen: list[type[_Predefined]] = [ClassificationSaturation, ClassificationIntegral]
+    chosen += [ClassificationRecovery, ClassificationMaintenance, ClassificationSTERelative]
+    metrics: list[Metric] = [kind(settings) for kind in chosen]
+    if subtype in _WITH_TRANSFER:
+        metrics.append(ClassificationTransfer(settings, parametric=subtype == "ANT_C"))
+    return metrics
+
+
+def subtype_problems(blocks: tuple[LoggedBlock, ...], subtype: str) -> list[str]:
+    """Say where a log breaks the rules of its subtype; the metrics are computed all the same.
+
+    Source: L2M Metrics Framework, 4 Dec 2019, chapter 3.
+    """
+    tasks = list(dict.fromkeys(block.task for block in blocks))
+    problems = []
+    if blocks[0].mode != "train":
+        problems.append(f"block {blocks[0].index} is a test block; the first must be training")
+    if subtype == "CL":
+        if len(tasks) > 1:
+            problems.append(f"CL has one task, and this log has {len(tasks)}: {', '.join(tasks)}")
+        return problems
+    if len(tasks) < 2:
+        problems.append(f"{subtype} has two tasks or more, and this log has {tasks[0]} only")
+    if all(block.mode == "train" for block in blocks):
+        problems.append(f"{subtype} needs test phases, and this log has none")
+    if subtype in ("ANT_A", "ANT_B") and _has_variants(blocks):
+        problems.append(f"{subtype} has no parameter variation, and this log has; use ANT_C")
+    if subtype == "ANT_C" and not _has_variants(blocks):
+        problems.append("ANT_C has parameter variation, and this log has none; use ANT_B")
+    return problems
+
+
+def _has_variants(blocks: tuple[LoggedBlock, ...]) -> bool:
+    """Say whether a task is played with more than one set of parameters."""
+    variants = {(block.task, block.parameters) for block in blocks}
+    return len(variants) > len({task for task, _ in variants})
+
+
+# Compiled kernels -------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("window", "edition", "index"))
+def _saturation(
+    values: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.int32],
+    window: int,
+    edition: Edition,
+    index: IndexConvention,
+) -> tuple[kernels.Metric, kernels.Metric]:
+    return (
+        editions.saturation(values, counts, window, edition),
+        editions.episodes_to_saturation(values, counts, window, edition, index),
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("window", "edition", "index"))
+def _recovery(
+    values: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.int32],
+    pairing: Pairing,
+    window: int,
+    edition: Edition,
+    index: IndexConvention,
+) -> kernels.Metric:
+    if edition == "2019":
+        return kernels.recovery_time(values, counts, pairing, window, index)
+    return editions.recovery_since_change(values, counts, pairing, window, edition)
+
+
+_integral = jax.jit(kernels.normalized_integral, static_argnames=("window",))
+_average = jax.jit(editions.average_of)
+_learned = jax.jit(editions.average_learning, static_argnames=("edition",))

@@ -1,0 +1,6 @@
+"""``python -m evaluation.l2metrics``: the metrics of a 2019 log, with the flags of that time."""
+
+from evaluation.l2m.report2019.commands import l2metrics
+
+if __name__ == "__main__":
+    raise SystemExit(l2metrics())

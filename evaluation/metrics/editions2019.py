@@ -1,0 +1,404 @@
+"""Learning within a block as the editions of the 2019 framework compute it.
+
+Three editions exist and differ in the smoothing and in how an episode is counted:
+
+* ``"2019"``, the document of 4 December 2019: windows that hang over the edge of a block are
+  discarded, and the reported number of episodes is the window's last, first or middle one,
+  counted from 1.
+* ``"v0.2"``, the package of December 2019: the block is reflected at both edges (the edge episode
+  is not repeated), so a block of n episodes has n + window - 1 windows; the reported number is the
+  window's position, from 0.
+* ``"v0.3"``, the package of March 2020: the same cut back to n windows. A block shorter than the
+  window is smoothed over half of its length, and not at all where that is below 3.
+
+Shapes are those of the other metrics: ``values`` is (..., B, T), padded behind ``counts`` (B,), a
+result is a `Metric` of (..., B). A lifetime gets the same bits alone and in a batch.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from evaluation.metrics import (
+    DEFAULT_WINDOW,
+    BlockLike,
+    IndexConvention,
+    Metric,
+    Pairing,
+    Reason,
+    saturation_value,
+    time_to_saturation,
+)
+from evaluation.metrics.reasons2019 import Reason2019, as_metric, first_reason
+
+Edition: TypeAlias = Literal["2019", "v0.2", "v0.3"]
+"""Whose formulas: the document's, or those of one of the two packages that came with it."""
+
+EDITIONS: Final = ("2019", "v0.2", "v0.3")
+
+_LEAST_WINDOW: Final = 3  # v0.3 leaves a block alone rather than smooth it over less
+
+
+class PhasedBlockLike(BlockLike, Protocol):
+    """A block that knows the number of its phase."""
+
+    @property
+    def phase(self) -> int:
+        """Number of the phase, from 1."""
+
+
+class _Series(NamedTuple):
+    """Moving averages of every block: (..., B, W), which of them exist, and (..., B) the rest."""
+
+    means: jax.Array
+    inside: jax.Array
+    tolerance: jax.Array
+    reasons: jax.Array
+
+
+def check_edition(edition: str) -> None:
+    """Refuse an unknown edition.
+
+    Raises:
+      ValueError: not one of `EDITIONS`.
+    """
+    if edition not in EDITIONS:
+        raise ValueError(f"edition must be one of {', '.join(EDITIONS)}, not {edition!r}")
+
+
+def saturation(
+    values: ArrayLike, counts: ArrayLike, window: int = DEFAULT_WINDOW, edition: Edition = "2019"
+) -> Metric:
+    """Highest moving average of each block.
+
+    Args:
+      values: (..., B, T) performance per episode, padded behind ``counts``.
+      counts: (B,) or (..., B) integer episodes per block, at most T.
+      window: odd number of episodes under the moving average (static).
+      edition: whose smoothing (static).
+
+    Returns:
+      `Metric` of (..., B) in the unit of ``values``.
+
+    Raises:
+      ValueError: an unknown edition, and what `saturation_value` refuses.
+    """
+    check_edition(edition)
+    document = functools.partial(saturation_value, window=window)
+    if edition == "2019":
+        return document(values, counts)
+    jax.eval_shape(document, values, counts)  # checks the arguments
+    series = _reflected(values, counts, window, edition == "v0.3")
+    return as_metric(_best(series), series.reasons)
+
+
+def episodes_to_saturation(
+    values: ArrayLike,
+    counts: ArrayLike,
+    window: int = DEFAULT_WINDOW,
+    edition: Edition = "2019",
+    index: IndexConvention = "end",
+) -> Metric:
+    """Episodes until the moving average is first at the block's saturation value.
+
+    Args:
+      values: (..., B, T) performance per episode, padded behind ``counts``.
+      counts: (B,) or (..., B) integer episodes per block, at most T.
+      window: odd number of episodes under the moving average (static).
+      edition: whose smoothing and whose way to count episodes (static).
+      index: which episode of a window counts in the edition ``"2019"`` (static).
+
+    Returns:
+      `Metric` of (..., B) in episodes. Averages that differ by rounding only are the same.
+
+    Raises:
+      ValueError: an unknown edition, and what `time_to_saturation` refuses.
+    """
+    check_edition(edition)
+    document = functools.partial(time_to_saturation, window=window, index=index)
+    if edition == "2019":
+        return document(values, counts)
+    jax.eval_shape(document, values, counts)  # checks the arguments
+    series = _reflected(values, counts, window, edition == "v0.3")
+    reached = _reached(series, _best(series), series.tolerance)
+    return as_metric(_first(reached, series), series.reasons)
+
+
+def pair_changes(blocks: Sequence[BlockLike]) -> Pairing:
+    """Pair each training block with the one before it, where task or parameters have changed.
+
+    Args:
+      blocks: the B blocks of one lifetime in the order they are played.
+
+    Returns:
+      `Pairing` of (B,) int32 arrays; the earlier block may be of any task.
+
+    Source: l2metrics 0.3, metric RecoveryTime.
+    """
+    partners, reasons = _unpaired(len(blocks), Reason.NOT_A_TRAINING_BLOCK)
+    before: int | None = None
+    for position, block in enumerate(blocks):
+        if block.mode != "train":
+            continue
+        if before is None:
+            reasons[position] = Reason2019.FIRST_TRAINING
+        else:
+            partners[position] = before
+            other = blocks[before]
+            same = (other.task, other.parameters) == (block.task, block.parameters)
+            reasons[position] = Reason2019.NO_CHANGE if same else Reason.NONE
+        before = position
+    return Pairing(partners, reasons)
+
+
+def pair_first_training(blocks: Sequence[PhasedBlockLike]) -> Pairing:
+    """Pair a test block with the first training block of a task trained in an earlier phase.
+
+    A task that is trained in the phase of the test as well is left out: nothing came between.
+
+    Args:
+      blocks: the B blocks of one lifetime in the order they are played.
+
+    Returns:
+      `Pairing` of (B,) int32 arrays, for `performance_maintenance`.
+
+    Source: l2metrics 0.3, metric PerfDifferenceANT.
+    """
+    partners, reasons = _unpaired(len(blocks), Reason.NOT_A_TEST_BLOCK)
+    first: dict[str, int] = {}
+    phases: dict[str, set[int]] = {}
+    for position, block in enumerate(blocks):
+        if block.mode == "train":
+            first.setdefault(block.task, position)
+            phases.setdefault(block.task, set()).add(block.phase)
+            continue
+        trained = phases.get(block.task, set())
+        partners[position] = first.get(block.task, 0)
+        if block.phase in trained:
+            reasons[position] = Reason2019.TRAINED_IN_PHASE
+        elif not trained:
+            reasons[position] = Reason2019.NOT_TRAINED_IN_EARLIER_PHASE
+        else:
+            reasons[position] = Reason.NONE
+    return Pairing(partners, reasons)
+
+
+def _unpaired(blocks: int, reason: Reason) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(blocks, np.int32), np.full(blocks, reason, np.int32)
+
+
+def recovery_since_change(
+    values: ArrayLike,
+    counts: ArrayLike,
+    pairing: Pairing,
+    window: int = DEFAULT_WINDOW,
+    edition: Edition = "v0.3",
+) -> Metric:
+    """Position of the first moving average that is back at the saturation value of the pair.
+
+    Args:
+      values: (..., B, T) performance per episode, padded behind ``counts``.
+      counts: (B,) or (..., B) integer episodes per block, at most T.
+      pairing: from `pair_changes`.
+      window: odd number of episodes under the moving average (static).
+      edition: ``"v0.2"`` or ``"v0.3"`` (static); the document's own is `recovery_time`.
+
+    Returns:
+      `Metric` of (..., B), standing at the later block; `Reason2019.NOT_RECOVERED` where
+      performance never comes back (v0.3 printed "No Recovery", v0.2 -999).
+
+    Raises:
+      ValueError: the edition ``"2019"`` or an unknown one.
+
+    Source: l2metrics 0.3, metric RecoveryTime; there is no slack of 2 %.
+    """
+    if edition not in ("v0.2", "v0.3"):
+        raise ValueError(f"edition must be v0.2 or v0.3, not {edition!r}; 2019 is recovery_time")
+    series = _reflected(values, counts, window, edition == "v0.3")
+    partners = jnp.asarray(pairing.partners)
+    before = jnp.take(_best(series), partners, axis=-1)
+    slack = jnp.maximum(series.tolerance, jnp.take(series.tolerance, partners, axis=-1))
+    reached = _reached(series, before, slack)
+    never = jnp.where(jnp.any(reached, axis=-1), Reason.NONE, Reason2019.NOT_RECOVERED)
+    earlier = jnp.take(series.reasons, partners, axis=-1)
+    return as_metric(
+        _first(reached, series), jnp.asarray(pairing.reasons), series.reasons, earlier, never
+    )
+
+
+def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metric:
+    """Sum of one column of a block over the sum of another.
+
+    With the rewards and the number of rows (sub-episodes) it is the average reward, with rewards
+    and steps the reward per step.
+
+    Args:
+      totals: (..., B, T) numerator per episode, padded behind ``counts``.
+      shares: (..., B, T) denominator per episode, 0 or more.
+      counts: (B,) or (..., B) integer episodes per block.
+
+    Returns:
+      `Metric` of (..., B); `Reason2019.NO_STEPS` where the denominator is 0.
+
+    Source: l2metrics 0.3, metrics avg_achieved_reward and reward_per_step.
+    """
+    array = _real(totals)
+    valid = _valid(array, counts)
+    bad = jnp.any(valid & ~jnp.isfinite(array), axis=-1)
+    total = _total(jnp.where(valid & jnp.isfinite(array), array, 0))
+    share = _total(jnp.where(valid, jnp.asarray(shares, array.dtype), 0))
+    empty = jnp.broadcast_to(jnp.asarray(counts), total.shape) == 0
+    ratio = _divide(total, jnp.where(share > 0, share, 1))
+    return as_metric(
+        ratio,
+        jnp.where(empty, Reason2019.NO_EPISODES, Reason.NONE),
+        jnp.where(bad, Reason.NON_FINITE_VALUE, Reason.NONE),
+        jnp.where(share > 0, Reason.NONE, Reason2019.NO_STEPS),
+    )
+
+
+def average_learning(
+    totals: ArrayLike,
+    counts: ArrayLike,
+    time: Metric,
+    training: ArrayLike,
+    edition: Edition = "2019",
+    offsets: ArrayLike | None = None,
+) -> Metric:
+    """Reward collected until saturation, per episode until then.
+
+    Args:
+      totals: (..., B, T) reward of an episode, summed over its sub-episodes.
+      counts: (B,) or (..., B) integer episodes per block.
+      time: (..., B) `episodes_to_saturation` of the same edition.
+      training: (B,) whether a block is a training block.
+      edition: in ``"2019"`` the first e episodes count and the sum is divided by e, in the others
+        the episodes numbered 0 to e, and the sum is divided by e all the same (static).
+      offsets: (B, T) number of each episode minus that of the block's first; 0, 1, 2, ... if None.
+
+    Returns:
+      `Metric` of (..., B), for training blocks.
+
+    Raises:
+      ValueError: an unknown edition.
+
+    Source: l2metrics 0.3, metric average_learning.
+    """
+    check_edition(edition)
+    array = _real(totals)
+    numbers = jnp.arange(array.shape[-1]) if offsets is None else jnp.asarray(offsets)
+    last = jnp.nan_to_num(time.values)[..., None] - (1 if edition == "2019" else 0)
+    valid = _valid(array, counts) & (numbers <= last)
+    total = _total(jnp.where(valid & jnp.isfinite(array), array, 0))
+    divisor = jnp.where(time.values > 0, time.values, 1).astype(array.dtype)
+    return as_metric(
+        _divide(total, divisor),
+        jnp.where(jnp.asarray(training), Reason.NONE, Reason.NOT_A_TRAINING_BLOCK),
+        time.reasons,
+        jnp.where(time.values == 0, Reason2019.SATURATED_AT_ZERO, Reason.NONE),
+    )
+
+
+# Parts ------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("window", "crop"))
+def _reflected(values: ArrayLike, counts: ArrayLike, window: int, crop: bool) -> _Series:
+    """Moving averages of blocks reflected at their edges; see the module's docstring."""
+    array = _real(values)
+    valid = _valid(array, counts)
+    lengths = jnp.broadcast_to(jnp.asarray(counts), array.shape[:-1])
+    finite = jnp.isfinite(array)
+    clean = jnp.where(valid & finite, array, 0)
+    means, inside = _means(clean, lengths, window, crop)
+    if crop:
+        for short in sorted({_short_window(n) for n in range(window)}):
+            chosen = (lengths < window) & (_short_windows(lengths) == short)
+            other, exists = _means(clean, lengths, short, crop)
+            means = jnp.where(chosen[..., None], other, means)
+            inside = jnp.where(chosen[..., None], exists, inside)
+    least = 1 if crop else window
+    reasons = first_reason(
+        jnp.where(lengths < least, Reason.BLOCK_TOO_SHORT, Reason.NONE),
+        jnp.where(jnp.any(valid & ~finite, axis=-1), Reason.NON_FINITE_VALUE, Reason.NONE),
+    )
+    # A sum passes `window` additions of half an epsilon each, and two sums are compared.
+    scale = jnp.max(jnp.abs(clean), axis=-1, initial=0)
+    return _Series(means, inside, scale * window * float(np.finfo(array.dtype).eps), reasons)
+
+
+def _means(
+    clean: jax.Array, lengths: jax.Array, window: int, crop: bool
+) -> tuple[jax.Array, jax.Array]:
+    """Moving averages over one window, and which of them a block has."""
+    reach = window - 1
+    position = jnp.arange(-reach, clean.shape[-1] + reach)
+    last = lengths[..., None] - 1
+    source = jnp.abs(position)
+    source = jnp.where(source > last, 2 * last - source, source)
+    padded = jnp.take_along_axis(clean, jnp.clip(source, 0, clean.shape[-1] - 1), axis=-1)
+    spans = (1,) * (padded.ndim - 1) + (window,)
+    sums = jax.lax.reduce_window(
+        padded, jnp.zeros((), padded.dtype), jax.lax.add, spans, (1,) * padded.ndim, "valid"
+    )
+    windows = lengths + (0 if crop else reach)
+    if crop:
+        start = max(window // 2 - 1, 0)
+        sums = sums[..., start : start + clean.shape[-1]]
+    inside = jnp.arange(sums.shape[-1]) < windows[..., None]
+    return sums / window, inside
+
+
+def _short_window(length: int) -> int:
+    half = length // 2
+    return half if half >= _LEAST_WINDOW else 1
+
+
+def _short_windows(lengths: jax.Array) -> jax.Array:
+    return jnp.where(lengths // 2 >= _LEAST_WINDOW, lengths // 2, 1)
+
+
+def _best(series: _Series) -> jax.Array:
+    return jnp.max(jnp.where(series.inside, series.means, -jnp.inf), axis=-1)
+
+
+def _reached(series: _Series, level: jax.Array, slack: jax.Array) -> jax.Array:
+    return series.inside & (series.means >= (level - slack)[..., None])
+
+
+def _first(reached: jax.Array, series: _Series) -> jax.Array:
+    return jnp.argmax(reached, axis=-1).astype(series.means.dtype)
+
+
+def _real(values: ArrayLike) -> jax.Array:
+    """Values as floating point of at least 32 bits."""
+    array = jnp.asarray(values)
+    wide: Any = jnp.result_type(float)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        wide = jnp.promote_types(array.dtype, jnp.float32)
+    return array.astype(wide)
+
+
+def _valid(array: jax.Array, counts: ArrayLike) -> jax.Array:
+    """Which episodes are inside their block, (..., B, T)."""
+    lengths = jnp.broadcast_to(jnp.asarray(counts), array.shape[:-1])
+    return jnp.arange(array.shape[-1]) < lengths[..., None]
+
+
+def _total(values: jax.Array) -> jax.Array:
+    """Sum over the last axis, neighbours first, in an order that no other axis changes."""
+    while values.shape[-1] > 1:
+        odd = values.shape[-1] % 2
+        values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, odd)])
+        values = values[..., 0::2] + values[..., 1::2]
+    return jnp.sum(values, axis=-1)
+
+
+def _divide(numerator: jax.Array, divisor: jax.Array) -> jax.Array:
+    """Divide without XLA turning a divisor that is shared by lifetimes into its reciprocal."""
+    return jnp.divide(*jax.lax.optimization_barrier((numerator, divisor)))
