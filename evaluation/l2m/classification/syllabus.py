@@ -38,8 +38,10 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from evaluation.l2m.classification import data
+from evaluation.l2m.document import Document, read_text, show
+from evaluation.l2m.instructions import MAX_EPISODES, _Player
 from evaluation.l2m.positions import Path
-from evaluation.l2m.syllabus import MAX_EPISODES, _Builder, _Document, _read, _show
+from evaluation.l2m.variants import Variants
 from evaluation.schedule import Block, Schedule, Value
 
 DEFAULT_BATCH_SIZE: Final = 32
@@ -91,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> Syllabus:
       SyllabusError: the file cannot be read or is not a valid syllabus of classification.
     """
     source, file = os.fspath(path), FilePath(path)
-    return loads(_read(source), source, file.stem)
+    return loads(read_text(source), source, file.stem)
 
 
 def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllabus:
@@ -105,31 +107,31 @@ def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllab
     Raises:
       SyllabusError: the text is not a valid syllabus of classification.
     """
-    document = _Document(text.removeprefix("\ufeff"), source)
+    document = Document(text.removeprefix("\ufeff"), source)
     top = document.mapping((), document.decode(), "the syllabus")
     document.keys((), top, _TOP)
     if "instructions" not in top:
         document.fail((), 'the syllabus has no "instructions"; add a list of instructions')
     if top.get("contains", "datasets") != "datasets":
-        shown = _show(top["contains"])
+        shown = show(top["contains"])
         document.fail(("contains",), f"'contains' is {shown}; here it must be \"datasets\"")
     given = document.mapping(("default_params",), top.get("default_params", {}), "'default_params'")
-    builder = _DataBuilder(document, given)
-    blocks = builder.play(top["instructions"])
+    player = _DataPlayer(document, Variants(document, given))
+    player.play(top["instructions"])
     name = document.string(("name",), top.get("name", name)) or name
     author = document.string(("author",), top.get("author", ""))
-    schedule = Schedule(name, blocks, FilePath(source).name, author)
-    return Syllabus(schedule, tuple(builder.plans))
+    schedule = Schedule(name, tuple(player.blocks), FilePath(source).name, author)
+    return Syllabus(schedule, tuple(player.plans))
 
 
 @dataclass
-class _DataBuilder(_Builder):
+class _DataPlayer(_Player):
     """Plays instructions in order and collects data sets beside blocks."""
 
     plans: list[Plan] = field(default_factory=list)
 
-    def play(self, instructions: object) -> tuple[Block, ...]:
-        """Return the blocks of the list of instructions."""
+    def play(self, instructions: object) -> None:
+        """Play the list of instructions."""
         if not isinstance(instructions, list) or not instructions:
             reason = "'instructions' must be a list of at least one instruction"
             self.document.fail(("instructions",), reason)
@@ -142,7 +144,6 @@ class _DataBuilder(_Builder):
         if not self.blocks:
             reason = 'no data sets; begin with {"$phase": "1.train"} and a "$dataset"'
             self.document.fail(("instructions",), reason)
-        return tuple(self.blocks)
 
     def _instruction(self, path: Path, value: Mapping[str, object]) -> None:
         if "$phase" in value:
@@ -178,7 +179,7 @@ class _DataBuilder(_Builder):
             self.document.fail(path, f'this instruction has no "{key}"; add a whole number')
         number = value[key]
         if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
-            reason = f"'{key}' is {_show(number)}; it must be a whole number from 1 to {most}"
+            reason = f"'{key}' is {show(number)}; it must be a whole number from 1 to {most}"
             self.document.fail((*path, key), reason)
         return number
 
@@ -207,9 +208,9 @@ class _DataBuilder(_Builder):
         self, spec: data.DataSpec, path: Path, given: Mapping[str, object]
     ) -> dict[str, Value]:
         own = {name: value for name, value in given.items() if name not in _OWN}
-        shared: Any = spec  # what `values` needs of a task: its name and its parameters
-        values = self.values(shared, ("default_params",), self.defaults)
-        values |= self.values(shared, path, own)
+        shared: Any = spec  # what `Variants` needs of a task: its name and its parameters
+        values = self.variants._values(shared, ("default_params",), self.variants.defaults)
+        values |= self.variants._values(shared, path, own)
         try:
             spec.check(values)
         except ValueError as error:

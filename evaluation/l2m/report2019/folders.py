@@ -1,34 +1,10 @@
-"""Where logs and the saturation values of single-task experts lie."""
+"""The file with the saturation values of single-task experts."""
 
 import json
 import math
-import os
 from pathlib import Path
-from typing import Final
 
-VARIABLE: Final = "L2DATA"
-
-
-def data_folder() -> Path:
-    """Return the folder that $L2DATA names, or ``l2data`` in the user's home."""
-    return Path(os.environ.get(VARIABLE) or Path.home() / "l2data")
-
-
-def log_folder(name: str | os.PathLike[str]) -> Path:
-    """Find a log directory.
-
-    Args:
-      name: a path, or the bare name of a directory in ``$L2DATA/logs``.
-
-    Raises:
-      ValueError: there is no such directory.
-    """
-    for path in (Path(name), data_folder() / "logs" / name):
-        if path.is_dir():
-            return path
-    raise ValueError(
-        f"no log directory {os.fspath(name)!r}, neither as a path nor in {data_folder() / 'logs'}"
-    )
+from evaluation.logs.home import data_folder
 
 
 def experts_file() -> Path:

@@ -32,6 +32,7 @@ from evaluation.l2m.report2019.predefined import (
     subtype_problems,
 )
 from evaluation.l2m.report2019.table import SyllabusType, load_table
+from evaluation.logs import home
 
 TSV_COLUMNS = (
     "metric",
@@ -94,6 +95,7 @@ class MetricsReport(ABC):
         Raises:
           RuntimeError: no ``log_dir``.
           ValueError: an unknown argument or subtype, or a log that cannot be used.
+          NotADirectoryError: no such log.
         """
         if not kwargs.get("log_dir"):
             raise RuntimeError("log_dir is required: the directory of a log, or its bare name")
@@ -102,7 +104,7 @@ class MetricsReport(ABC):
         if unknown := sorted(set(kwargs) - known):
             raise ValueError(f"unknown arguments {', '.join(unknown)}; known: {sorted(known)}")
         self.syllabus_subtype = _checked_subtype(kwargs.get("syllabus_subtype") or "CL")
-        folder = folders.log_folder(kwargs["log_dir"])
+        folder = home.find_log(kwargs["log_dir"])
         drop = bool(kwargs.get("drop_incomplete", False))
         self.table = load_table(folder, self.syllabus_type, drop)
         self.log_data, self.phase_info = LogTable(self.table), PhaseTable(self.table.blocks)

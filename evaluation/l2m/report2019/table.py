@@ -1,9 +1,8 @@
 """A log of the 2019 layout as columns, with what the metrics need to know of its blocks."""
 
-import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +11,17 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.logs.learnkit import read_log
+from evaluation.logs.learnkit.format import WITH_LABELS as LABELS
 from evaluation.schedule import Mode
-
-DATA_FILE: Final = "data-log.tsv"
-REPORT_FILE: Final = "block-report.tsv"
-LABELS: Final = "GET_LABELS"
 
 SyllabusType = Literal["agent", "class"]
 
-_REQUIRED: Final = ("phase", "worker", "class_name", "block", "task")
 _WHOLE: Final = ("block", "task", "sub_task", "steps", "seed")
-_PHASE: Final = re.compile(r"(\d+)[._-]?(train|test)", re.IGNORECASE)
+_STANDARD: Final = (
+    *("phase", "worker", "class_name", "block", "seed", "task", "sub_task", "steps"),
+    *("termination_status", "source"),
+)
 _SPLIT_NAME: Final = re.compile(r"(train|test)_?(\w+)", re.IGNORECASE)
 
 
@@ -125,103 +124,38 @@ def load_table(
       drop_incomplete: whether rows with termination_status NOT_DONE are left out.
 
     Raises:
-      ValueError: no such log or one that cannot be used; the message names file and line.
+      LogError: the log is not valid; it carries every problem with file and line.
+      ValueError: no row is left.
     """
-    files = sorted(directory.rglob(DATA_FILE))
-    if not files:
-        raise ValueError(f"{directory} has no {DATA_FILE} in it; give the directory of one log")
-    rows = [row for file in files for row in _data_rows(file)]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
-    keep = _kept(columns, len(rows), syllabus_type, drop_incomplete)
-    if not keep.any():
-        wanted = " with source GET_LABELS" if syllabus_type == "class" else ""
+    log = read_log(directory)
+    rows = [
+        row
+        for row in log.rows
+        if (syllabus_type == "agent" or row.source == LABELS)
+        and not (drop_incomplete and row.termination_status == "NOT_DONE")
+    ]
+    if not rows:
+        wanted = f" with source {LABELS}" if syllabus_type == "class" else ""
         raise ValueError(f"{directory} has no rows{wanted} to compute metrics from")
-    order = _order(columns)
-    order = order[keep[order]]
-    columns = {name: column[order] for name, column in columns.items()}
-    parameters = _parameters(directory)
+    rows.sort(key=lambda row: (row.block, row.task, row.sub_task))
+    columns = {name: _column(name, [getattr(row, name) for row in rows]) for name in _STANDARD}
+    columns |= {m: _column(m, [row.measures[m] for row in rows]) for m in log.measures}
+    names = dict.fromkeys(name for row in rows for name in row.extras)
+    columns |= {name: _column(name, [row.extras.get(name) for row in rows]) for name in names}
+    parameters = {b.block: json.dumps(b.params, sort_keys=True) for b in log.blocks}
     return BlockTable(directory.name, columns, _blocks(columns, parameters, syllabus_type))
 
 
-def _data_rows(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one file with numbers where columns must hold them."""
-    for line, row in _rows(file, _REQUIRED):
-        for name, text in row.items():
-            numeric = name in _WHOLE or name == "reward" or name.startswith("score")
-            if numeric:
-                row[name] = _number(file, line, name, text, name in _WHOLE)
-        yield row
-
-
-def _rows(file: Path, required: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
-    with file.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream, delimiter="\t")
-        absent = [name for name in required if name not in (reader.fieldnames or ())]
-        if absent:
-            raise ValueError(f"{file}:1: no column {', '.join(absent)}; add it to the header")
-        for row in reader:
-            if None in row or None in row.values():
-                raise ValueError(
-                    f"{file}:{reader.line_num}: {len(row)} fields do not fit the header"
-                )
-            yield reader.line_num, row
-
-
-def _number(file: Path, line: int, name: str, text: str, whole: bool) -> float | int:
-    if not whole and not text.strip():
-        return float("nan")
-    try:
-        return int(text) if whole else float(text)
-    except ValueError as error:
-        kind = "a whole number" if whole else "a number"
-        raise ValueError(f"{file}:{line}: {name} is {text!r}; it must be {kind}") from error
-
-
-def _column(name: str, values: list[Any]) -> npt.NDArray[Any]:
+def _column(name: str, values: Sequence[Any]) -> npt.NDArray[Any]:
+    """A column as numbers where it holds numbers, and as text otherwise."""
     if name in _WHOLE:
         return np.array([-1 if value is None else value for value in values], np.int64)
-    if name == "reward" or name.startswith("score"):
-        return np.array([np.nan if value is None else value for value in values], np.float64)
-    texts = ["" if value is None else value for value in values]
+    if name in ("phase", "worker", "class_name", "termination_status", "source"):
+        return np.array(values, object)
     try:
-        return np.array([float(text) for text in texts])
-    except ValueError:
-        return np.array(texts, object)
-
-
-def _kept(
-    columns: Mapping[str, npt.NDArray[Any]], rows: int, kind: SyllabusType, drop_incomplete: bool
-) -> npt.NDArray[np.bool_]:
-    keep = np.ones(rows, bool)
-    if kind == "class":
-        keep &= columns["source"] == LABELS if "source" in columns else False
-    if drop_incomplete and "termination_status" in columns:
-        keep &= columns["termination_status"] != "NOT_DONE"
-    return keep
-
-
-def _order(columns: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    keys = [columns[name] for name in ("sub_task", "task", "block") if name in columns]
-    return np.lexsort(keys)
-
-
-def _parameters(directory: Path) -> dict[int, str]:
-    """Parameter values by block, as JSON text with sorted keys."""
-    found: dict[int, str] = {}
-    for file in sorted(directory.rglob(REPORT_FILE)):
-        for line, row in _rows(file, ("block", "params")):
-            try:
-                values = json.loads(row["params"] or "{}")
-            except ValueError as error:
-                raise ValueError(f"{file}:{line}: params is not JSON text") from error
-            text = json.dumps(values, sort_keys=True)
-            block = int(_number(file, line, "block", row["block"], True))
-            if found.setdefault(block, text) != text:
-                raise ValueError(
-                    f"{file}:{line}: block {block} has other params in another block-report.tsv"
-                )
-    return found
+        return np.array([float(value) for value in values])
+    except (TypeError, ValueError):
+        return np.array(["" if value is None else str(value) for value in values], object)
 
 
 def _blocks(
@@ -230,26 +164,15 @@ def _blocks(
     blocks = []
     for index in np.unique(columns["block"]):
         rows = columns["block"] == index
-        phases, names = set(columns["phase"][rows]), set(columns["class_name"][rows])
-        if len(phases) > 1 or len(names) > 1:
-            shown = ", ".join(sorted(map(str, phases | names)))
-            raise ValueError(f"block {index} has several phases or tasks: {shown}")
-        if int(index) not in parameters:
-            raise ValueError(f"block {index} has no row in any {REPORT_FILE}; add its params")
-        phase, mode = _phase(str(phases.pop()))
-        name = str(names.pop())
+        first = int(np.argmax(rows))
+        number, _, word = str(columns["phase"][first]).partition(".")
+        mode: Mode = "train" if word == "train" else "test"
+        name = str(columns["class_name"][first])
         count = len(np.unique(columns["task"][rows]))
         task = _without_split(name) if kind == "class" else name
         text = parameters[int(index)]
-        blocks.append(LoggedBlock(int(index), phase, mode, name, task, text, count))
+        blocks.append(LoggedBlock(int(index), int(number), mode, name, task, text, count))
     return tuple(blocks)
-
-
-def _phase(text: str) -> tuple[int, Mode]:
-    match = _PHASE.fullmatch(text)
-    if not match:
-        raise ValueError(f"phase {text!r} is not <number>.train or <number>.test, as in 1.train")
-    return int(match[1]), "train" if match[2].lower() == "train" else "test"
 
 
 def _without_split(name: str) -> str:

@@ -413,7 +413,7 @@ def test_the_log_has_one_row_a_batch_in_the_columns_of_2019(lives, tmp_path):
     start = datetime(2019, 12, 4, 10, 30, 25)
     folder = write_log(syllabus, scores[0], tmp_path, 9, 0, start)
     assert folder.name.startswith("bars-lifetime-0-15754")
-    file = folder / "worker-0" / "4-2_test" / "test_bars" / "data-log.tsv"
+    file = folder / "worker-env-0" / "4-2_test" / "test_bars" / "data-log.tsv"
     with file.open(newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     assert len(rows) == 12
@@ -422,8 +422,8 @@ def test_the_log_has_one_row_a_batch_in_the_columns_of_2019(lives, tmp_path):
     assert rows[0]["task"] == "92"
     assert rows[0]["timestamp"] == "20191204T103025.000092"
     assert float(rows[0]["score"]) == 1 - float(rows[0]["score_error"])
-    report = (folder / "worker-0" / "3-2_train" / "train_bars" / "block-report.tsv").read_text()
-    assert report.splitlines()[1] == '2.train\t0\ttrain_bars\t2\t"{""labels/shift"": 1}"'
+    report = (folder / "worker-env-0" / "3-2_train" / "train_bars" / "block-report.tsv").read_text()
+    assert report.splitlines()[1] == '2.train\tenv-0\ttrain_bars\t2\t"{""labels/shift"": 1}"'
 
 
 def test_metrics_of_the_log_show_the_forgetting(lives, tmp_path, monkeypatch):
