@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m import Metric, Reason
+from evaluation.metrics.l2m.framework2019 import Metric
+from evaluation.metrics.l2m.reasons import Reason
 
 DEFAULT_LEVEL: Final = 0.95
 DEFAULT_RESAMPLES: Final = 2_000
