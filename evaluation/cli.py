@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__
+from evaluation.l2m.l2metrics import command as l2metrics_command
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -40,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
     _add_bench(commands)
+    l2metrics_command.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",

@@ -21,6 +21,20 @@ class Reason(enum.IntEnum):
     PARTNER_OVERFLOW = 11
     TOO_FEW_LIFETIMES = 12
     NO_BLOCK_HAS_VALUE = 13
+    EMPTY = 14
+    ASLEEP = 15
+    NO_TRAINING = 16
+    NO_TEST = 17
+    NO_EARLIER_TRAINING = 18
+    TOO_FEW_RECOVERIES = 19
+    NO_REFERENCE_TEST = 20
+    NO_TRANSFER = 21
+    ZERO_BASELINE = 22
+    NO_STE = 23
+    ZERO_STE = 24
+    SATURATED_AT_START = 25
+    NO_TASK_HAS_VALUE = 26
+    OWN_TRAINING = 27
 
     @property
     def sentence(self) -> str:
@@ -55,4 +69,26 @@ _SENTENCES: Final = {
     ),
     Reason.TOO_FEW_LIFETIMES: "fewer than two lifetimes have a value, so there is no interval",
     Reason.NO_BLOCK_HAS_VALUE: "no block of the lifetime has a value",
+    Reason.EMPTY: "there is no episode with a value",
+    Reason.ASLEEP: "tests while awake do not count in a lifetime that sleeps",
+    Reason.NO_TRAINING: "the task has no training block",
+    Reason.NO_TEST: "the task has no test block that counts",
+    Reason.NO_EARLIER_TRAINING: "no training block of the task comes before, so nothing to recover",
+    Reason.TOO_FEW_RECOVERIES: (
+        "a slope needs two recovery times, so three training blocks of the task"
+    ),
+    Reason.NO_REFERENCE_TEST: (
+        "the task has no test after the first test that follows its training"
+    ),
+    Reason.NO_TRANSFER: (
+        "no other task is trained between two tests of a task in the order that this needs"
+    ),
+    Reason.ZERO_BASELINE: "the performance that would be divided by is zero",
+    Reason.NO_STE: "the store has no single-task expert for the task",
+    Reason.ZERO_STE: "the performance of the single-task expert sums up to zero",
+    Reason.SATURATED_AT_START: (
+        "the learner or the single-task expert is at its saturation value from the start"
+    ),
+    Reason.NO_TASK_HAS_VALUE: "no task of the lifetime has a value",
+    Reason.OWN_TRAINING: "the task itself was trained between the two tests",
 }
