@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.experts import pad_experts, stored_runs, training_curves
+from evaluation.l2m.l2metrics.experts import Curve, pad_experts, stored_runs, training_curves
 from evaluation.l2m.l2metrics.runs import Run, base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.l2m.arrays import Numbers
@@ -154,9 +154,9 @@ class Library:
     def __init__(self, directory: Path, settings: Settings) -> None:
         """Remember where the store is; nothing is read yet."""
         self.directory, self.settings = directory, settings
-        self._curves: dict[tuple[str, bool], list[Floats]] = {}
+        self._curves: dict[tuple[str, bool], list[Curve]] = {}
 
-    def curves(self, task: str, compat: bool) -> list[Floats]:
+    def curves(self, task: str, compat: bool) -> list[Curve]:
         """Curves of all runs of a task, smoothed with or without the defect of l2metrics 3.1."""
         key = (task, compat)
         if key not in self._curves:
@@ -223,7 +223,9 @@ def _groups(runs: Sequence[Run]) -> list[list[int]]:
 
 
 def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) -> list[Analysis]:
-    raw, experiences, structure, repeats = _padded(runs)
+    raw, experiences, structure, repeats = _padded(
+        runs, [curve for run in runs for task in run.tasks for curve in library.curves(task, True)]
+    )
     num_tasks = structure.curves.shape[1]
     ranges = _range_arrays(runs, settings, num_tasks)
     noise = _noise(runs, raw.shape, settings)
@@ -250,7 +252,14 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
     ]
 
 
-def _padded(runs: Sequence[Run]) -> tuple[Floats, Integers, Structure, bool]:
+def has_repeats(experiences: Integers) -> bool:
+    """Whether neighbouring rows share an experience."""
+    return bool((experiences[1:] == experiences[:-1]).any())
+
+
+def _padded(
+    runs: Sequence[Run], experts: Sequence[Curve]
+) -> tuple[Floats, Integers, Structure, bool]:
     regimes = max(len(run.regimes.counts) for run in runs)
     room = max(int(run.regimes.counts.max()) for run in runs)
     num_tasks = max(len(run.tasks) for run in runs)
@@ -266,10 +275,11 @@ def _padded(runs: Sequence[Run]) -> tuple[Floats, Integers, Structure, bool]:
         inside = np.arange(room) < own.counts[:, None]
         values[row, :size][inside] = run.values
         experiences[row, :size][inside] = run.experiences
-        repeats = repeats or bool((run.experiences[1:] == run.experiences[:-1]).any())
+        repeats = repeats or has_repeats(run.experiences)
         for arrays in (plan, flags):
             for name, array in arrays.items():
                 array[row, :size] = getattr(own, name)
+    repeats = repeats or any(has_repeats(curve.experiences) for curve in experts)
     structure = find_structure(**plan, **flags, num_tasks=num_tasks, room=room)
     return values, experiences, structure, repeats
 

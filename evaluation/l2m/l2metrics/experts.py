@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,13 @@ from evaluation.metrics.l2m.experts import Experts
 from evaluation.metrics.l2m.smoothing import smooth
 
 Floats = npt.NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """Training of one expert: (n,) performance and the number of each row's experience."""
+
+    values: Floats
+    experiences: npt.NDArray[np.int64]
 
 
 def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
@@ -91,7 +99,7 @@ def _matches(name: str, task: str, settings: Settings) -> bool:
     return name.startswith(task) if settings.is_compat else base_task(name) == task
 
 
-def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) -> list[Floats]:
+def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) -> list[Curve]:
     """Smoothed training of each run, one regime after the other; runs without a value are out.
 
     Args:
@@ -107,6 +115,7 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
             continue
         there = ~np.isnan(values)
         values, regimes, train = values[there], run.regimes[there], run.train[there]
+        experiences = run.experiences[there]
         if not len(values) or not train.any():
             continue
         if options.smoothing is not None:
@@ -117,19 +126,24 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
             padded[inside] = values
             smoothed = smooth(padded, counts, options.window, options.smoothing, not compat)
             values = smoothed[inside]
-        curves.append(values[train])
+        curves.append(Curve(values[train], experiences[train]))
     return curves
 
 
-def pad_experts(curves: Sequence[Sequence[Sequence[Floats]]], num_tasks: int) -> Experts:
+def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
     """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
     most = max((len(runs) for tasks in curves for runs in tasks), default=0)
-    longest = max((len(run) for tasks in curves for runs in tasks for run in runs), default=0)
+    longest = max(
+        (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0
+    )
     shape = (len(curves), num_tasks, max(most, 1))
     values, counts = np.zeros((*shape, max(longest, 1))), np.zeros(shape, np.int32)
+    experiences = np.zeros(values.shape, np.int64)
     for lifetime, tasks in enumerate(curves):
         for task, runs in enumerate(tasks):
             for number, run in enumerate(runs):
-                values[lifetime, task, number, : len(run)] = run
-                counts[lifetime, task, number] = len(run)
-    return Experts(values, counts)
+                size = len(run.values)
+                values[lifetime, task, number, :size] = run.values
+                experiences[lifetime, task, number, :size] = run.experiences
+                counts[lifetime, task, number] = size
+    return Experts(values, counts, experiences)

@@ -14,7 +14,7 @@ from evaluation.metrics.l2m.arrays import (
     pairwise_sum,
 )
 from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import peak
+from evaluation.metrics.l2m.regimes import mean_per_experience, peak
 
 LEAST_SATURATION = 0.2
 """Share of the expert's saturation below which a learner's sample efficiency is 0."""
@@ -26,10 +26,12 @@ class Experts(NamedTuple):
     Attributes:
       values: (..., K, S, Y) performance per row, padded behind ``counts``.
       counts: (..., K, S) integer rows; 0 where there is no run.
+      experiences: (..., K, S, Y) integer number of the experience of each row.
     """
 
     values: Array
     counts: Array
+    experiences: Array
 
 
 class SampleEfficiency(NamedTuple):
@@ -89,11 +91,21 @@ def average_expert(experts: Experts) -> Experts:
     shortest = xp.where(there.any(axis=-1), shortest, 0)
     by_row = xp.swapaxes(experts.values, -1, -2)
     mean, _ = masked_mean(by_row, there[..., None, :])
-    return Experts(mean[..., None, :], shortest[..., None])
+    rows = xp.arange(mean.shape[-1])
+    return Experts(
+        mean[..., None, :],
+        shortest[..., None],
+        xp.broadcast_to(rows, (*mean.shape[:-1], 1, len(rows))),
+    )
 
 
 def sample_efficiency(
-    curves: Array, experiences: Array, lengths: Array, experts: Experts, compat: bool = False
+    curves: Array,
+    experiences: Array,
+    lengths: Array,
+    experts: Experts,
+    repeats: bool = False,
+    compat: bool = False,
 ) -> SampleEfficiency:
     """Saturation of a learner over that of an expert, times how much earlier it gets there.
 
@@ -102,6 +114,7 @@ def sample_efficiency(
       experiences: (..., K, X) number of the experience of each row.
       lengths: (..., K) integer rows of it.
       experts: of the tasks.
+      repeats: whether rows may share an experience; then their mean counts (static).
       compat: whether to smooth all curves once more, as l2metrics 3.1 does (static).
 
     Returns:
@@ -112,8 +125,13 @@ def sample_efficiency(
     """
     xp = namespace(curves)
     dtype = curves.dtype
-    top, when = peak(curves, lengths, compat)
-    expert_top, expert_when = peak(experts.values, experts.counts, compat)
+    means, spans = curves, lengths
+    expert_means, expert_spans = experts.values, experts.counts
+    if repeats:
+        means, spans = mean_per_experience(curves, lengths, experiences)
+        expert_means, expert_spans = mean_per_experience(*experts)
+    top, when = peak(means, spans, compat)
+    expert_top, expert_when = peak(expert_means, expert_spans, compat)
     when, expert_when = when.astype(dtype), expert_when.astype(dtype)
     shape = np.broadcast_shapes(top[..., None].shape, expert_top.shape)
     saturations = xp.broadcast_to(top[..., None], shape) / xp.where(expert_top == 0, 1, expert_top)

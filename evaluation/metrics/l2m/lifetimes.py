@@ -19,7 +19,7 @@ from evaluation.metrics.l2m.experts import (
     sample_efficiency,
 )
 from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import RegimeNumbers, regime_numbers
+from evaluation.metrics.l2m.regimes import RegimeNumbers, mean_per_experience, regime_numbers
 from evaluation.metrics.l2m.scaling import (
     OFFSET,
     SCALE,
@@ -151,6 +151,7 @@ def no_experts(num_tasks: int, dtype: Any = np.float64) -> Experts:
     return Experts(
         np.zeros((1, num_tasks, 1, 1), dtype),
         np.zeros((1, num_tasks, 1), np.int32),
+        np.zeros((1, num_tasks, 1, 1), np.int32),
     )
 
 
@@ -182,7 +183,7 @@ def process(
         if bounds is None:
             bounds = task_quantiles(smoothed, mask, structure.tasks, *_joined(experts))
         clamped = clamp(smoothed, *_per_regime(bounds, structure))
-        experts = Experts(clamp(experts.values, *_per_run(bounds)), experts.counts)
+        experts = experts._replace(values=clamp(experts.values, *_per_run(bounds)))
     if ranges is None:
         ranges = task_range(clamped, mask, structure.tasks, *_joined(experts))
     if options.normalisation == "none":
@@ -197,7 +198,7 @@ def process(
 
     runs = normalised(experts.values, _per_run(basis))
     values = normalised(clamped, _per_regime(basis, structure))
-    return Processed(smoothed, clamped, values, Experts(runs, experts.counts), ranges)
+    return Processed(smoothed, clamped, values, experts._replace(values=runs), ranges)
 
 
 def measure(
@@ -216,12 +217,14 @@ def measure(
     """
     xp = namespace(values)
     compat = options.compat
-    shared = experiences if options.repeats else None
     if not compat:
         values = xp.where(_spoiled(values, structure)[..., None], np.nan, values)
-    regimes = regime_numbers(values, structure.counts, structure.train, shared, compat)
+    means, spans = values, structure.counts
+    if options.repeats:
+        means, spans = mean_per_experience(values, spans, experiences)
+    regimes = regime_numbers(values, structure.counts, means, spans, structure.train, compat)
     regimes = regimes._replace(avg_perf=_awake(regimes.avg_perf, structure))
-    recovery = recovery_times(values, regimes.term_perf, structure, compat)
+    recovery = recovery_times(means, spans, regimes.term_perf, structure, compat)
     mrlep = maintenance(regimes.term_perf, structure.reference, structure)
     mrtlp = maintenance(regimes.term_perf, structure.latest_training, structure)
     moved = transfer(regimes.term_perf, structure, compat)
@@ -231,7 +234,7 @@ def measure(
     lengths = (structure.curves >= 0).sum(axis=-1)
     reference = average_expert(experts) if options.ste_averaging == "time" else experts
     relative = relative_performance(curves, lengths, reference)
-    efficiency = sample_efficiency(curves, when, lengths, reference, compat)
+    efficiency = sample_efficiency(curves, when, lengths, reference, options.repeats, compat)
     num_tasks = structure.curves.shape[-2]
     train, test = structure.train, structure.counted & ~structure.train
 

@@ -36,7 +36,12 @@ class RegimeNumbers(NamedTuple):
 
 
 def regime_numbers(
-    values: Array, counts: Array, train: Array, experiences: Array | None, compat: bool = False
+    values: Array,
+    counts: Array,
+    means: Array,
+    lengths: Array,
+    train: Array,
+    compat: bool = False,
 ) -> RegimeNumbers:
     """Compute the numbers of every regime.
 
@@ -44,18 +49,16 @@ def regime_numbers(
       values: (..., R, T) processed performance per row, padded behind ``counts``. What is not
         finite counts as missing.
       counts: (..., R) integer rows of each regime.
+      means: (..., R, T) the same per experience, from `mean_per_experience`; everything but
+        ``avg_perf`` is computed from it.
+      lengths: (..., R) integer experiences of each regime.
       train: (..., R) whether the agent learns in it.
-      experiences: (..., R, T) integer number of each row's experience, rows of one experience side
-        by side; all but ``avg_perf`` use their mean. None where each row is an experience.
       compat: whether to smooth every curve once more before its highest point is taken, as
         l2metrics 3.1 does (static).
 
     Source: l2metrics 3.1.
     """
     xp = namespace(values)
-    means, lengths = values, counts
-    if experiences is not None:
-        means, lengths = mean_per_experience(values, counts, experiences)
     highest, first = peak(means, lengths, compat)
     begin = xp.where(train, 9 * lengths // 10, 0)
     rows = xp.arange(values.shape[-1])

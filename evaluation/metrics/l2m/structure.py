@@ -30,7 +30,7 @@ class Structure(NamedTuple):
       forward: (L, R, K) whether task k was trained between baseline and test, the task tested not
         yet.
       backward: (L, R, K) the same, the task tested trained before.
-      last_forward: (L, R) the one of these tasks that was trained last.
+      last_forward: (L, R) the one of these tasks that appeared last for the first time.
       last_backward: (L, R) the same.
       own_training: (L, R) whether the tested task itself was trained between the two.
       curves: (L, K, X) episodes awake in training, task by task, as positions in R * T.
@@ -146,20 +146,21 @@ def _transfer(
     other = (own[..., None] != np.arange(tasks)) & (baseline >= 0)[..., None]
     forward = other & (until_cut > start[..., None])
     backward = other & (until_here > after)
+    appeared = np.where(member.any(axis=-1), member.argmax(axis=-1), -1)[:, None]
     own_training = (baseline >= 0) & (_own(_last_before(training), own) > start)
     return (
         baseline.astype(np.int32),
         forward,
         backward,
-        _latest_task(forward, until_cut),
-        _latest_task(backward, until_here),
+        _latest_task(forward, appeared),
+        _latest_task(backward, appeared),
         own_training,
     )
 
 
-def _latest_task(flags: Booleans, positions: Integers) -> Integers:
-    """(L, R) the flagged task with the greatest position, -1 where none is flagged."""
-    latest = np.where(flags, positions, -1).argmax(axis=-1)
+def _latest_task(flags: Booleans, appeared: Integers) -> Integers:
+    """(L, R) the flagged task that appeared last, -1 where none is flagged."""
+    latest = np.where(flags, appeared, -1).argmax(axis=-1)
     return np.where(flags.any(axis=-1), latest, -1).astype(np.int32)
 
 

@@ -19,25 +19,30 @@ from evaluation.metrics.l2m.structure import Structure
 
 
 def recovery_times(
-    values: Array, terminal: Numbers, structure: Structure, compat: bool = False
+    values: Array,
+    lengths: Array,
+    terminal: Numbers,
+    structure: Structure,
+    compat: bool = False,
 ) -> Numbers:
     """Episodes until a task's training is back at where its training before had ended.
 
     Args:
-      values: (..., R, T) processed performance.
+      values: (..., R, T) processed performance per experience.
+      lengths: (..., R) integer experiences of each regime.
       terminal: (..., R) terminal performance of each regime.
       structure: of the lifetimes.
       compat: whether a value that misses the bar by rounding alone has not reached it (static).
 
     Returns:
       `Numbers` of (..., R), at the later training regime: the first index, from 0, with a value at
-      least the earlier terminal performance; the regime's length + 1 where there is none.
+      least the earlier terminal performance; the regime's rows + 1 where there is none.
 
     Source: l2metrics 3.1.
     """
     xp = namespace(values)
     counts, previous = structure.counts, structure.previous_training
-    inside = (xp.arange(values.shape[-1]) < counts[..., None]) & xp.isfinite(values)
+    inside = (xp.arange(values.shape[-1]) < lengths[..., None]) & xp.isfinite(values)
     bar = take(terminal.values, previous)
     slack = 0 if compat else rounding(values, inside)
     reached = inside & (values >= (bar - slack)[..., None])
@@ -129,8 +134,9 @@ def transfer(terminal: Numbers, structure: Structure, compat: bool = False) -> T
     Args:
       terminal: (..., R) terminal performance.
       structure: of the lifetimes.
-      compat: whether to book, as l2metrics 3.1 does, everything to the task that was trained last,
-        also what the task itself learned between the tests (static). By default every task trained
+      compat: whether to book, as l2metrics 3.1 does, everything to the one trained task that was
+        the last to appear in the lifetime, also what the tested task itself learned between the
+        tests (static). By default every task trained
         between the tests gets the value, and no task where the tested one was trained itself.
 
     Source: l2metrics 3.1.
