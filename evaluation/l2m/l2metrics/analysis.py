@@ -223,7 +223,7 @@ def _groups(runs: Sequence[Run]) -> list[list[int]]:
 
 
 def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) -> list[Analysis]:
-    raw, experiences, structure, repeats = _padded(
+    raw, experiences, structure, repeats = padded(
         runs, [curve for run in runs for task in run.tasks for curve in library.curves(task, True)]
     )
     num_tasks = structure.curves.shape[1]
@@ -257,7 +257,7 @@ def has_repeats(experiences: Integers) -> bool:
     return bool((experiences[1:] == experiences[:-1]).any())
 
 
-def _padded(
+def padded(
     runs: Sequence[Run], experts: Sequence[Curve]
 ) -> tuple[Floats, Integers, Structure, bool]:
     regimes = max(len(run.regimes.counts) for run in runs)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from evaluation.l2m import ste_store
+from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.reading import RawLog, words
+from evaluation.l2m.l2metrics.reading import RawLog
 from evaluation.l2m.l2metrics.runs import base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.l2m.ste_store import SteRun
@@ -39,15 +39,15 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
     Raises:
       L2MetricsError: fewer than two complete rows, or not exactly one task trained.
     """
-    status, meanings = words(log.table["exp_status"])
+    status, meanings = to_words(log.table["exp_status"])
     complete = np.array([word == "complete" for word in meanings] or [False])[status]
-    table = log.table.filter(pa.array(complete))
+    table = log.table.filter(from_numpy(complete))
     if table.num_rows < 2:
         raise L2MetricsError(
             Kind.STE_ONE_ROW, f"{log.path} has {table.num_rows} complete rows; an expert needs two"
         )
-    kind, kinds = words(table["block_type"])
-    task, names = words(table["task_name"])
+    kind, kinds = to_words(table["block_type"])
+    task, names = to_words(table["task_name"])
     train = np.array([word == "train" for word in kinds])[kind]
     trained = sorted({names[code] for code in task[train].tolist()})
     if len(trained) != 1:
@@ -56,15 +56,12 @@ def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
             Kind.STE_TASKS,
             f"expected 1 trained task in {log.path} but found {len(trained)}{found}",
         )
-    subtype, _ = words(table["block_subtype"])
-    codes = (np.asarray(table["block_num"].to_numpy()), kind, subtype, task)
+    subtype, _ = to_words(table["block_subtype"])
+    codes = (to_numpy(table["block_num"], np.int64), kind, subtype, task)
     changed = np.any([code[1:] != code[:-1] for code in codes], axis=0)
     return trained[0], SteRun(
-        measures={
-            name: np.asarray(table[name].to_numpy(zero_copy_only=False), np.float64)
-            for name in log.metrics_columns
-        },
-        experiences=np.asarray(table["exp_num"].to_numpy(), np.int64),
+        measures={name: to_numpy(table[name], np.float64) for name in log.metrics_columns},
+        experiences=to_numpy(table["exp_num"], np.int64),
         regimes=np.concatenate([[0], np.cumsum(changed)]).astype(np.int32),
         train=train,
         source=log.path.resolve().name,

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
 
 from evaluation.files import write_whole
 from evaluation.l2m.l2metrics.analysis import Analysis
-from evaluation.l2m.l2metrics.reading import STEP_COLUMN, words
+from evaluation.l2m.l2metrics.columns import from_numpy, from_words, to_words
+from evaluation.l2m.l2metrics.reading import STEP_COLUMN
 from evaluation.l2m.l2metrics.result import regime_rows
 from evaluation.l2m.l2metrics.runs import Run
 from evaluation.l2m.l2metrics.settings import Settings
@@ -71,12 +71,12 @@ def run_table(analysis: Analysis) -> pa.Table:
     run, settings = analysis.run, analysis.settings
     measure, steps = settings.perf_measure, analysis.processed
     columns = {name: _plain(run.table[name]) for name in run.table.column_names}
-    if settings.is_compat and all(word.isdigit() for word in words(run.table["worker_id"])[1]):
+    if settings.is_compat and all(word.isdigit() for word in to_words(run.table["worker_id"])[1]):
         columns["worker_id"] = columns["worker_id"].cast(pa.int64())
     names = list(columns)
-    columns["regime_num"] = pa.array(regime_numbers(run))
+    columns["regime_num"] = from_numpy(regime_numbers(run))
     names.insert(names.index("exp_num"), "regime_num")
-    columns[measure] = pa.array(analysis.rows(steps.values))
+    columns[measure] = from_numpy(analysis.rows(steps.values))
     further = {"raw": analysis.raw}
     if settings.smoothing_method != "none":
         further["smoothed"] = steps.smoothed
@@ -85,7 +85,7 @@ def run_table(analysis: Analysis) -> pa.Table:
     if settings.normalization_method != "none":
         further["normalized"] = steps.values
     for name, values in further.items():
-        columns[f"{measure}_{name}"] = pa.array(analysis.rows(values))
+        columns[f"{measure}_{name}"] = from_numpy(analysis.rows(values))
         names.append(f"{measure}_{name}")
     return pa.table({name: columns[name] for name in names})
 
@@ -101,9 +101,11 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def write_feather(path: Path, table: pa.Table) -> None:
-    """A table as an uncompressed Feather file, as l2metrics writes it with LZ4 where it can."""
+    """A table as a Feather file of version 2: the file format of Arrow, compressed by LZ4."""
     sink = pa.BufferOutputStream()
-    pa.feather.write_feather(table, sink, compression="lz4")
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_file(sink, table.schema, options=options) as file:
+        file.write_table(table)
     write_whole(path, sink.getvalue().to_pybytes())
 
 
@@ -116,10 +118,8 @@ def batch_table(analyses: Sequence[Analysis]) -> pa.Table:
         columns = {name: table[name] for name in names if name in table.column_names}
         for name in ("block_num", "exp_num"):
             columns[name] = columns[name].cast(pa.int32())
-        columns[measure] = pa.array(analysis.rows(analysis.processed.values))
-        run_id = pa.DictionaryArray.from_arrays(
-            pa.array([0] * table.num_rows, pa.int32()), pa.array([analysis.run.name])
-        )
+        columns[measure] = from_numpy(analysis.rows(analysis.processed.values))
+        run_id = from_words(np.zeros(table.num_rows, np.int32), [analysis.run.name])
         columns["run_id"] = pa.chunked_array([run_id])
         tables.append(pa.table(columns))
     whole = pa.concat_tables(tables, promote_options="permissive")

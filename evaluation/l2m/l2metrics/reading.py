@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from evaluation.l2m.l2metrics.columns import from_numpy, from_words, to_letters, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
@@ -66,22 +67,6 @@ class RawLog:
     table: pa.Table
     warnings: tuple[str, ...] = field(default=())
 
-    def integers(self, name: str) -> npt.NDArray[np.int64]:
-        """An integer column, (n,)."""
-        return np.asarray(self.table[name].to_numpy(), np.int64)
-
-    def words(self, name: str) -> tuple[npt.NDArray[np.int32], list[str]]:
-        """A column of text as (n,) codes and the words that they stand for."""
-        return words(self.table[name])
-
-
-def words(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """A dictionary column as (n,) codes and the words that they stand for."""
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
-    return whole.indices.to_numpy(zero_copy_only=False), whole.dictionary.to_pylist()
-
 
 def find_log(name: str | os.PathLike[str]) -> Path:
     """The directory of a log: a path that exists, or a bare name below ``$L2DATA/logs``.
@@ -125,7 +110,7 @@ def read_log_columns(path: Path) -> RawLog:
         table = _lower_tasks(_sorted(table))
     except L2MetricsError as error:
         raise L2MetricsError(error.kind, f"{path}: {_details(path, error)}") from error
-    if not all(TASK_NAME.fullmatch(task) for task in words(table["task_name"])[1]):
+    if not all(TASK_NAME.fullmatch(task) for task in to_words(table["task_name"])[1]):
         warnings.append("a task name is not of the form <task>_<variant>")
     return RawLog(path, columns, scenario, table, tuple(warnings))
 
@@ -211,9 +196,7 @@ def _parse(header: bytes, body: bytes, measures: tuple[str, ...]) -> pa.Table:
         raise L2MetricsError(kind, str(error)) from error
     if "block_subtype" in names:
         return table
-    wake = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(table.num_rows, np.int32)), pa.array([DEFAULT_SUBTYPE])
-    )
+    wake = from_words(np.zeros(table.num_rows, np.int32), [DEFAULT_SUBTYPE])
     return table.append_column("block_subtype", wake)
 
 
@@ -243,7 +226,7 @@ def _check(table: pa.Table) -> None:
         ("task_params", Kind.BAD_TASK_PARAMS, _is_params),
     )
     for name, kind, allowed in checks:
-        for word in words(table[name])[1]:
+        for word in to_words(table[name])[1]:
             if not allowed(word):
                 raise L2MetricsError(kind, f"{name} is {word!r}")
     if table.num_rows:
@@ -263,11 +246,10 @@ def seconds(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     Raises:
       L2MetricsError: one is none.
     """
-    texts = column.to_numpy(zero_copy_only=False).astype("S")
     width = len(_TIMESTAMP)
-    if texts.dtype.itemsize > width or not len(texts):
-        raise _bad_timestamp(texts)
-    letters = np.frombuffer(texts.astype(f"S{width}").tobytes(), np.uint8).reshape(-1, width)
+    letters = to_letters(column, width)
+    if letters is None:
+        raise _bad_timestamp(column[0].as_py() if len(column) == 1 else "a longer text")
     fraction = letters[:, 16:]
     letters = np.where(letters == 0, ord("0"), letters)  # fewer digits behind the point
     form = np.frombuffer(_TIMESTAMP.encode(), np.uint8)
@@ -284,24 +266,23 @@ def seconds(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     good &= (year > 0) & (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60)
     good &= (day >= 1) & (day <= (following - first).astype(np.int64))
     if not good.all():
-        raise _bad_timestamp(texts[~good])
+        raise _bad_timestamp(column[int(np.argmin(good))].as_py())
     days = first.astype(np.int64) + day - 1
     whole = days * 86_400 + hour * 3_600 + minute * 60 + second
     return np.asarray(whole + micro / 1e6)
 
 
-def _bad_timestamp(texts: npt.NDArray[Any]) -> L2MetricsError:
-    example = texts[0].decode(errors="replace") if len(texts) else ""
+def _bad_timestamp(text: str) -> L2MetricsError:
     return L2MetricsError(
-        Kind.BAD_TIMESTAMP, f"timestamp must look like 20260131T235959.123456, not {example!r}"
+        Kind.BAD_TIMESTAMP, f"timestamp must look like 20260131T235959.123456, not {text!r}"
     )
 
 
 def _sorted(table: pa.Table) -> pa.Table:
-    block, experience = (table[name].to_numpy() for name in ("block_num", "exp_num"))
+    block, experience = (to_numpy(table[name], np.int64) for name in ("block_num", "exp_num"))
     order = np.lexsort((block, experience))
     if not np.array_equal(order, np.arange(len(order))):
-        table, block = table.take(pa.array(order)), block[order]
+        table, block = table.take(from_numpy(order)), block[order]
     if len(block) and (np.diff(block) < 0).any():
         raise L2MetricsError(Kind.BLOCK_ORDER, "block_num falls while exp_num rises")
     return table
@@ -313,13 +294,11 @@ def _lower_tasks(table: pa.Table) -> pa.Table:
 
 def renamed_tasks(table: pa.Table, rename: Callable[[str], str]) -> pa.Table:
     """The table with other task names; names that become equal share a code."""
-    codes, names = words(table["task_name"])
+    codes, names = to_words(table["task_name"])
     new = [rename(name) for name in names]
     distinct = list(dict.fromkeys(new))
     lookup = np.array([distinct.index(name) for name in new] or [0], np.int32)
-    column = pa.DictionaryArray.from_arrays(
-        pa.array(lookup[codes]), pa.array(distinct, pa.string())
-    )
+    column = from_words(lookup[codes], distinct)
     return table.set_column(table.column_names.index("task_name"), "task_name", column)
 
 

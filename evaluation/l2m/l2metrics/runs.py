@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks, seconds, words
+from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks, seconds
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.logs.l2logger.format import TASK_NAME
 
@@ -102,9 +103,9 @@ def make_run(log: RawLog, settings: Settings) -> Run:
             f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {known}",
         )
     table = log.table
-    status, meanings = words(table["exp_status"])
+    status, meanings = to_words(table["exp_status"])
     complete = np.array([word == "complete" for word in meanings] or [False])[status]
-    table = table if complete.all() else table.filter(pa.array(complete))
+    table = table if complete.all() else table.filter(from_numpy(complete))
     if not table.num_rows:
         raise L2MetricsError(Kind.NO_COMPLETE_ROW, f"{log.path}: no row is complete")
     if table.num_rows == 1:
@@ -112,7 +113,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
             Kind.ONE_ROW, f"{log.path} has one complete row; every metric needs two or more"
         )
     if not settings.is_compat:
-        _check_names(log, words(table["task_name"])[1])
+        _check_names(log, to_words(table["task_name"])[1])
     if settings.variant_mode == "agnostic":
         table = renamed_tasks(table, base_task)
     values = _values(table, settings)
@@ -140,7 +141,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
         tasks=tasks,
         regimes=regimes,
         values=values[there],
-        experiences=np.asarray(table["exp_num"].to_numpy(), np.int64),
+        experiences=to_numpy(table["exp_num"], np.int64),
         runtime=float(np.round(when.max() - when.min(), 6)),
         table=table,
         warnings=tuple(warnings),
@@ -149,7 +150,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
 
 def _values(table: pa.Table, settings: Settings) -> Floats:
     column = table[settings.perf_measure]
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+    return to_numpy(column, np.float64)
 
 
 def _check_names(log: RawLog, names: Sequence[str]) -> None:
@@ -168,12 +169,12 @@ def _regimes(
 ) -> tuple[Regimes, tuple[str, ...], pa.Table]:
     """Regimes and tasks of the rows that are there, and these rows."""
     if compat and not there.all():
-        table, there = table.filter(pa.array(there)), there[there]
-    block = np.asarray(table["block_num"].to_numpy(), np.int64)
-    kind, kinds = words(table["block_type"])
-    subtype, subtypes = words(table["block_subtype"])
-    task, names = words(table["task_name"])
-    params, texts = words(table["task_params"])
+        table, there = table.filter(from_numpy(there)), there[there]
+    block = to_numpy(table["block_num"], np.int64)
+    kind, kinds = to_words(table["block_type"])
+    subtype, subtypes = to_words(table["block_subtype"])
+    task, names = to_words(table["task_name"])
+    params, texts = to_words(table["task_params"])
     splitting: list[npt.NDArray[Any]] = [block, kind, subtype, task]
     splitting += [] if compat else [params]
     changed = np.zeros(len(block), bool)
@@ -193,7 +194,7 @@ def _regimes(
         tasks=codes,
         params=tuple(texts[code] for code in params[first]),
     )
-    rows = table if there.all() else table.filter(pa.array(there))
+    rows = table if there.all() else table.filter(from_numpy(there))
     return regimes, tuple(names[code] for code in order), rows
 
 

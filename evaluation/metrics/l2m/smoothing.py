@@ -95,8 +95,9 @@ def _convolved(
     for place in np.argwhere(lengths).tolist():
         at = tuple(place)
         length, count = int(lengths[at]), int(counts[at])
-        curve = np.pad(values[at][:count], length - 1, mode="reflect")
-        average = np.convolve(weights[at][:length], curve, mode="valid")
+        curve = values[at][:count]
+        around = (curve[length - 1 : 0 : -1], curve, curve[-2 : -length - 1 : -1])
+        average = np.convolve(weights[at][:length], np.concatenate(around), mode="valid")
         start = (length - 2) // 2
         result[at][:count] = average[start : start + count]
     return result
