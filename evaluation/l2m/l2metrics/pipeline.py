@@ -75,15 +75,15 @@ def find_logs(root: Path) -> list[Path]:
     Raises:
       L2MetricsError: there is none.
     """
-    found = sorted(
-        Path(folder)
-        for folder, _, names in os.walk(root)
-        if {LOGGER_INFO, SCENARIO_INFO} & set(names) and Path(folder) != root
-    )
+    found = []
+    for folder, below, names in os.walk(root):
+        if {LOGGER_INFO, SCENARIO_INFO} & set(names) and Path(folder) != root:
+            found.append(Path(folder))
+            below.clear()  # what lies below is this log's own
     if not found:
         hint = "; it is a log itself: leave out -R" if is_log(root) else ""
         raise L2MetricsError(Kind.NO_RUNS, f"there is no log below {root}{hint}")
-    return found
+    return sorted(found)
 
 
 def store_experts(

@@ -57,6 +57,7 @@ class RawLog:
       path: its directory.
       metrics_columns: names of the performance columns.
       scenario: complexity, difficulty and scenario_type, "" where one is missing.
+      seconds: (n,) timestamp of each row, seconds since 1970.
       table: the rows; columns of text are dictionaries, task names are in lower case.
       warnings: what is unusual and allowed.
     """
@@ -64,6 +65,7 @@ class RawLog:
     path: Path
     metrics_columns: tuple[str, ...]
     scenario: Mapping[str, str]
+    seconds: npt.NDArray[np.float64]
     table: pa.Table
     warnings: tuple[str, ...] = field(default=())
 
@@ -108,11 +110,12 @@ def read_log_columns(path: Path) -> RawLog:
         table = _join([_parse(header, body, columns) for header, body in tables.items()])
         _check(table)
         table = _lower_tasks(_sorted(table))
+        when = seconds(table["timestamp"]) if table.num_rows else np.zeros(0)
     except L2MetricsError as error:
         raise L2MetricsError(error.kind, f"{path}: {_details(path, error)}") from error
     if not all(TASK_NAME.fullmatch(task) for task in to_words(table["task_name"])[1]):
         warnings.append("a task name is not of the form <task>_<variant>")
-    return RawLog(path, columns, scenario, table, tuple(warnings))
+    return RawLog(path, columns, scenario, when, table, tuple(warnings))
 
 
 def _info(path: Path, missing: Kind) -> Mapping[str, Any]:
@@ -229,8 +232,6 @@ def _check(table: pa.Table) -> None:
         for word in to_words(table[name])[1]:
             if not allowed(word):
                 raise L2MetricsError(kind, f"{name} is {word!r}")
-    if table.num_rows:
-        seconds(table["timestamp"])
 
 
 def _is_params(text: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks, seconds
+from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.logs.l2logger.format import TASK_NAME
 
@@ -132,7 +132,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
     if not there.all():
         warnings.append(f"{int((~there).sum())} rows without a value are left out")
     regimes, tasks, table = _regimes(table, there, settings.is_compat)
-    when = seconds(table["timestamp"])
+    when = log.seconds[complete][there]
     return Run(
         name=log.path.resolve().name,
         path=log.path,

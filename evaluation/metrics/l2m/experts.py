@@ -143,8 +143,9 @@ def sample_efficiency(
     absent = _absent(lengths, experts)
     without = (lengths == 0, Reason.NO_TRAINING)
     zero = (expert_top == 0, Reason.ZERO_STE)
-    own_start = (when == 0, Reason.SATURATED_AT_START)
     no_expert = ((experts.counts == 0).all(axis=-1), Reason.NO_STE)
+    usable = (when > 0)[..., None] & (expert_when > 0) & (experts.counts > 0)
+    own_start = (~usable.any(axis=-1), Reason.SATURATED_AT_START)
     return SampleEfficiency(
         numbers(efficiency, *absent, early, zero),
         numbers(saturations, *absent, early, zero),

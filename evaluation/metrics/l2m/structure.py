@@ -146,7 +146,8 @@ def _transfer(
     other = (own[..., None] != np.arange(tasks)) & (baseline >= 0)[..., None]
     forward = other & (until_cut > start[..., None])
     backward = other & (until_here > after)
-    appeared = np.where(member.any(axis=-1), member.argmax(axis=-1), -1)[:, None]
+    seen = member & counted[:, None]
+    appeared = np.where(seen.any(axis=-1), seen.argmax(axis=-1), -1)[:, None]
     own_training = (baseline >= 0) & (_own(_last_before(training), own) > start)
     return (
         baseline.astype(np.int32),
