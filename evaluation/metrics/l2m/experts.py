@@ -105,6 +105,7 @@ def sample_efficiency(
     lengths: Array,
     experts: Experts,
     repeats: bool = False,
+    averaged: bool = False,
     compat: bool = False,
 ) -> SampleEfficiency:
     """Saturation of a learner over that of an expert, times how much earlier it gets there.
@@ -115,7 +116,9 @@ def sample_efficiency(
       lengths: (..., K) integer rows of it.
       experts: of the tasks.
       repeats: whether rows may share an experience; then their mean counts (static).
-      compat: whether to smooth all curves once more, as l2metrics 3.1 does (static).
+      averaged: whether the experts are those of `average_expert` (static).
+      compat: whether to smooth all curves once more, as l2metrics 3.1 does, and to leave out the
+        learner's own saturation where an averaged expert is saturated from the start (static).
 
     Returns:
       `SampleEfficiency`. It is 0 where the learner stays below `LEAST_SATURATION` of the expert's
@@ -144,8 +147,10 @@ def sample_efficiency(
     without = (lengths == 0, Reason.NO_TRAINING)
     zero = (expert_top == 0, Reason.ZERO_STE)
     no_expert = ((experts.counts == 0).all(axis=-1), Reason.NO_STE)
-    usable = (when > 0)[..., None] & (expert_when > 0) & (experts.counts > 0)
-    own_start = (~usable.any(axis=-1), Reason.SATURATED_AT_START)
+    early_alone = when == 0
+    if averaged and compat:
+        early_alone = early_alone | (expert_when[..., 0] == 0)
+    own_start = (early_alone, Reason.SATURATED_AT_START)
     return SampleEfficiency(
         numbers(efficiency, *absent, early, zero),
         numbers(saturations, *absent, early, zero),

@@ -232,9 +232,12 @@ def measure(
     curves = take(flat, structure.curves)
     when = take(experiences.reshape(*experiences.shape[:-2], 1, -1), structure.curves)
     lengths = (structure.curves >= 0).sum(axis=-1)
-    reference = average_expert(experts) if options.ste_averaging == "time" else experts
+    averaged = options.ste_averaging == "time"
+    reference = average_expert(experts) if averaged else experts
     relative = relative_performance(curves, lengths, reference)
-    efficiency = sample_efficiency(curves, when, lengths, reference, options.repeats, compat)
+    efficiency = sample_efficiency(
+        curves, when, lengths, reference, options.repeats, averaged, compat
+    )
     num_tasks = structure.curves.shape[-2]
     train, test = structure.train, structure.counted & ~structure.train
 
