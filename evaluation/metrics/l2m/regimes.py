@@ -63,10 +63,12 @@ def regime_numbers(
     begin = xp.where(train, 9 * lengths // 10, 0)
     rows = xp.arange(values.shape[-1])
     finite = xp.isfinite(means)
-    end = (rows >= begin[..., None]) & (rows < lengths[..., None]) & finite
+    there = (rows < lengths[..., None]) & finite
+    end = (rows >= begin[..., None]) & there
     terminal, terminal_count = masked_mean(means, end)
     mean, mean_count = masked_mean(values, (rows < counts[..., None]) & xp.isfinite(values))
-    until_end = xp.where(train, 19 * lengths // 20, lengths // 2).astype(values.dtype)
+    number = there.sum(axis=-1)
+    until_end = xp.where(train, 19 * number // 20, number // 2).astype(values.dtype)
     shape = mean.shape
     empty = (xp.broadcast_to(counts, shape) == 0, Reason.EMPTY)
     without = (mean_count == 0, Reason.NON_FINITE_VALUE)

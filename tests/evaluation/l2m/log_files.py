@@ -78,4 +78,6 @@ def good_rows(seed: int = 0) -> list[dict[str, Any]]:
             plan.append((block, "train", task, np.linspace(0, 1, 20) + rng.normal(0, 0.1, 20)))
         else:
             plan += [(block, "test", f"task{t}_1", rng.normal(block, 0.1, 4)) for t in "ab"]
-    return rows([(block, kind, task, [float(v) for v in values]) for block, kind, task, values in plan])
+    return rows(
+        [(block, kind, task, [float(v) for v in values]) for block, kind, task, values in plan]
+    )

@@ -164,7 +164,9 @@ def test_bad_runs_never_stop_the_others(capsys):
     printed = capsys.readouterr().err
     assert all(f"jaxsim: {kind}: " in printed for kind in named.values())
     assert cli.main(["l2metrics", "-l", "alone", "-R", "-O", "out-alone"]) == 0
-    assert Path("out/ll_metrics.json").read_bytes() == Path("out-alone/ll_metrics.json").read_bytes()
+    assert (
+        Path("out/ll_metrics.json").read_bytes() == Path("out-alone/ll_metrics.json").read_bytes()
+    )
     assert [run["run_id"] for run in json.loads(Path("out/ll_metrics.json").read_text())] == [
         "aaa",
         "zzz",
