@@ -260,6 +260,16 @@ def has_repeats(experiences: Integers) -> bool:
 def padded(
     runs: Sequence[Run], experts: Sequence[Curve]
 ) -> tuple[Floats, Integers, Structure, bool]:
+    """Pad runs to one batch.
+
+    Args:
+      runs: L runs of at most R regimes, T rows and K tasks.
+      experts: all curves that they will be compared with.
+
+    Returns:
+      (L, R, T) values and experiences, the structure, and whether rows share an experience in any
+      run or expert.
+    """
     regimes = max(len(run.regimes.counts) for run in runs)
     room = max(int(run.regimes.counts.max()) for run in runs)
     num_tasks = max(len(run.tasks) for run in runs)

@@ -63,13 +63,14 @@ def take(array: Array, index: Array) -> Array:
 def pairwise_sum(values: Array) -> Array:
     """Sum over the last axis, neighbours first; zeros behind the values change no bit."""
     xp = namespace(values)
+    size = values.shape[-1]
+    room = 1 << max(size - 1, 0).bit_length()
+    if room > size:
+        zeros = xp.zeros((*values.shape[:-1], room - size), values.dtype)
+        values = xp.concatenate([values, zeros], axis=-1)
     while values.shape[-1] > 1:
-        if values.shape[-1] % 2:
-            last = values[..., -1:]
-            values = xp.concatenate([values[..., :-1:2] + values[..., 1::2], last], axis=-1)
-        else:
-            values = values[..., 0::2] + values[..., 1::2]
-    return values[..., 0] if values.shape[-1] else xp.zeros(values.shape[:-1], values.dtype)
+        values = values[..., 0::2] + values[..., 1::2]
+    return values[..., 0]
 
 
 def masked_mean(values: Array, mask: Array) -> tuple[Array, Array]:

@@ -173,7 +173,7 @@ def _slope_sign(values: Array, experiences: Array, lengths: Array) -> Array:
     """(...) a number with the sign of the least-squares slope of each curve."""
     xp = namespace(values)
     mask = (xp.arange(values.shape[-1]) < lengths[..., None]) & xp.isfinite(values)
-    when = experiences.astype(values.dtype)
+    when = xp.broadcast_to(experiences.astype(values.dtype), values.shape)
     centre, _ = masked_mean(when, mask)
     middle, _ = masked_mean(values, mask)
     product = (when - centre[..., None]) * (values - middle[..., None])
