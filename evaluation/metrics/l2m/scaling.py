@@ -1,5 +1,6 @@
 """Clamping of outliers and normalisation of performance, task by task."""
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -38,40 +39,40 @@ def task_quantiles(
 
     Source: l2metrics 3.1.
     """
-    return _by_task(values, mask, tasks, experts, expert_mask, _quantiles)
-
-
-def task_range(
-    values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
-) -> Range:
-    """The smallest and largest of each task's values; arguments as `task_quantiles`."""
-    return _by_task(values, mask, tasks, experts, expert_mask, _extremes)
-
-
-def _by_task(
-    values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array, ends: object
-) -> Range:
     xp = namespace(values)
     lead = np.broadcast_shapes(values.shape[:-2], experts.shape[:-2])
     flat = values.reshape(*values.shape[:-2], -1)
-    pairs = []
+    lows, highs = [], []
     for task in range(experts.shape[-2]):
         own = (mask & (tasks == task)[..., None]).reshape(flat.shape)
         parts = (flat, experts[..., task, :])
         masks = (own, expert_mask[..., task, :])
         every = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
         there = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in masks]
-        pairs.append(ends(xp.concatenate(every, -1), xp.concatenate(there, -1)))  # type: ignore[operator]
-    low, high = (xp.stack(ends_of_all, axis=-1) for ends_of_all in zip(*pairs, strict=True))
-    return Range(low, high)
+        low, high = _quantiles(xp.concatenate(every, -1), xp.concatenate(there, -1))
+        lows.append(low)
+        highs.append(high)
+    return Range(xp.stack(lows, axis=-1), xp.stack(highs, axis=-1))
 
 
-def _extremes(values: Array, mask: Array) -> tuple[Array, Array]:
+def task_range(
+    values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
+) -> Range:
+    """The smallest and largest of each task's values; arguments as `task_quantiles`."""
     xp = namespace(values)
-    low = xp.min(xp.where(mask, values, np.inf), axis=-1)
-    high = xp.max(xp.where(mask, values, -np.inf), axis=-1)
-    there = mask.any(axis=-1)
-    return xp.where(there, low, np.nan), xp.where(there, high, np.nan)
+    own = tasks[..., None, :] == xp.arange(experts.shape[-2])[:, None]
+
+    def extreme(pick: Callable[..., Array], worse: Callable[..., Array], none: float) -> Array:
+        regimes = pick(xp.where(mask, values, none), axis=-1)
+        by_task = pick(xp.where(own, regimes[..., None, :], none), axis=-1)
+        by_expert = pick(xp.where(expert_mask, experts, none), axis=-1, initial=none)
+        found = worse(by_task, by_expert)
+        return xp.where(found == none, np.nan, found)
+
+    return Range(
+        extreme(xp.min, xp.minimum, np.inf),
+        extreme(xp.max, xp.maximum, -np.inf),
+    )
 
 
 def _quantiles(values: Array, mask: Array) -> tuple[Array, Array]:
