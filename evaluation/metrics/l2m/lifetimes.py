@@ -302,6 +302,7 @@ def _joined(experts: Experts) -> tuple[Array, Array]:
     xp = namespace(experts.values)
     shape = (*experts.values.shape[:-2], -1)
     there = xp.arange(experts.values.shape[-1]) < experts.counts[..., None]
+    there = xp.broadcast_to(there, experts.values.shape)
     return experts.values.reshape(shape), there.reshape(shape)
 
 

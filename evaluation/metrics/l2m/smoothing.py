@@ -92,6 +92,9 @@ def _convolved(
     sums are made in the same way.
     """
     result = np.array(values)
+    curves = values.shape[:-1]
+    counts, lengths = np.broadcast_to(counts, curves), np.broadcast_to(lengths, curves)
+    weights = np.broadcast_to(weights, (*curves, weights.shape[-1]))
     for place in np.argwhere(lengths).tolist():
         at = tuple(place)
         length, count = int(lengths[at]), int(counts[at])
