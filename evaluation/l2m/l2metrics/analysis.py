@@ -241,9 +241,8 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
         measured = measure(processed.values, experiences, structure, processed.experts, options)
         return processed, measured
 
-    with np.errstate(all="ignore"):  # what is missing has a reason in the results
-        processed, results = compute(settings.is_compat)
-        reference = None if settings.is_compat else compute(True)[1]
+    processed, results = compute(settings.is_compat)
+    reference = None if settings.is_compat else compute(True)[1]
     return [
         Analysis(
             run, settings, row, structure, raw, processed, results, reference, experiences, {}, {}

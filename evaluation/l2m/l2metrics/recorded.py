@@ -167,9 +167,8 @@ def _with_gaps(
     """Results of lifetimes that have lost episodes, so that each has a plan of its own."""
     own = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
     structure = find_structure(**own, counts=counts, num_tasks=num_tasks, room=values.shape[-1])
-    with np.errstate(all="ignore"):
-        results = lifetime_metrics(
-            values.astype(precision), experiences, structure, _narrow(experts, precision), options
-        )
+    results = lifetime_metrics(
+        values.astype(precision), experiences, structure, _narrow(experts, precision), options
+    )
     size = len(values)
     return jax.tree.map(lambda a: np.broadcast_to(a, (size, *a.shape[1:])), results)

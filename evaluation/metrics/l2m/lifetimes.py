@@ -69,6 +69,10 @@ LIFETIME_METRICS = (
 """Metrics with one number a lifetime, in the order of the result files."""
 
 
+_QUIET = np.errstate(all="ignore")
+"""NumPy need not say what is missing: the reasons do."""
+
+
 class Options(NamedTuple):
     """How metrics are computed; hashable, static under `jax.jit`.
 
@@ -155,6 +159,7 @@ def no_experts(num_tasks: int, dtype: Any = np.float64) -> Experts:
     )
 
 
+@_QUIET
 def process(
     values: Array,
     structure: Structure,
@@ -201,6 +206,7 @@ def process(
     return Processed(smoothed, clamped, values, experts._replace(values=runs), ranges)
 
 
+@_QUIET
 def measure(
     values: Array, experiences: Array, structure: Structure, experts: Experts, options: Options
 ) -> Results:
