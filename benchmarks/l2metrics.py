@@ -1,6 +1,7 @@
 """CPU seconds of `jaxsim l2metrics` beside those of l2metrics 3.1 on the same 100 logs.
 
-    python -m venv peer && peer/bin/pip install "l2metrics==3.1.*" "numpy<1.25" "pandas<2" "pyarrow<15"
+    python -m venv peer
+    peer/bin/pip install "l2metrics==3.1.*" "numpy<1.25" "pandas<2" "pyarrow<15"
     python -m benchmarks.l2metrics --peer peer/bin/python --page docs/l2metrics.md
 
 Every program runs as a process of its own, start and imports included; user and system seconds of
@@ -9,10 +10,14 @@ kernels and the records are measured in this process, once they are compiled. Wi
 peer's column says so.
 """
 
+import argparse
 import json
 import os
+import platform
 import resource
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +36,9 @@ INFO = {
         "scenario_type": "alternating",
     },
 }
+CASES = ("100 runs, nothing saved", "100 runs, all files saved")
+OURS = "evaluation.l2m.l2metrics"
+PAGE = "docs/l2metrics.md"
 LIFETIMES = 10_000
 REPEATS = 3
 
@@ -39,16 +47,21 @@ def write_workload(root: Path, runs: int) -> None:
     """Write `runs` lifetimes of 1,920 rows in 24 tables, and one expert of each of 3 tasks."""
     rng = np.random.default_rng(0)
     for run in range(runs):
-        blocks = []
-        for block in range(BLOCKS):
-            if block % 2 == 0:
-                blocks.append((block, "test", [(task, TEST_ROWS) for task in range(TASKS)]))
-            else:
-                blocks.append((block, "train", [(block // 2 % TASKS, TRAIN_ROWS)]))
-        _write_log(root / "runs" / f"run-{run:04}", blocks, rng)
+        _write_log(root / "runs" / f"run-{run:04}", _plan(), rng)
     for task in range(TASKS):
         block = (0, "train", [(task, EXPERT_ROWS)])
         _write_log(root / "experts" / f"expert-{task}", [block], rng)
+
+
+def _plan() -> list[tuple[int, str, list[tuple[int, int]]]]:
+    """(block, kind, (task, rows) of its regimes) of a lifetime: tests of all tasks, one trained."""
+    tests = [(task, TEST_ROWS) for task in range(TASKS)]
+    return [
+        (block, "train", [(block // 2 % TASKS, TRAIN_ROWS)])
+        if block % 2
+        else (block, "test", tests)
+        for block in range(BLOCKS)
+    ]
 
 
 def _write_log(path: Path, blocks: list[Any], rng: np.random.Generator) -> None:
@@ -91,28 +104,47 @@ def end_to_end(python: str, module: str, root: Path, label: str) -> dict[str, fl
     """CPU seconds of a batch of logs, without and with result files; the least of `REPEATS`."""
     data = root / label
     (data / "taskinfo").mkdir(parents=True)
-    repository = str(Path(__file__).parents[1])
     environment = os.environ | {"L2DATA": str(data), "OPENBLAS_NUM_THREADS": "1"}
     if module.startswith("evaluation"):
-        environment["PYTHONPATH"] = repository
+        environment["PYTHONPATH"] = str(Path(__file__).parents[1])
     program = [python, "-m", module]
-    for task in range(TASKS):
-        cpu_seconds(
-            [*program, "-l", str(root / f"experts/expert-{task}"), "-s", "w"], environment, root
-        )
+    for expert in sorted((root / "experts").iterdir()):
+        cpu_seconds([*program, "-l", str(expert), "-s", "w"], environment, root)
     batch = [*program, "-l", str(root / "runs"), "-R", "--no-plot"]
-    cases = {
-        "100 runs, nothing saved": ["--no-save", "--no-save-settings"],
-        "100 runs, all files saved": ["-O", str(root / f"results-{label}")],
-    }
+    flags = (["--no-save", "--no-save-settings"], ["-O", str(root / f"results-{label}")])
     return {
-        name: min(cpu_seconds(batch + flags, environment, root) for _ in range(REPEATS))
-        for name, flags in cases.items()
+        case: min(cpu_seconds(batch + more, environment, root) for _ in range(REPEATS))
+        for case, more in zip(CASES, flags, strict=True)
     }
+
+
+def same_numbers(root: Path) -> int:
+    """How many lifetime numbers ours has in compat mode; all equal the peer's.
+
+    Raises:
+      RuntimeError: one differs by more than 1e-8.
+    """
+    environment = os.environ | {"L2DATA": str(root / "ours")}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[1])
+    words = ["-l", str(root / "runs"), "-R", "-O", str(root / "results-compat"), "--no-plot"]
+    program = [sys.executable, "-m", OURS, *words, "--compat", "l2metrics-3.1"]
+    cpu_seconds(program, environment, root)
+    compat, peer = (
+        json.loads((root / f"results-{label}" / "ll_metrics.json").read_text())
+        for label in ("compat", "peer")
+    )
+    count = 0
+    for one, other in zip(compat, peer, strict=True):
+        for name, value in other.items():
+            if isinstance(value, float):
+                count += 1
+                if abs(one[name] - value) > 1e-8 * max(1.0, abs(value)):
+                    raise RuntimeError(f"{other['run_id']}: {name} is {one[name]}, not {value}")
+    return count
 
 
 def kernels(root: Path) -> dict[str, float]:
-    """CPU seconds of all metrics of 100 lifetimes, read and padded, by array module."""
+    """CPU seconds of all metrics of the lifetimes, read and padded, by array module."""
     import jax
 
     from evaluation.l2m.l2metrics import analysis
@@ -126,31 +158,144 @@ def kernels(root: Path) -> dict[str, float]:
     settings = Settings()
     runs = [make_run(read_log_columns(path), settings) for path in find_logs(root / "runs")]
     library = analysis.Library(root / "ours" / "taskinfo", settings)
-    values, experiences, structure, repeats = analysis.padded(runs, [])
-    options = settings.options(repeats)
     curves = [[library.curves(task, False) for task in run.tasks] for run in runs]
-    experts = pad_experts(curves, TASKS)
-    arrays = (values, experiences, structure, experts)
+    values, experiences, structure, repeats = analysis.padded(runs, [])
+    arrays = (values, experiences, structure, pad_experts(curves, TASKS))
+    options = settings.options(repeats)
     compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
     found = {"NumPy, float64": _least(lambda: lifetime_metrics(*arrays, options))}
-    for name, wide in (("JAX on the CPU, float64", True), ("JAX on the CPU, float32", False)):
-        with jax.enable_x64(wide):
-            dtype = np.float64 if wide else np.float32
-            narrow = jax.tree.map(
-                lambda a: jax.numpy.asarray(a, dtype if a.dtype.kind == "f" else None), arrays
-            )
-            before = time.process_time()
-            jax.block_until_ready(compiled(*narrow, options))
-            found[f"{name}: compiling, once"] = time.process_time() - before
-            found[name] = _least(lambda: jax.block_until_ready(compiled(*narrow, options)))
+    for precision in ("float64", "float32"):
+        with jax.enable_x64(precision == "float64"):
+            given = jax.tree.map(_in(precision), arrays)
+
+            def call(given: Any = given) -> None:
+                jax.block_until_ready(compiled(*given, options))
+
+            found[f"JAX, {precision}, compiling (once)"] = _seconds(call)
+            found[f"JAX, {precision}"] = _least(call)
     return found
 
 
+def _in(precision: str) -> Callable[[Any], Any]:
+    return lambda array: array.astype(precision) if array.dtype.kind == "f" else array
+
+
+def from_records() -> dict[str, tuple[float, float]]:
+    """Clock and CPU seconds of all metrics of `LIFETIMES` lifetimes of the same plan."""
+    from evaluation.l2m.l2metrics.recorded import record_metrics
+    from evaluation.records import COLUMNS, Records
+    from evaluation.schedule import Block, Schedule
+
+    blocks: list[Block] = []
+    for block, kind, regimes in _plan():
+        for task, rows in regimes:
+            parameters = (("pole/length", 1.0 + task),)
+            mode: Any = kind
+            train = kind == "train"
+            blocks.append(Block(len(blocks), block, mode, "CartPole3D", parameters, rows, train))
+    schedule = Schedule("peer", tuple(blocks))
+    shape = (LIFETIMES, schedule.num_episodes)
+    columns = {name: np.zeros(shape, kind) for name, kind in COLUMNS.items()}
+    columns["performance"] = np.random.default_rng(0).random(shape, dtype=np.float32)
+    columns["complete"] = np.ones(shape, bool)
+    records = Records(schedule, columns, np.zeros(TASKS, np.int32))
+    found = {}
+    for precision in ("float64", "float32"):
+        record_metrics(records, precision=precision)  # compiles
+        started, before = time.perf_counter(), time.process_time()
+        times = []
+        for _ in range(REPEATS):
+            started, before = time.perf_counter(), time.process_time()
+            record_metrics(records, precision=precision)
+            times.append((time.perf_counter() - started, time.process_time() - before))
+        found[precision] = min(times)
+    return found
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """CPU seconds of one call, all threads of this process."""
+    before = time.process_time()
+    call()
+    return time.process_time() - before
+
+
 def _least(call: Callable[[], Any]) -> float:
-    """Least CPU seconds of `REPEATS` calls, all threads of this process."""
-    seconds = []
-    for _ in range(REPEATS):
-        before = time.process_time()
-        call()
-        seconds.append(time.process_time() - before)
-    return min(seconds)
+    return min(_seconds(call) for _ in range(REPEATS))
+
+
+def page(
+    ours: Mapping[str, float],
+    peer: Mapping[str, float],
+    missing: str,
+    same: int,
+    kernel: Mapping[str, float],
+    records: Mapping[str, tuple[float, float]],
+) -> str:
+    """The results as Markdown."""
+    lines = [
+        "# Metrics from logs: the time they take",
+        "",
+        f"Written by `python -m benchmarks.l2metrics --peer PYTHON --page {PAGE}`; least of "
+        f"{REPEATS} runs on {os.cpu_count()} cores that other programs share "
+        f"({platform.machine()}, Python {platform.python_version()}, NumPy {np.__version__}). "
+        "CPU seconds are user and system seconds of the whole process, start and imports included.",
+        "",
+        f"The logs: {RUNS} lifetimes of {BLOCKS} blocks, 48 regimes and 1,920 rows each, 3 tasks "
+        f"with one expert each: {RUNS * 1920:,} rows in {RUNS * BLOCKS:,} tables.",
+        "",
+        "| `jaxsim l2metrics -R` | ours, CPU s | l2metrics 3.1, CPU s | times less |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for case, seconds in ours.items():
+        theirs, ratio = "–", "–"
+        if peer:
+            theirs, ratio = f"{peer[case]:.2f}", f"{peer[case] / seconds:.1f}"
+        lines.append(f"| {case} | {seconds:.2f} | {theirs} | {ratio} |")
+    lines += ["", missing] if missing else [
+        "",
+        f"With `--compat l2metrics-3.1` all {same:,} lifetime numbers equal those of the peer to "
+        "1e-8. Without it, ours computes both sets, to list the numbers that differ.",
+    ]  # fmt: skip
+    lines += [
+        "",
+        "All metrics of the same lifetimes, read and padded before, experts included:",
+        "",
+        "| kernels alone | CPU s |",
+        "| --- | ---: |",
+        *(f"| {name} | {seconds:.3f} |" for name, seconds in kernel.items()),
+        "",
+        f"All metrics of {LIFETIMES:,} lifetimes of this plan from records in one call "
+        "(`record_metrics`), compiled before:",
+        "",
+        "| precision | seconds | CPU s |",
+        "| --- | ---: | ---: |",
+        *(f"| {name} | {wall:.2f} | {cpu:.2f} |" for name, (wall, cpu) in records.items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", help="python of an environment with l2metrics 3.1")
+    parser.add_argument("--page", type=Path, help="write the results there as Markdown")
+    arguments = parser.parse_args()
+    peer, missing, same = {}, "", 0
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        write_workload(root, RUNS)
+        ours = end_to_end(sys.executable, OURS, root, "ours")
+        if arguments.peer is None:
+            missing = "The peer was left out: no --peer was given."
+        else:
+            peer = end_to_end(os.path.abspath(arguments.peer), "l2metrics", root, "peer")
+            same = same_numbers(root)
+        kernel = kernels(root)
+    text = page(ours, peer, missing, same, kernel, from_records())
+    print(text)
+    if arguments.page:
+        arguments.page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
