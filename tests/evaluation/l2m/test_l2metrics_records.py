@@ -14,7 +14,7 @@ from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 
-LIFETIMES = 40  # more than one chunk, and not a multiple of it
+LIFETIMES = 80  # more than one chunk, and not a multiple of it
 
 
 def make_records(lifetimes, cut=()):
