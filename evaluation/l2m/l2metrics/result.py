@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.l2m.l2metrics.analysis import Analysis
+from evaluation.l2m.l2metrics.runs import Regimes, shown_params
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
@@ -22,9 +23,10 @@ TOLERANCE: Final = 1e-9
 _CENTRED: Final = "a smoothing window of odd length is centred; there it lags by one episode"
 _TRANSFER: Final = (
     "every task trained between two tests is booked, all values of a pair count, and training of "
-    "the tested task itself is left out; there the task trained last gets everything, own training "
-    "too, and the first value of each pair counts alone"
+    "the tested task itself is left out; there the one task that appeared last in the lifetime "
+    "gets everything, own training too, and the first value of each pair counts alone"
 )
+_SPLIT: Final = "other task parameters begin a regime; there they make the whole run an error"
 _BECAUSE: Final = {
     "forward_transfer": _TRANSFER,
     "backward_transfer": _TRANSFER,
@@ -258,7 +260,17 @@ def _differences(analysis: Analysis) -> dict[str, Any]:
         if not _same(here, there):
             found[name] = {"here": here, "there": there, "because": _because(name, analysis)}
     columns = _regime_differences(analysis, analysis.reference)
+    if _split_by_params(analysis.run.regimes):
+        columns["regime_num"] = {"because": _SPLIT}
     return {**found, **({"regimes": columns} if columns else {})}
+
+
+def _split_by_params(regimes: Regimes) -> bool:
+    """Whether two neighbouring regimes differ in nothing but the task's parameters."""
+    same = np.ones(len(regimes.counts) - 1, bool)
+    for column in (regimes.block_num, regimes.train, regimes.sleep, regimes.tasks):
+        same &= column[1:] == column[:-1]
+    return bool(same.any())
 
 
 def _regime_differences(analysis: Analysis, reference: Results | None) -> dict[str, Any]:
@@ -305,8 +317,6 @@ def _same(here: float | None, there: float | None) -> bool:
 
 def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
     """One mapping a regime: the columns of the regime table; None for an empty cell."""
-    from evaluation.l2m.l2metrics.runs import shown_params
-
     run, own = analysis.run, analysis.run.regimes
     shown = shown_params(own) if analysis.settings.variant_mode == "aware" else None
     numbers = {

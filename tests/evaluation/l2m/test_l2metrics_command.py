@@ -168,6 +168,8 @@ def test_parameters_begin_a_regime():
         '{"long_name_of_a_paramete...',
         "{}",
     ]
+    listed = run_json(analysis)[DIFFERENCE]["regimes"]
+    assert "parameters begin a regime" in listed["regime_num"]["because"]
     (joined,) = run(log, Settings(compat="l2metrics-3.1")).analyses
     assert len(list(regime_rows(joined))) == 2
 
