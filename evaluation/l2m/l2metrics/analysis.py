@@ -82,7 +82,8 @@ class Analysis:
       raw: (L, R, T) performance as logged.
       processed: curves of the batch.
       results: numbers of the batch.
-      reference: numbers of the same regimes as l2metrics 3.1 has them; None where that is what was asked for.
+      reference: numbers of the same regimes as l2metrics 3.1 has them; None where they were asked
+        for.
       experiences: (L, R, T).
       extra_regimes: name -> (R,) custom numbers.
       extra_tasks: name -> (K,) custom numbers.
