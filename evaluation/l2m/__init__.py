@@ -1,11 +1,8 @@
-"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019).
+"""Lifelong-learning protocol of the L2M Metrics Framework (4 December 2019)."""
 
-The names below are imported when they are first used, so that the command line can ask this
-package for its parsers without waiting for JAX.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from evaluation.lazy import exports
 
 if TYPE_CHECKING:
     from evaluation.l2m.build import (
@@ -71,14 +68,4 @@ __all__ = [
     "transfer",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = exports(__name__, _HOMES)

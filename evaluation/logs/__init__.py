@@ -3,7 +3,9 @@
 The names here are those of l2logger logs; `evaluation.logs.learnkit` has the logs of 2019.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from evaluation.lazy import exports
 
 if TYPE_CHECKING:
     from evaluation.logs.l2logger import (
@@ -44,11 +46,4 @@ __all__ = [
     "write_log",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for, so that a command does not wait for Arrow before it is needed."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from evaluation.logs import l2logger
-
-    return getattr(l2logger, name)
+__getattr__, __dir__ = exports(__name__, dict.fromkeys(__all__, "l2logger"))

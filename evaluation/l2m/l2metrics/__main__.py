@@ -1,0 +1,8 @@
+"""``python -m evaluation.l2m.l2metrics``: the same as ``jaxsim l2metrics``."""
+
+import sys
+
+from evaluation.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(["l2metrics", *sys.argv[1:]]))

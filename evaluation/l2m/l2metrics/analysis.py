@@ -1,0 +1,394 @@
+"""Metrics of many runs at once: pad, process, measure, and hand each run its own numbers."""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.experts import Curve, pad_experts, stored_runs, training_curves
+from evaluation.l2m.l2metrics.runs import Run, base_task
+from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.lifetimes import Processed, Results, measure, process
+from evaluation.metrics.l2m.scaling import Range
+from evaluation.metrics.l2m.structure import Structure, find_structure
+
+AT_ONCE: Final = 2**22
+"""Elements of padded curves that are held at a time, unless one run alone has more."""
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+class RunArrays(NamedTuple):
+    """What a custom metric computes from: one run, R regimes of at most T rows, K tasks.
+
+    Attributes:
+      values: (R, T) processed performance, NaN behind each regime's rows.
+      raw: (R, T) performance as logged.
+      counts: (R,) rows of each regime.
+      experiences: (R, T) number of each row's experience.
+      train: (R,) whether the agent learns in it.
+      sleep: (R,) whether it is of subtype sleep.
+      block_num: (R,) number of its block.
+      tasks: (R,) position of its task in ``task_names``.
+      task_names: K names.
+      regime_columns: name -> (R,) the numbers that are there already, earlier custom ones too.
+    """
+
+    values: Floats
+    raw: Floats
+    counts: Integers
+    experiences: Integers
+    train: Booleans
+    sleep: Booleans
+    block_num: Integers
+    tasks: Integers
+    task_names: tuple[str, ...]
+    regime_columns: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class ExtraMetric:
+    """A metric of one's own, from plain functions on arrays. At least one function is needed.
+
+    Attributes:
+      name: column in the tables and key in the JSON files.
+      regimes: from `RunArrays` to (R,) numbers, NaN for none.
+      tasks: from `RunArrays` to (K,) numbers; None for the mean over a task's regimes.
+    """
+
+    name: str
+    regimes: Callable[[RunArrays], npt.ArrayLike] | None = None
+    tasks: Callable[[RunArrays], npt.ArrayLike] | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One run's place in the numbers of a batch.
+
+    Attributes:
+      run: what was measured.
+      settings: how.
+      row: its position in the arrays below.
+      structure: of the batch.
+      raw: (L, R, T) performance as logged.
+      processed: curves of the batch.
+      results: numbers of the batch.
+      reference: numbers of the same regimes as l2metrics 3.1 has them; None where they were asked
+        for.
+      experiences: (L, R, T).
+      extra_regimes: name -> (R,) custom numbers.
+      extra_tasks: name -> (K,) custom numbers.
+    """
+
+    run: Run
+    settings: Settings
+    row: int
+    structure: Structure
+    raw: Floats
+    processed: Processed
+    results: Results
+    reference: Results | None
+    experiences: Integers
+    extra_regimes: Mapping[str, Floats]
+    extra_tasks: Mapping[str, Floats]
+
+    @cached_property
+    def mask(self) -> Booleans:
+        """(R, T) which elements of this run's arrays are rows of it."""
+        counts = self.run.regimes.counts
+        room = self.processed.values.shape[-1]
+        return np.asarray(np.arange(room) < counts[:, None])
+
+    def rows(self, values: Floats) -> Floats:
+        """(N,) the rows of this run from an (L, R, T) array of the batch."""
+        own = values[self.row, : len(self.run.regimes.counts)]
+        return np.asarray(own[self.mask])
+
+    def of(self, numbers: Numbers) -> Numbers:
+        """This run's part of the batch's numbers."""
+        return Numbers(numbers.values[self.row], numbers.reasons[self.row])
+
+
+def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]] | None:
+    """The range of each task of a run, from the settings; None if they give none.
+
+    Without variants a task's range spans those of its variants; l2metrics 3.1 takes every name
+    that contains the task's.
+
+    Raises:
+      L2MetricsError: a task has none.
+    """
+    given = settings.data_range
+    if given is None:
+        return None
+    ranges = {}
+    for task in run.tasks:
+        names = [task] if task in given else []
+        if not names and settings.variant_mode == "agnostic":
+            names = [
+                name
+                for name in given
+                if (task in name if settings.is_compat else base_task(name) == task)
+            ]
+        if not names:
+            raise L2MetricsError(
+                Kind.RANGE_INCOMPLETE,
+                f"{run.path}: the data range file has no range for task {task!r}",
+            )
+        lows, highs = zip(*(given[name] for name in names), strict=True)
+        ranges[task] = (min(lows), max(highs))
+    return ranges
+
+
+class Library:
+    """Smoothed curves of the experts, read once for all runs of a batch."""
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        """Remember where the store is; nothing is read yet."""
+        self.directory, self.settings = directory, settings
+        self._curves: dict[tuple[str, bool], list[Curve]] = {}
+
+    def curves(self, task: str, compat: bool) -> list[Curve]:
+        """Curves of all runs of a task, smoothed with or without the defect of l2metrics 3.1."""
+        key = (task, compat)
+        if key not in self._curves:
+            runs = stored_runs(self.directory, task, self.settings)
+            self._curves[key] = training_curves(runs, self.settings, compat)
+        return self._curves[key]
+
+
+def analyse(
+    runs: Sequence[Run],
+    settings: Settings,
+    library: Library,
+    extra_metrics: Sequence[ExtraMetric] = (),
+) -> tuple[list[Analysis], dict[int, L2MetricsError]]:
+    """Compute all metrics of all runs.
+
+    Args:
+      runs: any number.
+      settings: how.
+      library: of single-task experts.
+      extra_metrics: custom metrics, computed in this order.
+
+    Returns:
+      The analyses in the order of the runs, and by position the error of each run that has none.
+    """
+    failed: dict[int, L2MetricsError] = {}
+    done: dict[int, Analysis] = {}
+    for positions in _groups(runs):
+        ready = []
+        for position in positions:
+            try:
+                check_ranges(runs[position], settings)
+                for task in runs[position].tasks:
+                    library.curves(task, settings.is_compat)
+                ready.append(position)
+            except L2MetricsError as error:
+                failed[position] = error
+        if not ready:
+            continue
+        batch = _analyse_batch([runs[position] for position in ready], settings, library)
+        for position, analysis in zip(ready, batch, strict=True):
+            try:
+                done[position] = with_extra(analysis, extra_metrics)
+            except L2MetricsError as error:
+                failed[position] = error
+    return [done[position] for position in sorted(done)], failed
+
+
+def _groups(runs: Sequence[Run]) -> list[list[int]]:
+    """Positions of runs of similar size, few enough to be padded together."""
+    sizes = [(int(run.regimes.counts.max()), len(run.regimes.counts)) for run in runs]
+    groups: list[list[int]] = []
+    regimes = 0
+    for position in sorted(range(len(runs)), key=sizes.__getitem__):
+        room, count = sizes[position]
+        regimes = max(regimes, count)
+        group = groups[-1] if groups else []
+        similar = bool(group) and room <= 2 * max(sizes[group[0]][0], 16)
+        if not similar or (len(group) + 1) * regimes * room > AT_ONCE:
+            groups.append([])
+            regimes = count
+        groups[-1].append(position)
+    return groups
+
+
+def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) -> list[Analysis]:
+    raw, experiences, structure, repeats = padded(
+        runs, [curve for run in runs for task in run.tasks for curve in library.curves(task, True)]
+    )
+    num_tasks = structure.curves.shape[1]
+    ranges = _range_arrays(runs, settings, num_tasks)
+    noise = _noise(runs, raw.shape, settings)
+
+    def compute(compat: bool) -> tuple[Processed, Results]:
+        options = settings.options(repeats)._replace(compat=compat)
+        curves = [[library.curves(task, compat) for task in run.tasks] for run in runs]
+        experts = pad_experts(curves, num_tasks)
+        values = raw if compat else raw + noise
+        processed = process(values, structure, experts, options, ranges)
+        if compat:
+            processed = processed._replace(values=processed.values + noise)
+        measured = measure(processed.values, experiences, structure, processed.experts, options)
+        return processed, measured
+
+    processed, results = compute(settings.is_compat)
+    reference = None if settings.is_compat else compute(True)[1]
+    return [
+        Analysis(
+            run, settings, row, structure, raw, processed, results, reference, experiences, {}, {}
+        )
+        for row, run in enumerate(runs)
+    ]
+
+
+def has_repeats(experiences: Integers) -> bool:
+    """Whether neighbouring rows share an experience."""
+    return bool((experiences[1:] == experiences[:-1]).any())
+
+
+def padded(
+    runs: Sequence[Run], experts: Sequence[Curve]
+) -> tuple[Floats, Integers, Structure, bool]:
+    """Pad runs to one batch.
+
+    Args:
+      runs: L runs of at most R regimes, T rows and K tasks.
+      experts: all curves that they will be compared with.
+
+    Returns:
+      (L, R, T) values and experiences, the structure, and whether rows share an experience in any
+      run or expert.
+    """
+    regimes = max(len(run.regimes.counts) for run in runs)
+    room = max(int(run.regimes.counts.max()) for run in runs)
+    num_tasks = max(len(run.tasks) for run in runs)
+    values = np.zeros((len(runs), regimes, room))
+    experiences = np.zeros((len(runs), regimes, room), np.int64)
+    plan = {name: np.zeros((len(runs), regimes), np.int64) for name in ("tasks", "counts")}
+    flags = {name: np.zeros((len(runs), regimes), bool) for name in ("train", "sleep")}
+    plan["tasks"] -= 1
+    repeats = False
+    for row, run in enumerate(runs):
+        own = run.regimes
+        size = len(own.counts)
+        inside = np.arange(room) < own.counts[:, None]
+        values[row, :size][inside] = run.values
+        experiences[row, :size][inside] = run.experiences
+        repeats = repeats or has_repeats(run.experiences)
+        for arrays in (plan, flags):
+            for name, array in arrays.items():
+                array[row, :size] = getattr(own, name)
+    repeats = repeats or any(has_repeats(curve.experiences) for curve in experts)
+    structure = find_structure(**plan, **flags, num_tasks=num_tasks, room=room)
+    return values, experiences, structure, repeats
+
+
+def _range_arrays(runs: Sequence[Run], settings: Settings, num_tasks: int) -> Range | None:
+    if settings.data_range is None:
+        return None
+    ends = np.full((2, len(runs), num_tasks), np.nan)
+    for row, run in enumerate(runs):
+        for task, (low, high) in enumerate((check_ranges(run, settings) or {}).values()):
+            ends[:, row, task] = low, high
+    return Range(ends[0], ends[1])
+
+
+def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> Floats | float:
+    """Gaussian noise for each row, drawn for each run by itself; 0 where none is asked for."""
+    mean, spread = settings.noise
+    if not mean and not spread:
+        return 0.0
+    noise = np.zeros(shape)
+    for row, run in enumerate(runs):
+        counts = run.regimes.counts
+        draws = np.random.default_rng([settings.noise_seed, zlib.crc32(run.name.encode())])
+        inside = np.arange(shape[-1]) < counts[:, None]
+        noise[row, : len(counts)][inside] = draws.normal(mean, spread, int(counts.sum()))
+    return noise
+
+
+def with_extra(analysis: Analysis, extra_metrics: Sequence[ExtraMetric]) -> Analysis:
+    """The analysis with custom metrics.
+
+    Raises:
+      L2MetricsError: one failed, or returned something else than one number a regime or task.
+    """
+    if not extra_metrics:
+        return analysis
+    arrays = run_arrays(analysis)
+    columns = dict(arrays.regime_columns)
+    regimes: dict[str, Floats] = {}
+    tasks: dict[str, Floats] = {}
+    for metric in extra_metrics:
+        arrays = arrays._replace(regime_columns=columns)
+        if metric.regimes is not None:
+            numbers = _called(metric.name, metric.regimes, arrays, len(arrays.counts))
+            regimes[metric.name] = columns[metric.name] = numbers
+        if metric.tasks is not None:
+            tasks[metric.name] = _called(metric.name, metric.tasks, arrays, len(arrays.task_names))
+        elif metric.name in regimes:
+            tasks[metric.name] = _task_means(regimes[metric.name], arrays)
+    fields = {name: getattr(analysis, name) for name in analysis.__dataclass_fields__}
+    return Analysis(**fields | {"extra_regimes": regimes, "extra_tasks": tasks})
+
+
+def run_arrays(analysis: Analysis) -> RunArrays:
+    """One run as custom metrics see it."""
+    run, own = analysis.run, analysis.run.regimes
+    size, row = len(own.counts), analysis.row
+
+    def part(values: Floats) -> Floats:
+        return np.where(analysis.mask, values[row, :size], np.nan)
+
+    columns = {
+        name: analysis.of(numbers).values[:size]
+        for name, numbers in analysis.results.regimes._asdict().items()
+    }
+    return RunArrays(
+        part(analysis.processed.values),
+        part(analysis.raw),
+        own.counts,
+        analysis.experiences[row, :size],
+        own.train,
+        own.sleep,
+        own.block_num,
+        own.tasks,
+        run.tasks,
+        columns,
+    )
+
+
+def _called(
+    name: str, function: Callable[[RunArrays], npt.ArrayLike], arrays: RunArrays, size: int
+) -> Floats:
+    try:
+        numbers = np.asarray(function(arrays), np.float64)
+    except Exception as error:  # whatever a user's function raises is about that metric
+        raise L2MetricsError(
+            Kind.CUSTOM_METRIC, f"metric {name!r} failed: {type(error).__name__}: {error}"
+        ) from error
+    if numbers.shape != (size,):
+        raise L2MetricsError(
+            Kind.CUSTOM_METRIC,
+            f"metric {name!r} returned the shape {numbers.shape}; it must be ({size},)",
+        )
+    return numbers
+
+
+def _task_means(numbers: Floats, arrays: RunArrays) -> Floats:
+    own = arrays.tasks == np.arange(len(arrays.task_names))[:, None]
+    own &= np.isfinite(numbers)
+    count = own.sum(axis=1)
+    total = np.where(own, np.nan_to_num(numbers), 0).sum(axis=1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))

@@ -1,0 +1,90 @@
+"""Arrow columns from and to NumPy, buffer by buffer.
+
+pyarrow's own conversions import pandas wherever it is installed, which costs more than reading
+a hundred logs; these look at the buffers and need neither.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_TYPES = {np.dtype(np.int64): pa.int64, np.dtype(np.int32): pa.int32, np.dtype(float): pa.float64}
+
+
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    column = column.unify_dictionaries()
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
+    return pa.concat_arrays(column.chunks)
+
+
+def to_numpy(column: pa.ChunkedArray | pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A column of numbers as (n,); NaN, or 0 for integers, where a value is missing.
+
+    Args:
+      column: integers or floating point.
+      dtype: what the result is converted to.
+    """
+    array = whole(column)
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan).astype(dtype)
+    valid, data = array.buffers()[:2]
+    size, start = len(array), array.offset
+    stored = np.dtype(str(array.type).replace("double", "float64").replace("float", "float"))
+    values = np.frombuffer(data, stored)[start : start + size] if size else np.zeros(0, stored)
+    if array.null_count:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+        missing = np.nan if stored.kind == "f" else 0
+        values = np.where(bits[start : start + size], values, missing)
+    return values.astype(dtype, copy=False)
+
+
+def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
+    """(n,) int32, int64, float64 or bool as an array of Arrow."""
+    if values.dtype == np.bool_:
+        bits = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+    data = np.ascontiguousarray(values)
+    kind = _TYPES[data.dtype]()
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
+
+
+def from_words(codes: npt.NDArray[np.int32], words: Sequence[str]) -> pa.DictionaryArray:
+    """(n,) codes and the words that they stand for, as an array of Arrow."""
+    coded = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, coded)]).astype(np.int32)
+    text = pa.StringArray.from_buffers(
+        len(coded), pa.py_buffer(ends), pa.py_buffer(b"".join(coded))
+    )
+    return pa.DictionaryArray.from_arrays(from_numpy(codes.astype(np.int32)), text)
+
+
+def to_words(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """A dictionary column as (n,) codes and the words that they stand for."""
+    array = whole(column)
+    return to_numpy(array.indices, np.int32), array.dictionary.to_pylist()
+
+
+def to_letters(column: pa.ChunkedArray | pa.Array, width: int) -> npt.NDArray[np.uint8] | None:
+    """A column of text as (n, width) bytes, zeros behind shorter texts; None if one is longer."""
+    array = whole(column)
+    _, offsets, data = array.buffers()
+    size, start = len(array), array.offset
+    ends = np.frombuffer(offsets, np.int32)[start : start + size + 1]
+    lengths = np.diff(ends)
+    if array.null_count or (lengths > width).any():
+        return None
+    text = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
+    if (lengths == width).all():
+        return text.reshape(size, width)
+    letters = np.zeros((size, width), np.uint8)
+    letters[np.arange(width) < lengths[:, None]] = text
+    return letters

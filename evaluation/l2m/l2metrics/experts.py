@@ -1,0 +1,146 @@
+"""Single-task experts of the tasks of a batch: stored runs, smoothed as learning curves are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.l2m import ste_store
+from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.reading import RawLog
+from evaluation.l2m.l2metrics.runs import base_task
+from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.l2m.ste_store import SteRun
+from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.smoothing import smooth
+
+Floats = npt.NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """Training of one expert: (n,) performance and the number of each row's experience."""
+
+    values: Floats
+    experiences: npt.NDArray[np.int64]
+
+
+def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
+    """The complete rows of a log as a run of a single-task expert.
+
+    Args:
+      log: of one task.
+
+    Returns:
+      The task, in lower case, and the run.
+
+    Raises:
+      L2MetricsError: fewer than two complete rows, or not exactly one task trained.
+    """
+    status, meanings = to_words(log.table["exp_status"])
+    complete = np.array([word == "complete" for word in meanings] or [False])[status]
+    table = log.table.filter(from_numpy(complete))
+    if table.num_rows < 2:
+        raise L2MetricsError(
+            Kind.STE_ONE_ROW, f"{log.path} has {table.num_rows} complete rows; an expert needs two"
+        )
+    kind, kinds = to_words(table["block_type"])
+    task, names = to_words(table["task_name"])
+    train = np.array([word == "train" for word in kinds])[kind]
+    trained = sorted({names[code] for code in task[train].tolist()})
+    if len(trained) != 1:
+        found = f": {', '.join(trained)}" if trained else ""
+        raise L2MetricsError(
+            Kind.STE_TASKS,
+            f"expected 1 trained task in {log.path} but found {len(trained)}{found}",
+        )
+    subtype, _ = to_words(table["block_subtype"])
+    codes = (to_numpy(table["block_num"], np.int64), kind, subtype, task)
+    changed = np.any([code[1:] != code[:-1] for code in codes], axis=0)
+    return trained[0], SteRun(
+        measures={name: to_numpy(table[name], np.float64) for name in log.metrics_columns},
+        experiences=to_numpy(table["exp_num"], np.int64),
+        regimes=np.concatenate([[0], np.cumsum(changed)]).astype(np.int32),
+        train=train,
+        source=log.path.resolve().name,
+    )
+
+
+def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun, ...]:
+    """The runs to compare a task with.
+
+    Args:
+      directory: of the store.
+      task: its name, without the variant where the settings are agnostic of variants.
+      settings: the variant mode and whether to do as l2metrics 3.1, which takes the newest run
+        first and every stored name that begins with the task's.
+
+    Raises:
+      L2MetricsError: a file of the store is not readable.
+    """
+    try:
+        runs = ste_store.read(directory, task)
+        if not runs and settings.variant_mode == "agnostic":
+            names = [
+                name for name in ste_store.list_tasks(directory) if _matches(name, task, settings)
+            ]
+            runs = tuple(run for name in names for run in ste_store.read(directory, name))
+    except ValueError as error:
+        raise L2MetricsError(Kind.STE_FILE, str(error)) from error
+    return runs[::-1] if settings.is_compat else runs
+
+
+def _matches(name: str, task: str, settings: Settings) -> bool:
+    return name.startswith(task) if settings.is_compat else base_task(name) == task
+
+
+def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) -> list[Curve]:
+    """Smoothed training of each run, one regime after the other; runs without a value are out.
+
+    Args:
+      runs: of one task.
+      settings: the performance column and the window.
+      compat: whether windows of odd length lag, as in l2metrics 3.1.
+    """
+    options = settings.options(repeats=False)
+    curves = []
+    for run in runs:
+        values = run.measures.get(settings.perf_measure)
+        if values is None:
+            continue
+        there = ~np.isnan(values)
+        values, regimes, train = values[there], run.regimes[there], run.train[there]
+        experiences = run.experiences[there]
+        if not len(values) or not train.any():
+            continue
+        if options.smoothing is not None:
+            first = np.flatnonzero(np.concatenate([[True], regimes[1:] != regimes[:-1]]))
+            counts = np.diff(np.append(first, len(values)))
+            inside = np.arange(counts.max()) < counts[:, None]
+            padded = np.zeros(inside.shape)
+            padded[inside] = values
+            smoothed = smooth(padded, counts, options.window, options.smoothing, not compat)
+            values = smoothed[inside]
+        curves.append(Curve(values[train], experiences[train]))
+    return curves
+
+
+def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
+    """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
+    most = max((len(runs) for tasks in curves for runs in tasks), default=0)
+    longest = max(
+        (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0
+    )
+    shape = (len(curves), num_tasks, max(most, 1))
+    values, counts = np.zeros((*shape, max(longest, 1))), np.zeros(shape, np.int32)
+    experiences = np.zeros(values.shape, np.int64)
+    for lifetime, tasks in enumerate(curves):
+        for task, runs in enumerate(tasks):
+            for number, run in enumerate(runs):
+                size = len(run.values)
+                values[lifetime, task, number, :size] = run.values
+                experiences[lifetime, task, number, :size] = run.experiences
+                counts[lifetime, task, number] = size
+    return Experts(values, counts, experiences)

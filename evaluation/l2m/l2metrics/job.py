@@ -1,0 +1,237 @@
+"""What ``jaxsim l2metrics`` does with its arguments."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.l2m import ste_store
+from evaluation.l2m.l2metrics import outputs
+from evaluation.l2m.l2metrics.analysis import Analysis
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
+from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
+from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
+from evaluation.l2m.l2metrics.settings import Settings, read_data_range
+
+FAILED: Final = 2
+"""Exit code where anything failed."""
+
+_PLOTS: Final = "evaluation.report.l2m_plots"
+_NOT_SETTINGS: Final = ("command", "handler", "clear_ste")
+_LIFETIME_COLUMNS: Final = (
+    "complexity",
+    "difficulty",
+    "scenario_type",
+    "metrics_column",
+    "min",
+    "max",
+    "num_lx",
+    "num_ex",
+    "runtime",
+)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Store experts or compute metrics, as the flags say.
+
+    Returns:
+      The exit code: 0, or `FAILED` if any run had an error.
+
+    Raises:
+      L2MetricsError: a flag or a file that is about no single run of a batch.
+    """
+    if arguments.clear_ste:
+        count = ste_store.clear(ste_store.default_directory())
+        print(f"deleted the single-task experts of {count} tasks")
+        return 0
+    if arguments.load_settings:
+        _load(arguments, Path(arguments.load_settings))
+    if arguments.log_dir is None:
+        raise L2MetricsError(Kind.NO_DIRECTORY, "name a log directory with -l")
+    names: Sequence[Any] = [arguments.log_dir]
+    if arguments.recursive:
+        names = find_logs(find_log(arguments.log_dir))
+    if arguments.ste_store_mode:
+        stored, errors = store_experts(names, append=arguments.ste_store_mode == "a")
+        for path, task in stored.items():
+            print(f"stored {path} as a single-task expert of {task}")
+        return _report_errors(errors)
+    settings = _settings(arguments)
+    outcome = run(names, settings)
+    if not arguments.recursive and outcome.errors:
+        raise next(iter(outcome.errors.values()))
+    _warn(outcome.analyses)
+    _write(arguments, settings, outcome)
+    _print(outcome.analyses)
+    return _report_errors(outcome.errors)
+
+
+def _load(arguments: argparse.Namespace, path: Path) -> None:
+    """Put the values of a settings file in place of the flags."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise L2MetricsError(Kind.SETTINGS, f"{path}: {error}") from error
+    known = set(vars(arguments)) - set(_NOT_SETTINGS) | {"data_range"}
+    if not isinstance(content, dict) or set(content) - known:
+        unknown = ", ".join(sorted(set(content) - known)) if isinstance(content, dict) else "none"
+        raise L2MetricsError(
+            Kind.SETTINGS, f"{path} must be a JSON object of settings; unknown: {unknown}"
+        )
+    for name, value in content.items():
+        setattr(arguments, name, value)
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    values: dict[str, Any] = {
+        field.name: getattr(arguments, field.name, None) for field in fields(Settings)
+    }
+    values["noise"] = tuple(values["noise"])
+    given = values["data_range"]
+    if isinstance(given, Mapping):
+        values["data_range"] = {task: (ends["min"], ends["max"]) for task, ends in given.items()}
+    elif arguments.data_range_file:
+        values["data_range"] = read_data_range(Path(arguments.data_range_file))
+    return Settings(**values)
+
+
+def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:
+    for error in errors.values():
+        print(f"jaxsim: {' '.join(str(error).split())}", file=sys.stderr)
+    return FAILED if errors else 0
+
+
+def _warn(analyses: Sequence[Analysis]) -> None:
+    for analysis in analyses:
+        for warning in analysis.run.warnings:
+            print(f"jaxsim: {analysis.run.name}: warning: {warning}", file=sys.stderr)
+
+
+def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) -> None:
+    directory = Path(arguments.output_dir)
+    contents = [run_json(analysis) for analysis in outcome.analyses] if arguments.do_save else []
+    if arguments.recursive:
+        _write_batch(arguments, directory, settings, outcome, contents)
+    else:
+        _write_run(arguments, directory, settings, outcome.analyses[0], contents)
+    if arguments.do_plot:
+        for analysis in outcome.analyses:
+            _plot(arguments, directory / "plots", analysis)
+
+
+def _write_run(
+    arguments: argparse.Namespace,
+    directory: Path,
+    settings: Settings,
+    analysis: Analysis,
+    contents: Sequence[Mapping[str, Any]],
+) -> None:
+    name = (arguments.output or analysis.run.name).replace(" ", "_")
+    if arguments.do_save_settings:
+        values = outputs.settings_json(settings, str(arguments.log_dir))
+        outputs.write_json(directory / f"{name}_settings.json", values)
+    if arguments.do_save:
+        outputs.write_json(directory / f"{name}_metrics.json", contents[0])
+        outputs.write_regimes(directory / f"{name}_regime.tsv", [analysis], run_first=False)
+        outputs.write_feather(directory / f"{name}_data.feather", outputs.run_table(analysis))
+
+
+def _write_batch(
+    arguments: argparse.Namespace,
+    directory: Path,
+    settings: Settings,
+    outcome: Outcome,
+    contents: Sequence[Mapping[str, Any]],
+) -> None:
+    name = (arguments.output or outputs.BATCH_NAME).replace(" ", "_")
+    if arguments.do_save_settings:
+        values = {k: v for k, v in vars(arguments).items() if k not in _NOT_SETTINGS}
+        values |= settings.to_json()
+        outputs.write_json(directory / f"{name}_settings.json", values)
+    if arguments.do_save and outcome.errors:
+        errors = {
+            str(path): {"error": error.kind, "message": str(error)}
+            for path, error in outcome.errors.items()
+        }
+        outputs.write_json(directory / f"{name}_errors.json", errors)
+    if not contents:
+        return
+    outputs.write_json(directory / f"{name}.json", contents)
+    metrics = list(lifetime_values(outcome.analyses[0]))
+    columns = ["run_id", *metrics, *_LIFETIME_COLUMNS]
+    outputs.write_tsv(directory / f"{name}.tsv", contents, columns)
+    outputs.write_regimes(directory / f"{name}_regime.tsv", outcome.analyses, run_first=True)
+    table = outputs.batch_table(outcome.analyses)
+    outputs.write_feather(directory / f"{name}_data.feather", table)
+
+
+def _plot(arguments: argparse.Namespace, directory: Path, analysis: Analysis) -> None:
+    table = outputs.run_table(analysis)
+    if arguments.unit == "steps" and STEP_COLUMN not in table.column_names:
+        raise L2MetricsError(
+            Kind.NO_STEPS,
+            f"{analysis.run.path} has no column {STEP_COLUMN!r}; use -u exp_num",
+        )
+    try:
+        plots = import_module(_PLOTS)
+    except ModuleNotFoundError as error:
+        raise L2MetricsError(
+            Kind.SETTINGS, f"plots need a module that is not installed: {error.name}; use --no-plot"
+        ) from error
+    from evaluation.l2m.l2metrics.result import regime_rows
+
+    paths = plots.plot_run(
+        table,
+        list(regime_rows(analysis)),
+        directory,
+        tuple(arguments.plot_types),
+        measure=analysis.settings.perf_measure,
+        unit=arguments.unit,
+        show_eval_lines=arguments.show_eval_lines,
+        run=analysis.run.name,
+        normalised=analysis.settings.normalization_method != "none",
+    )
+    for path in paths:
+        print(f"plot in {path}")
+
+
+def _print(analyses: Sequence[Analysis]) -> None:
+    """The lifetime metrics of every run, two digits, and below what is missing or different."""
+    if not analyses:
+        return
+    rows = [{"run": a.run.name, **lifetime_values(a)} for a in analyses]
+    names = list(rows[0])
+    cells = [[_digits(row[name]) for name in names] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    print("\nLifetime Metrics:")
+    for line in (None, names, None, *cells, None):
+        if line is None:
+            print(rule)
+            continue
+        padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        print("| " + " | ".join(padded) + " |")
+    if len(analyses) == 1:
+        _explain(analyses[0])
+
+
+def _explain(analysis: Analysis) -> None:
+    content = run_json(analysis)
+    for name, reason in content["why"].items():
+        if isinstance(reason, str):
+            print(f"{name} is missing: {reason}")
+    for name, entry in content.get(DIFFERENCE, {}).items():
+        if "here" in entry:
+            there = _digits(entry["there"])
+            print(f"{name} differs from l2metrics 3.1, which has {there}: {entry['because']}")
+
+
+def _digits(value: Any) -> str:
+    if value is None:
+        return "N/A"
+    return value if isinstance(value, str) else f"{value:.2f}"

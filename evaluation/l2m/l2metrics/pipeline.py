@@ -1,0 +1,115 @@
+"""From log directories to the numbers of each run, whatever becomes of the others."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.l2m import ste_store
+from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, Library, analyse
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.experts import make_ste_run
+from evaluation.l2m.l2metrics.reading import (
+    LOGGER_INFO,
+    SCENARIO_INFO,
+    find_log,
+    is_log,
+    read_log_columns,
+)
+from evaluation.l2m.l2metrics.runs import Run, make_run
+from evaluation.l2m.l2metrics.settings import Settings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a number of log directories.
+
+    Attributes:
+      analyses: one for each run that could be measured, in the order given.
+      errors: directory -> what was wrong with it.
+    """
+
+    analyses: list[Analysis]
+    errors: dict[Path, L2MetricsError] = field(default_factory=dict)
+
+
+def run(
+    log_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    settings: Settings | None = None,
+    store: Path | None = None,
+    extra_metrics: Sequence[ExtraMetric] = (),
+) -> Outcome:
+    """Compute the metrics of today of any number of logs.
+
+    Args:
+      log_dirs: one log directory or many; a bare name is looked for below ``$L2DATA/logs``.
+      settings: how; the defaults of l2metrics 3.1, without its defects, if None.
+      store: directory of single-task experts; `ste_store.default_directory` if None.
+      extra_metrics: custom metrics; they reach every result file.
+
+    Returns:
+      `Outcome`; the error of one run never touches another.
+
+    Example:
+      >>> outcome = run("logs/my-run", Settings(perf_measure="performance"))
+      >>> outcome.analyses[0].results.lifetime["perf_recovery"].values
+    """
+    settings = settings or Settings()
+    names = [log_dirs] if isinstance(log_dirs, str | os.PathLike) else list(log_dirs)
+    runs: list[Run] = []
+    errors: dict[Path, L2MetricsError] = {}
+    for name in names:
+        try:
+            runs.append(make_run(read_log_columns(find_log(name)), settings))
+        except L2MetricsError as error:
+            errors[Path(name)] = error
+    library = Library(store or ste_store.default_directory(), settings)
+    analyses, failed = analyse(runs, settings, library, extra_metrics)
+    errors |= {runs[position].path: error for position, error in failed.items()}
+    return Outcome(analyses, errors)
+
+
+def find_logs(root: Path) -> list[Path]:
+    """Every directory below `root` that has an info file of a log, sorted; not `root` itself.
+
+    Raises:
+      L2MetricsError: there is none.
+    """
+    found = []
+    for folder, below, names in os.walk(root):
+        if {LOGGER_INFO, SCENARIO_INFO} & set(names) and Path(folder) != root:
+            found.append(Path(folder))
+            below.clear()  # what lies below is this log's own
+    if not found:
+        hint = "; it is a log itself: leave out -R" if is_log(root) else ""
+        raise L2MetricsError(Kind.NO_RUNS, f"there is no log below {root}{hint}")
+    return sorted(found)
+
+
+def store_experts(
+    log_dirs: Iterable[str | os.PathLike[str]], append: bool, store: Path | None = None
+) -> tuple[dict[Path, str], dict[Path, L2MetricsError]]:
+    """Put logs of single-task experts into the store.
+
+    Args:
+      log_dirs: one log an expert run.
+      append: whether runs that are there stay; otherwise the first run of a task replaces them.
+      store: directory; `ste_store.default_directory` if None.
+
+    Returns:
+      Directory -> task for each run stored, and directory -> error for each that was not.
+    """
+    directory = store or ste_store.default_directory()
+    stored: dict[Path, str] = {}
+    errors: dict[Path, L2MetricsError] = {}
+    for name in log_dirs:
+        try:
+            task, expert = make_ste_run(read_log_columns(find_log(name)))
+            add = append or task in stored.values()
+            (ste_store.append if add else ste_store.write)(directory, task, [expert])
+            stored[Path(name)] = task
+        except L2MetricsError as error:
+            errors[Path(name)] = error
+        except ValueError as error:
+            errors[Path(name)] = L2MetricsError(Kind.STE_FILE, str(error))
+    return stored, errors

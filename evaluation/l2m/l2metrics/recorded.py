@@ -1,0 +1,176 @@
+"""Metrics of today straight from records: thousands of lifetimes of one schedule in one call."""
+
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.l2m.l2metrics.experts import Curve, pad_experts
+from evaluation.logs.export import task_labels
+from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.lifetimes import Options, Results, lifetime_metrics
+from evaluation.metrics.l2m.structure import Structure, find_structure
+from evaluation.records import Records
+
+CHUNKS: Final = {"float64": 64, "float32": 128}
+"""Lifetimes that one call of the compiled program computes, by precision: for 1,920 episodes a
+lifetime these were the fastest of 32, 64, 128, 256 and 512; more do not fit a core's cache."""
+
+_compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
+
+
+@dataclass(frozen=True)
+class RecordMetrics:
+    """Metrics of L lifetimes of R blocks and K tasks.
+
+    Attributes:
+      results: every number, (L, R), (L, K), (L, K, S) or (L,) NumPy arrays.
+      tasks: K names, those trained first.
+    """
+
+    results: Results
+    tasks: tuple[str, ...]
+
+
+def record_metrics(
+    records: Records,
+    measure: str = "performance",
+    options: Options | None = None,
+    aware: bool = True,
+    experts: Mapping[str, Sequence[Curve]] | None = None,
+    precision: str = "float64",
+) -> RecordMetrics:
+    """Compute every metric of every lifetime; each block is a regime.
+
+    Episodes that were cut off, or have no value, are left out as they are from logs.
+
+    Args:
+      records: of L lifetimes.
+      measure: column that is the performance, one of `evaluation.records.MEASURES`.
+      options: how; `Options` if None.
+      aware: whether variants of a task are tasks of their own.
+      experts: task name -> smoothed training curves of single-task experts.
+      precision: "float64" or "float32".
+
+    Returns:
+      `RecordMetrics`. A lifetime gets the same bits alone and among others.
+
+    Raises:
+      ValueError: not a measure, or an unknown precision.
+    """
+    if precision not in CHUNKS:
+        raise ValueError(f"precision is {precision!r}; it must be float64 or float32")
+    options = options or Options()
+    values, counts = records.by_block(measure)
+    plan, tasks = _plan(records, counts, aware)
+    curves = [[list((experts or {}).get(task, [])) for task in tasks]]
+    padded = pad_experts(curves, len(tasks))
+    there = _arranged(records, counts, values.shape) & ~np.isnan(values)
+    whole = there.sum(axis=(1, 2)) == counts.sum()
+    room = values.shape[-1]
+    experiences = np.cumsum([0, *counts[:-1]])[None, :, None] + np.arange(room)
+    shared = find_structure(**plan, counts=counts[None], num_tasks=len(tasks), room=room)
+    parts = list(_computed(values[whole], experiences, shared, padded, options, precision))
+    numbers = np.flatnonzero(whole)
+    if not whole.all():
+        numbers = np.concatenate([numbers, np.flatnonzero(~whole)])
+        gaps = _compacted(values[~whole], experiences, there[~whole])
+        parts += [_with_gaps(*gaps, plan, len(tasks), padded, options, precision)]
+    order = np.argsort(numbers)
+    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays)[order], *parts)
+    return RecordMetrics(joined, tasks)
+
+
+def _plan(
+    records: Records, counts: npt.NDArray[np.int32], aware: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What `find_structure` wants to know of the schedule, and the names of the tasks."""
+    blocks, variants = records.schedule.blocks, records.schedule.block_variants()
+    labels = [label.lower() for label in task_labels(records.schedule)]
+    names = [labels[v] if aware else labels[v].partition("_")[0] for v in variants]
+    trained = [name for name, block in zip(names, blocks, strict=True) if block.mode == "train"]
+    order = tuple(dict.fromkeys([*trained, *names]))
+    train = np.array([[block.mode == "train" for block in blocks]])
+    tasks = np.array([[order.index(name) for name in names]])
+    return {"tasks": tasks, "train": train, "sleep": np.zeros_like(train)}, order
+
+
+def _arranged(
+    records: Records, counts: npt.NDArray[np.int32], shape: tuple[int, ...]
+) -> npt.NDArray[np.bool_]:
+    """(L, B, T) whether an episode is there and was played to its end."""
+    there = np.zeros(shape, bool)
+    there[:, np.arange(shape[-1]) < counts[:, None]] = records.columns["complete"]
+    return there
+
+
+def _computed(
+    values: npt.NDArray[np.float64],
+    experiences: npt.NDArray[np.int64],
+    structure: Structure,
+    experts: Experts,
+    options: Options,
+    precision: str,
+) -> Iterator[Results]:
+    """Results of lifetimes of one plan, some at a time, on all cores."""
+    chunk = CHUNKS[precision]
+    rest = tuple(_narrow(part, precision) for part in (experiences, structure, experts))
+
+    def compute(start: int) -> Results:
+        part = values[start : start + chunk]
+        size = len(part)
+        filled = np.concatenate([part, np.repeat(part[-1:], chunk - size, axis=0)])
+        with jax.enable_x64(precision == "float64"):
+            results = _compiled(filled.astype(precision), *rest, options)
+            return jax.tree.map(functools.partial(_own, size=size), results)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(compute, range(0, len(values), chunk))
+
+
+def _own(array: jax.Array, size: int) -> npt.NDArray[Any]:
+    """The first `size` lifetimes; what all share is repeated."""
+    host = np.asarray(array)
+    return host[:size] if len(host) > 1 else np.broadcast_to(host, (size, *host.shape[1:]))
+
+
+def _narrow(tree: Any, precision: str) -> Any:
+    return jax.tree.map(lambda a: a.astype(precision) if a.dtype.kind == "f" else a, tree)
+
+
+def _compacted(
+    values: npt.NDArray[np.float64],
+    experiences: npt.NDArray[np.int64],
+    there: npt.NDArray[np.bool_],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Values and experiences without the gaps between them, and (L, B) counts."""
+    order = np.argsort(~there, axis=-1, stable=True)
+    numbered = np.broadcast_to(experiences, values.shape)
+    moved = np.take_along_axis(values, order, axis=-1)
+    return moved, np.take_along_axis(numbered, order, axis=-1), there.sum(axis=-1)
+
+
+def _with_gaps(
+    values: npt.NDArray[np.float64],
+    experiences: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    plan: Mapping[str, Any],
+    num_tasks: int,
+    experts: Experts,
+    options: Options,
+    precision: str,
+) -> Results:
+    """Results of lifetimes that have lost episodes, so that each has a plan of its own."""
+    own = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
+    structure = find_structure(**own, counts=counts, num_tasks=num_tasks, room=values.shape[-1])
+    results = lifetime_metrics(
+        values.astype(precision), experiences, structure, _narrow(experts, precision), options
+    )
+    size = len(values)
+    return jax.tree.map(lambda a: np.broadcast_to(a, (size, *a.shape[1:])), results)

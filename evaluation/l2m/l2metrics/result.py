@@ -1,0 +1,342 @@
+"""The numbers of one run as plain JSON values, in the schema of l2metrics 3.1."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.l2m.l2metrics.analysis import Analysis
+from evaluation.l2m.l2metrics.runs import Regimes, shown_params
+from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.l2m.regimes import RegimeNumbers
+
+DIFFERENCE: Final = "differs_from_l2metrics_3.1"
+"""Key of the metrics whose numbers l2metrics 3.1 has otherwise."""
+
+TOLERANCE: Final = 1e-9
+"""Relative difference below which two numbers count as the same."""
+
+_CENTRED: Final = "a smoothing window of odd length is centred; there it lags by one episode"
+_TRANSFER: Final = (
+    "every task trained between two tests is booked, all values of a pair count, and training of "
+    "the tested task itself is left out; there the one task that appeared last in the lifetime "
+    "gets everything, own training too, and the first value of each pair counts alone"
+)
+_SPLIT: Final = "other task parameters begin a regime; there they make the whole run an error"
+_BECAUSE: Final = {
+    "forward_transfer": _TRANSFER,
+    "backward_transfer": _TRANSFER,
+    "sample_efficiency": "saturation is taken from the curve as it is; there it is smoothed again",
+}
+
+
+def selected_metrics(settings: Settings) -> list[str]:
+    """Names of the lifetime metrics that the settings ask for, in the order of the files."""
+    unwanted = {
+        "mrlep": "mrtlp",
+        "mrtlp": "mrlep",
+        "ratio": "contrast",
+        "contrast": "ratio",
+    }
+    endings = [
+        unwanted[method]
+        for method in (settings.maintenance_method, settings.transfer_method)
+        if method != "both"
+    ]
+    return [name for name in LIFETIME_METRICS if not name.endswith(tuple(endings))]
+
+
+def lifetime_values(analysis: Analysis) -> dict[str, float | None]:
+    """Name -> lifetime number, custom metrics last; None for what is missing."""
+    results, row = analysis.results, analysis.row
+    values = {
+        name: json_number(results.lifetime[name].values[row])
+        for name in selected_metrics(analysis.settings)
+    }
+    average = np.median if analysis.settings.aggregation_method == "median" else np.mean
+    for name, numbers in analysis.extra_tasks.items():
+        finite = numbers[np.isfinite(numbers)]
+        values[name] = json_number(average(finite)) if len(finite) else None
+    return values
+
+
+def run_json(analysis: Analysis) -> dict[str, Any]:
+    """Everything about one run, with the reason of every null and what l2metrics 3.1 differs in."""
+    run = analysis.run
+    regimes = run.regimes
+    train_rows = int(regimes.counts[regimes.train].sum())
+    extremes = [
+        np.asarray(end[analysis.row, : len(run.tasks)]) for end in analysis.results.extremes
+    ]
+    tasks = {task: _task_json(analysis, index) for index, task in enumerate(run.tasks)}
+    lifetime = lifetime_values(analysis)
+    content: dict[str, Any] = {
+        **lifetime,
+        "run_id": run.name,
+        **run.scenario,
+        "metrics_column": analysis.settings.perf_measure,
+        "min": json_number(np.nanmin(extremes[0])),
+        "max": json_number(np.nanmax(extremes[1])),
+        "num_lx": train_rows,
+        "num_ex": int(regimes.counts.sum()) - train_rows,
+        "runtime": run.runtime,
+        "normalization_data_range": _range_json(analysis),
+        "task_metrics": tasks,
+        "why": _why(analysis, lifetime, tasks),
+        "warnings": list(run.warnings),
+    }
+    if not analysis.settings.is_compat:
+        content[DIFFERENCE] = _differences(analysis)
+    return content
+
+
+def json_number(value: Any) -> float | None:
+    """A number that strict JSON has; None for one that it has not."""
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _range_json(analysis: Analysis) -> dict[str, dict[str, float | None]] | None:
+    if analysis.settings.normalization_method == "none":
+        return None
+    low, high = (
+        np.broadcast_to(end, (len(analysis.raw), end.shape[-1]))[analysis.row]
+        for end in analysis.processed.ranges
+    )
+    return {
+        task: {"min": json_number(low[index]), "max": json_number(high[index])}
+        for index, task in enumerate(analysis.run.tasks)
+    }
+
+
+def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
+    results, row, settings = analysis.results, analysis.row, analysis.settings
+    regimes = analysis.run.regimes
+    own = np.flatnonzero(regimes.tasks == task)
+    train, counted = regimes.train[own], analysis.structure.counted[row, own]
+
+    def listed(numbers: Numbers, chosen: Any = slice(None)) -> list[float]:
+        values = numbers.values[row, own[chosen]]
+        return [value for value in values.tolist() if math.isfinite(value)]
+
+    content: dict[str, Any] = {}
+    for name in selected_metrics(settings):
+        direction, _, kind = name.partition("_transfer_")
+        if kind:
+            content[name] = _transfers(analysis, task, direction, kind)
+        else:
+            content[name] = json_number(results.tasks[name].values[row, task])
+    content |= {name: json_number(numbers[task]) for name, numbers in analysis.extra_tasks.items()}
+    content["recovery_times"] = _recoveries(analysis, listed(results.recovery))
+    content["avg_train_perf_vals"] = listed(results.regimes.avg_perf, train)
+    content["avg_eval_perf_vals"] = listed(results.regimes.avg_perf, ~train & counted)
+    for kind, numbers in (("mrlep", results.mrlep), ("mrtlp", results.mrtlp)):
+        if settings.maintenance_method in (kind, "both"):
+            content[f"maintenance_val_{kind}"] = _stretches(numbers.values[row, own])
+    content |= _expert_lists(analysis, task)
+    low, high = (end[row, task] for end in results.extremes)
+    content |= {
+        "min": json_number(low),
+        "max": json_number(high),
+        "num_lx": int(regimes.counts[own][train].sum()),
+        "num_ex": int(regimes.counts[own][~train].sum()),
+    }
+    return content
+
+
+def _recoveries(analysis: Analysis, times: list[float]) -> list[float]:
+    """Recovery times of a task; l2metrics 3.1 lists none where the whole lifetime has just one."""
+    row = analysis.results.recovery.values[analysis.row]
+    alone = int(np.isfinite(row).sum()) < 2
+    return [] if alone and analysis.settings.is_compat else times
+
+
+def _stretches(values: Any) -> list[list[float]]:
+    """The numbers of neighbouring regimes of the task, a list a stretch."""
+    stretches: list[list[float]] = []
+    missing = True
+    for value in values.tolist():
+        if math.isnan(value):
+            missing = True
+            continue
+        if missing:
+            stretches.append([])
+        stretches[-1].append(value)
+        missing = False
+    return stretches
+
+
+def _transfers(analysis: Analysis, task: int, direction: str, kind: str) -> dict[str, list[float]]:
+    """Task -> what training `task` did to it, in the order of its tests."""
+    transfer = analysis.results.transfer
+    values = getattr(transfer, kind).values[analysis.row]
+    booked = getattr(transfer, direction)
+    booked = np.broadcast_to(booked, (len(analysis.raw), *booked.shape[1:]))[analysis.row, :, task]
+    found: dict[str, list[float]] = {}
+    for place in np.flatnonzero(booked & np.isfinite(values)).tolist():
+        other = analysis.run.tasks[analysis.run.regimes.tasks[place]]
+        found.setdefault(other, []).append(float(values[place]))
+    return found
+
+
+def _expert_lists(analysis: Analysis, task: int) -> dict[str, Any]:
+    results, row = analysis.results, analysis.row
+    parts = results.efficiency
+
+    def listed(numbers: Numbers) -> list[float]:
+        values = numbers.values[row, task].tolist()
+        return [value for value in values if math.isfinite(value)]
+
+    return {
+        "ste_rel_perf_vals": listed(results.relative),
+        "ste_saturation_vals": listed(parts.expert_saturation),
+        "ste_exp_to_sat_vals": [int(value) for value in listed(parts.expert_exp_to_sat)],
+        "se_saturation_vals": listed(parts.saturations),
+        "se_exp_to_sat_vals": listed(parts.speeds),
+        "sample_efficiency_vals": listed(parts.efficiency),
+        "se_task_saturation": json_number(parts.saturation.values[row, task]),
+        "se_task_exp_to_sat": json_number(parts.exp_to_sat.values[row, task]),
+    }
+
+
+def _why(
+    analysis: Analysis, lifetime: dict[str, float | None], tasks: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The reason of every null at the level of the lifetime and of its tasks."""
+    results, row = analysis.results, analysis.row
+    whole = {
+        name: Reason(int(results.lifetime[name].reasons[row])).sentence
+        if name in results.lifetime
+        else Reason.NO_TASK_HAS_VALUE.sentence
+        for name, value in lifetime.items()
+        if value is None
+    }
+    parts = analysis.results.efficiency
+    reasons = {name: numbers.reasons for name, numbers in results.tasks.items()}
+    reasons |= {
+        "se_task_saturation": parts.saturation.reasons,
+        "se_task_exp_to_sat": parts.exp_to_sat.reasons,
+    }
+    by_task: dict[str, dict[str, str]] = {}
+    for index, (task, content) in enumerate(tasks.items()):
+        missing = {
+            name: Reason(int(reasons[name][row, index])).sentence
+            for name, value in content.items()
+            if value is None and name in reasons
+        }
+        missing |= {
+            name: "the custom metric returned no number"
+            for name in analysis.extra_tasks
+            if content[name] is None
+        }
+        missing |= {
+            name: _no_transfer(analysis).sentence for name, value in content.items() if value == {}
+        }
+        by_task |= {task: missing} if missing else {}
+    return {**whole, **({"task_metrics": by_task} if by_task else {})}
+
+
+def _no_transfer(analysis: Analysis) -> Reason:
+    size = len(analysis.run.regimes.counts)
+    own = analysis.structure.own_training[analysis.row, :size]
+    return (
+        Reason.OWN_TRAINING if own.any() and not analysis.settings.is_compat else Reason.NO_TRANSFER
+    )
+
+
+def _differences(analysis: Analysis) -> dict[str, Any]:
+    """The lifetime metrics that l2metrics 3.1 has otherwise: both numbers, and why."""
+    found: dict[str, Any] = {}
+    for name in selected_metrics(analysis.settings):
+        here, there = (
+            json_number(results.lifetime[name].values[analysis.row])
+            for results in (analysis.results, analysis.reference)
+            if results is not None
+        )
+        if not _same(here, there):
+            found[name] = {"here": here, "there": there, "because": _because(name, analysis)}
+    columns = _regime_differences(analysis, analysis.reference)
+    if _split_by_params(analysis.run.regimes):
+        columns["regime_num"] = {"because": _SPLIT}
+    return {**found, **({"regimes": columns} if columns else {})}
+
+
+def _split_by_params(regimes: Regimes) -> bool:
+    """Whether two neighbouring regimes differ in nothing but the task's parameters."""
+    same = np.ones(len(regimes.counts) - 1, bool)
+    for column in (regimes.block_num, regimes.train, regimes.sleep, regimes.tasks):
+        same &= column[1:] == column[:-1]
+    return bool(same.any())
+
+
+def _regime_differences(analysis: Analysis, reference: Results | None) -> dict[str, Any]:
+    """Column -> how many regimes differ."""
+    size, found = len(analysis.run.regimes.counts), {}
+    if reference is None:
+        return {}
+    for name in RegimeNumbers._fields:
+        here, there = (
+            getattr(results.regimes, name).values[analysis.row, :size]
+            for results in (analysis.results, reference)
+        )
+        with np.errstate(invalid="ignore"):
+            same = np.isclose(here, there, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        if not same.all():
+            found[name] = {
+                "regimes_that_differ": int((~same).sum()),
+                "because": _BECAUSE["sample_efficiency"]
+                if "sat" in name
+                else _because(name, analysis),
+            }
+    return found
+
+
+def _because(name: str, analysis: Analysis) -> str:
+    reasons = [text for start, text in _BECAUSE.items() if name.startswith(start)]
+    window = analysis.settings.window_length
+    lengths = analysis.run.regimes.counts // 5
+    if (lengths % 2 == 1).any() or (window is not None and window % 2 == 1):
+        reasons.append(_CENTRED)
+    if any(analysis.settings.noise):
+        reasons.append("noise is added before the curves are processed; there it is added after")
+    reasons = reasons or [
+        "values that differ by rounding count as equal, and constant data as such"
+    ]
+    return "; ".join(reasons)
+
+
+def _same(here: float | None, there: float | None) -> bool:
+    if here is None or there is None:
+        return here is there
+    return math.isclose(here, there, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
+    """One mapping a regime: the columns of the regime table; None for an empty cell."""
+    run, own = analysis.run, analysis.run.regimes
+    shown = shown_params(own) if analysis.settings.variant_mode == "aware" else None
+    numbers = {
+        name: getattr(analysis.results.regimes, name).values[analysis.row].tolist()
+        for name in RegimeNumbers._fields
+    }
+    extra = {name: values.tolist() for name, values in analysis.extra_regimes.items()}
+    for place in range(len(own.counts)):
+        row: dict[str, Any] = {
+            "block_num": int(own.block_num[place]),
+            "block_type": "train" if own.train[place] else "test",
+            "block_subtype": "sleep" if own.sleep[place] else "wake",
+            "task_name": run.tasks[own.tasks[place]],
+            "regime_num": place,
+        }
+        if shown is not None:
+            row["task_params"] = shown[place]
+        for name, values in (numbers | extra).items():
+            value = json_number(values[place])
+            whole = name.startswith("exp_to") and value is not None
+            row[name] = int(value) if whole and value is not None else value
+        row["run_id"] = run.name
+        yield row

@@ -1,0 +1,218 @@
+"""One lifetime as the metrics see it: complete rows with a value, numbered regimes and tasks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
+from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.logs.l2logger.format import TASK_NAME
+
+PARAMS_SHOWN: Final = 25
+"""Letters of a task's parameters that stand in a table."""
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """The R regimes of a run: maximal runs of rows of one task in one block.
+
+    Attributes:
+      starts: (R,) position of the first row.
+      counts: (R,) number of rows; 0 for a regime none of whose rows has a value.
+      block_num: (R,) number of the block.
+      train: (R,) whether the agent learns in it.
+      sleep: (R,) whether it is of subtype sleep.
+      tasks: (R,) position of its task in `Run.tasks`.
+      params: R texts of the first row's task parameters.
+    """
+
+    starts: Integers
+    counts: Integers
+    block_num: Integers
+    train: Booleans
+    sleep: Booleans
+    tasks: Integers
+    params: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One lifetime, N rows.
+
+    Attributes:
+      name: of the directory.
+      path: the directory.
+      metrics_columns: names of all performance columns.
+      scenario: complexity, difficulty and scenario_type.
+      tasks: names, those trained first, then by block and first appearance.
+      regimes: in order.
+      values: (N,) performance.
+      experiences: (N,) number of each row's experience.
+      runtime: seconds between the first and the last timestamp of the rows.
+      table: (N,) all columns of the rows.
+      warnings: what is unusual and allowed.
+    """
+
+    name: str
+    path: Path
+    metrics_columns: tuple[str, ...]
+    scenario: dict[str, str]
+    tasks: tuple[str, ...]
+    regimes: Regimes
+    values: Floats
+    experiences: Integers
+    runtime: float
+    table: pa.Table
+    warnings: tuple[str, ...]
+
+
+def base_task(task: str) -> str:
+    """Name of a task without its variant: what stands before the first "_"."""
+    return task.split("_", 1)[0]
+
+
+def make_run(log: RawLog, settings: Settings) -> Run:
+    """Choose the rows that count, number regimes and order tasks.
+
+    By default regimes are numbered first, other task parameters begin a regime, and rows without a
+    value leave it shorter. l2metrics 3.1 leaves out the rows first, so neighbours of a regime
+    without values may merge, and joins rows whatever their parameters.
+
+    Args:
+      log: one log.
+      settings: the performance column, the variant mode and whether to do as l2metrics 3.1.
+
+    Raises:
+      L2MetricsError: no such column, no row left, or a value that is not finite.
+    """
+    if settings.perf_measure not in log.metrics_columns:
+        known = ", ".join(log.metrics_columns)
+        raise L2MetricsError(
+            Kind.UNKNOWN_MEASURE,
+            f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {known}",
+        )
+    table = log.table
+    status, meanings = to_words(table["exp_status"])
+    complete = np.array([word == "complete" for word in meanings] or [False])[status]
+    table = table if complete.all() else table.filter(from_numpy(complete))
+    if not table.num_rows:
+        raise L2MetricsError(Kind.NO_COMPLETE_ROW, f"{log.path}: no row is complete")
+    if table.num_rows == 1:
+        raise L2MetricsError(
+            Kind.ONE_ROW, f"{log.path} has one complete row; every metric needs two or more"
+        )
+    if not settings.is_compat:
+        _check_names(log, to_words(table["task_name"])[1])
+    if settings.variant_mode == "agnostic":
+        table = renamed_tasks(table, base_task)
+    values = _values(table, settings)
+    there = ~np.isnan(values)
+    if not there.any():
+        raise L2MetricsError(
+            Kind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
+        )
+    if not settings.is_compat and np.isinf(values).any():
+        raise L2MetricsError(
+            Kind.NOT_FINITE,
+            f"{log.path}: {int(np.isinf(values).sum())} rows have an infinite "
+            f"{settings.perf_measure!r}; mend the log, or write nan for what was not measured",
+        )
+    warnings = list(log.warnings)
+    if not there.all():
+        warnings.append(f"{int((~there).sum())} rows without a value are left out")
+    regimes, tasks, table = _regimes(table, there, settings.is_compat)
+    when = log.seconds[complete][there]
+    return Run(
+        name=log.path.resolve().name,
+        path=log.path,
+        metrics_columns=log.metrics_columns,
+        scenario=dict(log.scenario),
+        tasks=tasks,
+        regimes=regimes,
+        values=values[there],
+        experiences=to_numpy(table["exp_num"], np.int64),
+        runtime=float(np.round(when.max() - when.min(), 6)),
+        table=table,
+        warnings=tuple(warnings),
+    )
+
+
+def _values(table: pa.Table, settings: Settings) -> Floats:
+    column = table[settings.perf_measure]
+    return to_numpy(column, np.float64)
+
+
+def _check_names(log: RawLog, names: Sequence[str]) -> None:
+    for name in names:
+        if not TASK_NAME.fullmatch(name):
+            raise L2MetricsError(
+                Kind.NO_VARIANT,
+                f"{log.path}: task {name!r} must be named <task>_<variant>, letters and digits "
+                "with one underscore; rename it, or pass --compat l2metrics-3.1 to take the "
+                "whole name",
+            )
+
+
+def _regimes(
+    table: pa.Table, there: Booleans, compat: bool
+) -> tuple[Regimes, tuple[str, ...], pa.Table]:
+    """Regimes and tasks of the rows that are there, and these rows."""
+    if compat and not there.all():
+        table, there = table.filter(from_numpy(there)), there[there]
+    block = to_numpy(table["block_num"], np.int64)
+    kind, kinds = to_words(table["block_type"])
+    subtype, subtypes = to_words(table["block_subtype"])
+    task, names = to_words(table["task_name"])
+    params, texts = to_words(table["task_params"])
+    splitting: list[npt.NDArray[Any]] = [block, kind, subtype, task]
+    splitting += [] if compat else [params]
+    changed = np.zeros(len(block), bool)
+    changed[0] = True
+    for codes in splitting:
+        changed[1:] |= codes[1:] != codes[:-1]
+    first = np.flatnonzero(changed)
+    counts = np.add.reduceat(there.astype(np.int64), first)
+    train = np.array([word == "train" for word in kinds])[kind[first]]
+    order, codes = _task_order(task[first], train, counts)
+    regimes = Regimes(
+        starts=np.concatenate([[0], np.cumsum(counts)[:-1]]),
+        counts=counts,
+        block_num=block[first],
+        train=train,
+        sleep=np.array([word == "sleep" for word in subtypes])[subtype[first]],
+        tasks=codes,
+        params=tuple(texts[code] for code in params[first]),
+    )
+    rows = table if there.all() else table.filter(from_numpy(there))
+    return regimes, tuple(names[code] for code in order), rows
+
+
+def _task_order(
+    tasks: npt.NDArray[np.int32], train: Booleans, counts: Integers
+) -> tuple[list[int], Integers]:
+    """Codes of the tasks in the order of reports, and each regime's position in it."""
+    trained = tasks[train]
+    order = list(dict.fromkeys([*trained.tolist(), *tasks.tolist()]))
+    position = {code: index for index, code in enumerate(order)}
+    return order, np.array([position[code] for code in tasks.tolist()], np.int64)
+
+
+def shown_params(regimes: Regimes) -> list[str] | None:
+    """Each regime's parameters cut to `PARAMS_SHOWN` letters; None where all are the same."""
+    if len(set(regimes.params)) < 2:
+        return None
+    return [
+        text if len(text) <= PARAMS_SHOWN else f"{text[:PARAMS_SHOWN]}..."
+        for text in regimes.params
+    ]

@@ -1,0 +1,160 @@
+"""Settings of a metrics run: the flags of l2metrics 3.1 under their own names."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
+from evaluation.metrics.l2m.lifetimes import Options
+from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
+
+COMPAT: Final = "l2metrics-3.1"
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "variant_mode": ("aware", "agnostic"),
+    "ste_averaging_method": ("metrics", "time"),
+    "aggregation_method": ("mean", "median"),
+    "maintenance_method": ("mrlep", "mrtlp", "both"),
+    "transfer_method": ("ratio", "contrast", "both"),
+    "normalization_method": ("task", "run", "none"),
+    "smoothing_method": (*KINDS, "none"),
+    "unit": ("exp_num", "steps"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How metrics are computed from logs; names and defaults are those of l2metrics 3.1.
+
+    Attributes:
+      perf_measure: column that metrics are computed from.
+      variant_mode: "aware" of task variants, or "agnostic": the name before the first "_" counts.
+      ste_averaging_method: "metrics" or "time", see `Options.ste_averaging`.
+      aggregation_method: of tasks to a lifetime, "mean" or "median".
+      maintenance_method: "mrlep", "mrtlp" or "both".
+      transfer_method: "ratio", "contrast" or "both".
+      normalization_method: "task", "run" or "none".
+      smoothing_method: a window or "none".
+      do_smooth_eval_data: whether to smooth test regimes too.
+      window_length: episodes, or None for a fifth of each regime.
+      clamp_outliers: whether to clamp each task's values.
+      data_range: task name in lower case -> (lowest, highest); None to take ranges from the data.
+      noise: mean and standard deviation of Gaussian noise.
+      noise_seed: of that noise.
+      unit: of the horizontal axis of plots.
+      compat: `COMPAT`, or None for the sane definitions.
+    """
+
+    perf_measure: str = "reward"
+    variant_mode: str = "aware"
+    ste_averaging_method: str = "metrics"
+    aggregation_method: str = "mean"
+    maintenance_method: str = "mrlep"
+    transfer_method: str = "ratio"
+    normalization_method: str = "task"
+    smoothing_method: str = "flat"
+    do_smooth_eval_data: bool = False
+    window_length: int | None = None
+    clamp_outliers: bool = False
+    data_range: Mapping[str, tuple[float, float]] | None = None
+    noise: tuple[float, float] = (0.0, 0.0)
+    noise_seed: int = 0
+    unit: str = "exp_num"
+    compat: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+          L2MetricsError: says which value is wrong and what is allowed.
+        """
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                listed = ", ".join(allowed)
+                raise L2MetricsError(
+                    Kind.SETTINGS, f"{name} is {getattr(self, name)!r}; it must be one of {listed}"
+                )
+        if self.compat not in (None, COMPAT):
+            raise L2MetricsError(
+                Kind.SETTINGS, f"compat is {self.compat!r}; only {COMPAT} is known"
+            )
+        if self.noise[1] < 0:
+            raise L2MetricsError(Kind.SETTINGS, f"noise {self.noise} has a spread below zero")
+        window = self.window_length
+        if window is not None and window < SHORTEST_WINDOW and not self.compat:
+            raise L2MetricsError(
+                Kind.WINDOW,
+                f"window_length is {window}; it must be {SHORTEST_WINDOW} or more. "
+                "Use smoothing_method none (-g none) to turn smoothing off",
+            )
+
+    @property
+    def is_compat(self) -> bool:
+        """Whether l2metrics 3.1 is reproduced with its defects."""
+        return self.compat is not None
+
+    def options(self, repeats: bool) -> Options:
+        """The options of the kernels.
+
+        Args:
+          repeats: whether rows of a regime share an experience anywhere.
+        """
+        smoothing: Any = self.smoothing_method
+        normalisation: Any = self.normalization_method
+        averaging: Any = self.ste_averaging_method
+        window = self.window_length
+        off = smoothing == "none" or (window is not None and window < SHORTEST_WINDOW)
+        return Options(
+            smoothing=None if off else smoothing,
+            window=window,
+            smooth_tests=self.do_smooth_eval_data,
+            clamp=self.clamp_outliers,
+            normalisation=normalisation,
+            ste_averaging=averaging,
+            median=self.aggregation_method == "median",
+            repeats=repeats,
+            compat=self.is_compat,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values of every setting."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        ranges = self.data_range
+        if ranges is not None:
+            values["data_range"] = {
+                task: {"min": low, "max": high} for task, (low, high) in ranges.items()
+            }
+        values["noise"] = list(self.noise)
+        return values
+
+
+def read_data_range(path: Path) -> dict[str, tuple[float, float]]:
+    """Read a file of task ranges, ``{"<task>": {"min": .., "max": ..}}``; names in lower case.
+
+    Raises:
+      L2MetricsError: no such file, not JSON, or a range without both numbers.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise L2MetricsError(Kind.RANGE_FILE, f"{path}: {error}") from error
+    if not isinstance(content, dict):
+        raise L2MetricsError(Kind.RANGE_FILE, f"{path} must hold a JSON object of tasks")
+    return {task.lower(): _range(path, task, entry) for task, entry in content.items()}
+
+
+def _range(path: Path, task: str, entry: Any) -> tuple[float, float]:
+    low, high = (entry.get(key) if isinstance(entry, dict) else None for key in ("min", "max"))
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, int | float) or not math.isfinite(end):
+            raise L2MetricsError(
+                Kind.RANGE_KEYS, f'{path}: task {task!r} needs {{"min": number, "max": number}}'
+            )
+    if not isinstance(low, int | float) or not isinstance(high, int | float) or low > high:
+        raise L2MetricsError(
+            Kind.RANGE_KEYS, f"{path}: task {task!r} has min {low} above max {high}"
+        )
+    return low, high

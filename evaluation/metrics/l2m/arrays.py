@@ -1,0 +1,130 @@
+"""Array operations that the metrics of today share, for NumPy and for JAX alike.
+
+The kernels are written once against the array's own namespace: NumPy arrays are computed by NumPy,
+without waiting for a compiler, and JAX arrays and tracers by JAX, under `jax.jit` or not. Sums are
+taken in an order that neither the batch nor padding changes, so a lifetime gets the same bits alone
+and in a batch.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from evaluation.metrics.l2m.reasons import Reason
+
+Array: TypeAlias = Any
+"""A NumPy or a JAX array."""
+
+
+class Numbers(NamedTuple):
+    """Numbers and, where one is missing, why.
+
+    Attributes:
+      values: floating point; NaN exactly where ``reasons`` is not `Reason.NONE`.
+      reasons: integer codes of `Reason`, of the same shape.
+    """
+
+    values: Array
+    reasons: Array
+
+
+def namespace(array: Array) -> Any:
+    """The module that computes with an array: `numpy` or `jax.numpy`."""
+    return array.__array_namespace__()
+
+
+def numbers(values: Array, *reasons: tuple[Array, Reason]) -> Numbers:
+    """Numbers with the first reason whose condition holds; `Reason.OVERFLOW` where none explains.
+
+    Args:
+      values: floating point of any shape.
+      *reasons: (condition, reason) pairs, the conditions broadcastable to ``values``.
+    """
+    xp = namespace(values)
+    codes = xp.where(xp.isfinite(values), int(Reason.NONE), int(Reason.OVERFLOW))
+    for condition, reason in reversed(reasons):
+        codes = xp.where(condition, int(reason), codes)
+    codes = codes.astype(np.int32)
+    return Numbers(xp.where(codes == 0, values, np.nan), codes)
+
+
+def take(array: Array, index: Array) -> Array:
+    """Elements along the last axis; what an index below zero gets is of no account.
+
+    Args:
+      array: (..., N), N at least 1.
+      index: (..., M) integers below N.
+    """
+    xp = namespace(array)
+    return xp.take_along_axis(array, xp.clip(index, 0, array.shape[-1] - 1), axis=-1)
+
+
+def pairwise_sum(values: Array) -> Array:
+    """Sum over the last axis, neighbours first; zeros behind the values change no bit."""
+    xp = namespace(values)
+    size = values.shape[-1]
+    room = 1 << max(size - 1, 0).bit_length()
+    if room > size:
+        zeros = xp.zeros((*values.shape[:-1], room - size), values.dtype)
+        values = xp.concatenate([values, zeros], axis=-1)
+    while values.shape[-1] > 1:
+        values = values[..., 0::2] + values[..., 1::2]
+    return values[..., 0]
+
+
+def masked_mean(values: Array, mask: Array) -> tuple[Array, Array]:
+    """Mean over the last axis of the elements under a mask, and their number.
+
+    Returns:
+      (...) means, 0 where there is no element, and (...) integer counts.
+    """
+    xp = namespace(values)
+    mask = xp.broadcast_to(mask, values.shape)
+    count = mask.sum(axis=-1)
+    total = pairwise_sum(xp.where(mask, values, 0))
+    return divide(total, xp.maximum(count, 1).astype(values.dtype)), count
+
+
+def masked_median(values: Array, mask: Array) -> tuple[Array, Array]:
+    """Median over the last axis of the elements under a mask, and their number."""
+    xp = namespace(values)
+    mask = xp.broadcast_to(mask, values.shape)
+    count = mask.sum(axis=-1)
+    ordered = xp.sort(xp.where(mask, values, np.inf), axis=-1)
+    middle = xp.stack([(count - 1) // 2, count // 2], axis=-1)
+    two = xp.where(count[..., None] > 0, take(ordered, middle), 0)
+    return (two[..., 0] + two[..., 1]) / 2, count
+
+
+def divide(numerator: Array, divisor: Array) -> Array:
+    """An ordinary division, whatever the size of the batch.
+
+    Without the barrier XLA multiplies by the reciprocal of a divisor that is broadcast, but only
+    when there is something to broadcast to: one lifetime would differ in the last bit.
+    """
+    if isinstance(numerator, np.ndarray | np.generic):
+        return numerator / divisor
+    import jax
+
+    return namespace(numerator).divide(*jax.lax.optimization_barrier((numerator, divisor)))
+
+
+def repeat(times: int, step: Callable[[Any, Array], Array], start: Array) -> Array:
+    """``start`` after ``step(k, value)`` for k = 0, 1, ..., times - 1; a loop in JAX too."""
+    if isinstance(start, np.ndarray):
+        for k in range(times):
+            start = step(k, start)
+        return start
+    import jax
+
+    return jax.lax.fori_loop(0, times, step, start)
+
+
+def window_at(array: Array, start: Any, length: int) -> Array:
+    """``array[..., start : start + length]`` for a start that may be traced."""
+    if isinstance(array, np.ndarray):
+        return array[..., start : start + length]
+    import jax
+
+    return jax.lax.dynamic_slice_in_dim(array, start, length, axis=-1)

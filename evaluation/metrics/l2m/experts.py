@@ -1,0 +1,189 @@
+"""A learner against single-task experts (STE): relative performance and sample efficiency."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.metrics.l2m.arrays import (
+    Array,
+    Numbers,
+    divide,
+    masked_mean,
+    namespace,
+    numbers,
+    pairwise_sum,
+)
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.l2m.regimes import mean_per_experience, peak
+
+LEAST_SATURATION = 0.2
+"""Share of the expert's saturation below which a learner's sample efficiency is 0."""
+
+
+class Experts(NamedTuple):
+    """Training curves of single-task experts, S runs for each of the K tasks of a lifetime.
+
+    Attributes:
+      values: (..., K, S, Y) performance per row, padded behind ``counts``.
+      counts: (..., K, S) integer rows; 0 where there is no run.
+      experiences: (..., K, S, Y) integer number of the experience of each row.
+    """
+
+    values: Array
+    counts: Array
+    experiences: Array
+
+
+class SampleEfficiency(NamedTuple):
+    """How much faster and higher a learner gets than its experts.
+
+    Attributes:
+      efficiency: `Numbers` of (..., K, S).
+      saturations: (..., K, S) the learner's saturation over the expert's.
+      speeds: (..., K, S) the expert's episodes to saturation over the learner's.
+      expert_saturation: (..., K, S).
+      expert_exp_to_sat: (..., K, S) episodes.
+      saturation: (..., K) the learner's.
+      exp_to_sat: (..., K) episodes.
+    """
+
+    efficiency: Numbers
+    saturations: Numbers
+    speeds: Numbers
+    expert_saturation: Numbers
+    expert_exp_to_sat: Numbers
+    saturation: Numbers
+    exp_to_sat: Numbers
+
+
+def relative_performance(curves: Array, lengths: Array, experts: Experts) -> Numbers:
+    """Performance of a learner summed over its training, over that of an expert.
+
+    Args:
+      curves: (..., K, X) all training of a task, one regime after the other.
+      lengths: (..., K) integer rows of it.
+      experts: of the tasks.
+
+    Returns:
+      `Numbers` of (..., K, S); both sums stop where the shorter curve does.
+
+    Source: l2metrics 3.1, ste_rel_perf.
+    """
+    xp = namespace(curves)
+    common = xp.minimum(lengths[..., None], experts.counts)
+    learner = pairwise_sum(
+        xp.where(xp.arange(curves.shape[-1]) < common[..., None], curves[..., None, :], 0)
+    )
+    rows = xp.arange(experts.values.shape[-1])
+    expert = pairwise_sum(xp.where(rows < common[..., None], experts.values, 0))
+    ratio = divide(learner, xp.where(expert == 0, 1, expert))
+    return numbers(ratio, *_absent(lengths, experts), (expert == 0, Reason.ZERO_STE))
+
+
+def average_expert(experts: Experts) -> Experts:
+    """One expert a task: the mean of its runs, row by row, as long as the shortest run.
+
+    Source: l2metrics 3.1, STE averaging method "time".
+    """
+    xp = namespace(experts.values)
+    there = experts.counts > 0
+    shortest = xp.min(xp.where(there, experts.counts, np.iinfo(np.int32).max), axis=-1)
+    shortest = xp.where(there.any(axis=-1), shortest, 0)
+    by_row = xp.swapaxes(experts.values, -1, -2)
+    mean, _ = masked_mean(by_row, there[..., None, :])
+    rows = xp.arange(mean.shape[-1])
+    return Experts(
+        mean[..., None, :],
+        shortest[..., None],
+        xp.broadcast_to(rows, (*mean.shape[:-1], 1, len(rows))),
+    )
+
+
+def sample_efficiency(
+    curves: Array,
+    experiences: Array,
+    lengths: Array,
+    experts: Experts,
+    repeats: bool = False,
+    averaged: bool = False,
+    compat: bool = False,
+) -> SampleEfficiency:
+    """Saturation of a learner over that of an expert, times how much earlier it gets there.
+
+    Args:
+      curves: (..., K, X) all training of a task, one regime after the other.
+      experiences: (..., K, X) number of the experience of each row.
+      lengths: (..., K) integer rows of it.
+      experts: of the tasks.
+      repeats: whether rows may share an experience; then their mean counts (static).
+      averaged: whether the experts are those of `average_expert` (static).
+      compat: whether to smooth all curves once more, as l2metrics 3.1 does, and to leave out the
+        learner's own saturation where an averaged expert is saturated from the start (static).
+
+    Returns:
+      `SampleEfficiency`. It is 0 where the learner stays below `LEAST_SATURATION` of the expert's
+      saturation or its curve falls, by the sign of the least-squares slope.
+
+    Source: l2metrics 3.1, sample_efficiency.
+    """
+    xp = namespace(curves)
+    dtype = curves.dtype
+    means, spans = curves, lengths
+    expert_means, expert_spans = experts.values, experts.counts
+    if repeats:
+        means, spans = mean_per_experience(curves, lengths, experiences)
+        expert_means, expert_spans = mean_per_experience(*experts)
+    top, when = peak(means, spans, compat)
+    expert_top, expert_when = peak(expert_means, expert_spans, compat)
+    when, expert_when = when.astype(dtype), expert_when.astype(dtype)
+    shape = np.broadcast_shapes(top[..., None].shape, expert_top.shape)
+    saturations = xp.broadcast_to(top[..., None], shape) / xp.where(expert_top == 0, 1, expert_top)
+    speeds = expert_when / xp.where(when == 0, 1, when)[..., None]
+    weak = top[..., None] < LEAST_SATURATION * expert_top
+    falls = _slope_sign(curves, experiences, lengths) < 0
+    efficiency = xp.where(weak | falls[..., None], 0, saturations * speeds)
+    early = ((when == 0)[..., None] | (expert_when == 0), Reason.SATURATED_AT_START)
+    absent = _absent(lengths, experts)
+    without = (lengths == 0, Reason.NO_TRAINING)
+    zero = (expert_top == 0, Reason.ZERO_STE)
+    no_expert = ((experts.counts == 0).all(axis=-1), Reason.NO_STE)
+    early_alone = when == 0
+    if averaged and compat:
+        early_alone = early_alone | (expert_when[..., 0] == 0)
+    own_start = (early_alone, Reason.SATURATED_AT_START)
+    return SampleEfficiency(
+        numbers(efficiency, *absent, early, zero),
+        numbers(saturations, *absent, early, zero),
+        numbers(speeds, *absent, early),
+        numbers(xp.broadcast_to(expert_top, shape), *absent, early),
+        numbers(xp.broadcast_to(expert_when, shape), *absent, early),
+        numbers(top, without, no_expert, own_start),
+        numbers(when, without, no_expert, own_start),
+    )
+
+
+def _absent(lengths: Array, experts: Experts) -> tuple[tuple[Array, Reason], ...]:
+    return (
+        (lengths[..., None] == 0, Reason.NO_TRAINING),
+        (experts.counts == 0, Reason.NO_STE),
+    )
+
+
+def _slope_sign(values: Array, experiences: Array, lengths: Array) -> Array:
+    """(...) a number with the sign of the least-squares slope of each curve."""
+    xp = namespace(values)
+    mask = (xp.arange(values.shape[-1]) < lengths[..., None]) & xp.isfinite(values)
+    when = xp.broadcast_to(experiences.astype(values.dtype), values.shape)
+    centre, _ = masked_mean(when, mask)
+    middle, _ = masked_mean(values, mask)
+    product = (when - centre[..., None]) * (values - middle[..., None])
+    return pairwise_sum(xp.where(mask, product, 0))
+
+
+def over_runs(values: Numbers) -> Numbers:
+    """Mean over the runs of a task's experts, (..., K) from (..., K, S); the first run's reason."""
+    xp = namespace(values.values)
+    there = xp.isfinite(values.values)
+    mean, count = masked_mean(xp.nan_to_num(values.values), there)
+    codes = xp.where(count == 0, values.reasons[..., 0], int(Reason.NONE)).astype(np.int32)
+    return Numbers(xp.where(count == 0, np.nan, mean), codes)

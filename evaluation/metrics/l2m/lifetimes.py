@@ -1,0 +1,352 @@
+"""The metrics of today for a batch of lifetimes: process the curves, then measure them.
+
+L lifetimes of R regimes of at most T rows, K tasks, S runs of single-task experts. The functions
+take NumPy or JAX arrays and are pure; under `jax.jit` the options are static. Where all lifetimes
+have one plan, the leading axis of the structure, of the experiences and of the experts may be 1.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers, take
+from evaluation.metrics.l2m.experts import (
+    Experts,
+    SampleEfficiency,
+    average_expert,
+    over_runs,
+    relative_performance,
+    sample_efficiency,
+)
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.l2m.regimes import RegimeNumbers, mean_per_experience, regime_numbers
+from evaluation.metrics.l2m.scaling import (
+    OFFSET,
+    SCALE,
+    Range,
+    clamp,
+    normalise,
+    task_quantiles,
+    task_range,
+)
+from evaluation.metrics.l2m.smoothing import Kind, smooth
+from evaluation.metrics.l2m.structure import Structure
+from evaluation.metrics.l2m.tasks import (
+    Transfer,
+    lifetime_transfer,
+    maintenance,
+    over_tasks,
+    perf_recovery,
+    recovery_times,
+    task_average,
+    transfer,
+)
+
+TASK_METRICS = (
+    "perf_recovery",
+    "avg_train_perf",
+    "avg_eval_perf",
+    "perf_maintenance_mrlep",
+    "perf_maintenance_mrtlp",
+    "ste_rel_perf",
+    "sample_efficiency",
+)
+"""Metrics with one number a task, whose mean or median is a number of the lifetime."""
+
+LIFETIME_METRICS = (
+    "perf_recovery",
+    "avg_train_perf",
+    "avg_eval_perf",
+    "perf_maintenance_mrlep",
+    "perf_maintenance_mrtlp",
+    "forward_transfer_ratio",
+    "backward_transfer_ratio",
+    "forward_transfer_contrast",
+    "backward_transfer_contrast",
+    "ste_rel_perf",
+    "sample_efficiency",
+)
+"""Metrics with one number a lifetime, in the order of the result files."""
+
+
+_QUIET = np.errstate(all="ignore")
+"""NumPy need not say what is missing: the reasons do."""
+
+
+class Options(NamedTuple):
+    """How metrics are computed; hashable, static under `jax.jit`.
+
+    Attributes:
+      smoothing: window that training curves are smoothed with; None for none.
+      window: its length; None for a fifth of each regime, see `smoothing.window_lengths`.
+      smooth_tests: whether to smooth test regimes too.
+      clamp: whether to clamp each task's values to its 10 % and 90 % quantiles, or to its range
+        where one is given.
+      normalisation: to the range of each task, of the whole run, or none.
+      scale: length of the range after normalisation.
+      offset: its lower end.
+      ste_averaging: "metrics" averages the metric over an expert's runs, "time" the runs.
+      median: whether a lifetime's number is the median over its tasks instead of the mean.
+      repeats: whether rows of one regime may share an experience.
+      compat: whether to reproduce l2metrics 3.1 with its defects.
+    """
+
+    smoothing: Kind | None = "flat"
+    window: int | None = None
+    smooth_tests: bool = False
+    clamp: bool = False
+    normalisation: Literal["task", "run", "none"] = "task"
+    scale: float = SCALE
+    offset: float = OFFSET
+    ste_averaging: Literal["metrics", "time"] = "metrics"
+    median: bool = False
+    repeats: bool = False
+    compat: bool = False
+
+
+class Processed(NamedTuple):
+    """Curves after each step.
+
+    Attributes:
+      smoothed: (L, R, T) after smoothing.
+      clamped: (L, R, T) after clamping.
+      values: (L, R, T) after normalisation.
+      experts: the experts after all steps.
+      ranges: what was normalised from; (L, K) ends.
+    """
+
+    smoothed: Array
+    clamped: Array
+    values: Array
+    experts: Experts
+    ranges: Range
+
+
+class Results(NamedTuple):
+    """Every number of L lifetimes.
+
+    Attributes:
+      regimes: (L, R) numbers of each regime.
+      recovery: (L, R) recovery times, at the later training regime.
+      mrlep: (L, R) maintenance against the most recent learning evaluation, at the test.
+      mrtlp: (L, R) maintenance against the most recent training.
+      transfer: (L, R) transfer at the test, and to which tasks' training it is booked.
+      relative: (L, K, S) performance relative to each expert run.
+      efficiency: (L, K, S) sample efficiency against each expert run, with its parts.
+      tasks: name of `TASK_METRICS` -> (L, K) numbers.
+      lifetime: name of `LIFETIME_METRICS` -> (L,) numbers.
+      extremes: (L, K) smallest and largest processed value of each task.
+    """
+
+    regimes: RegimeNumbers
+    recovery: Numbers
+    mrlep: Numbers
+    mrtlp: Numbers
+    transfer: Transfer
+    relative: Numbers
+    efficiency: SampleEfficiency
+    tasks: dict[str, Numbers]
+    lifetime: dict[str, Numbers]
+    extremes: Range
+
+
+def no_experts(num_tasks: int, dtype: Any = np.float64) -> Experts:
+    """No run of a single-task expert for any of K tasks, for all lifetimes."""
+    return Experts(
+        np.zeros((1, num_tasks, 1, 1), dtype),
+        np.zeros((1, num_tasks, 1), np.int32),
+        np.zeros((1, num_tasks, 1, 1), np.int32),
+    )
+
+
+@_QUIET
+def process(
+    values: Array,
+    structure: Structure,
+    experts: Experts,
+    options: Options,
+    ranges: Range | None = None,
+) -> Processed:
+    """Smooth, clamp and normalise, in this order.
+
+    Args:
+      values: (L, R, T) performance per row, padded behind each regime's count.
+      structure: of the lifetimes.
+      experts: training curves, already smoothed regime by regime.
+      options: what to do (static).
+      ranges: (L or 1, K) range of each task; None to take it from the data.
+
+    Source: l2metrics 3.1.
+    """
+    xp = namespace(values)
+    inside = _inside(values, structure)
+    mask = inside if options.compat else inside & xp.isfinite(values)
+    smoothed = _smoothed(values, structure, options)
+    clamped = smoothed
+    if options.clamp:
+        bounds = ranges
+        if bounds is None:
+            bounds = task_quantiles(smoothed, mask, structure.tasks, *_joined(experts))
+        clamped = clamp(smoothed, *_per_regime(bounds, structure))
+        experts = experts._replace(values=clamp(experts.values, *_per_run(bounds)))
+    if ranges is None:
+        ranges = task_range(clamped, mask, structure.tasks, *_joined(experts))
+    if options.normalisation == "none":
+        return Processed(smoothed, clamped, clamped, experts, ranges)
+    basis = _whole_run(ranges) if options.normalisation == "run" else ranges
+    guard = not options.compat or options.normalisation == "task"
+    if not options.compat:
+        basis = _without_rounding(basis)
+
+    def normalised(curves: Array, ends: tuple[Array, Array]) -> Array:
+        return normalise(curves, *ends, options.scale, options.offset, guard)
+
+    runs = normalised(experts.values, _per_run(basis))
+    values = normalised(clamped, _per_regime(basis, structure))
+    return Processed(smoothed, clamped, values, experts._replace(values=runs), ranges)
+
+
+@_QUIET
+def measure(
+    values: Array, experiences: Array, structure: Structure, experts: Experts, options: Options
+) -> Results:
+    """Compute every metric from processed curves.
+
+    Args:
+      values: (L, R, T) of `process`.
+      experiences: (L or 1, R, T) integer number of each row's experience, for slopes.
+      structure: of the lifetimes.
+      experts: of `process`.
+      options: as for `process` (static).
+
+    Source: l2metrics 3.1; where ``options.compat`` is False, without its defects.
+    """
+    xp = namespace(values)
+    compat = options.compat
+    if not compat:
+        values = xp.where(_spoiled(values, structure)[..., None], np.nan, values)
+    means, spans = values, structure.counts
+    if options.repeats:
+        means, spans = mean_per_experience(values, spans, experiences)
+    regimes = regime_numbers(values, structure.counts, means, spans, structure.train, compat)
+    regimes = regimes._replace(avg_perf=_awake(regimes.avg_perf, structure))
+    recovery = recovery_times(means, spans, regimes.term_perf, structure, compat)
+    mrlep = maintenance(regimes.term_perf, structure.reference, structure)
+    mrtlp = maintenance(regimes.term_perf, structure.latest_training, structure)
+    moved = transfer(regimes.term_perf, structure, compat)
+    flat = values.reshape(*values.shape[:-2], 1, -1)
+    curves = take(flat, structure.curves)
+    when = take(experiences.reshape(*experiences.shape[:-2], 1, -1), structure.curves)
+    lengths = (structure.curves >= 0).sum(axis=-1)
+    averaged = options.ste_averaging == "time"
+    reference = average_expert(experts) if averaged else experts
+    relative = relative_performance(curves, lengths, reference)
+    efficiency = sample_efficiency(
+        curves, when, lengths, reference, options.repeats, averaged, compat
+    )
+    num_tasks = structure.curves.shape[-2]
+    train, test = structure.train, structure.counted & ~structure.train
+
+    def average(numbers_of: Numbers, member: Array, missing: Reason) -> Numbers:
+        return task_average(numbers_of, member, structure.tasks, num_tasks, missing)
+
+    tasks = {
+        "perf_recovery": perf_recovery(recovery, structure, compat),
+        "avg_train_perf": average(regimes.avg_perf, train, Reason.NO_TRAINING),
+        "avg_eval_perf": average(regimes.avg_perf, test, Reason.NO_TEST),
+        "perf_maintenance_mrlep": average(mrlep, test, Reason.NO_REFERENCE_TEST),
+        "perf_maintenance_mrtlp": average(mrtlp, test, Reason.NO_REFERENCE_TEST),
+        "ste_rel_perf": over_runs(relative),
+        "sample_efficiency": over_runs(efficiency.efficiency),
+    }
+    lifetime = {name: over_tasks(tasks[name], options.median) for name in TASK_METRICS}
+    for kind, of in (("ratio", moved.ratio), ("contrast", moved.contrast)):
+        for direction, booked in (("forward", moved.forward), ("backward", moved.backward)):
+            lifetime[f"{direction}_transfer_{kind}"] = lifetime_transfer(
+                of, booked, structure, compat, options.median
+            )
+    lifetime = {name: lifetime[name] for name in LIFETIME_METRICS}
+    nothing = xp.zeros((*values.shape[:-2], num_tasks, 0), values.dtype)
+    there = _inside(values, structure) & xp.isfinite(values)
+    extremes = task_range(values, there, structure.tasks, nothing, nothing == 0)
+    return Results(
+        regimes, recovery, mrlep, mrtlp, moved, relative, efficiency, tasks, lifetime, extremes
+    )
+
+
+def lifetime_metrics(
+    values: Array,
+    experiences: Array,
+    structure: Structure,
+    experts: Experts,
+    options: Options,
+    ranges: Range | None = None,
+) -> Results:
+    """`process`, then `measure`: the arguments are theirs."""
+    processed = process(values, structure, experts, options, ranges)
+    return measure(processed.values, experiences, structure, processed.experts, options)
+
+
+def _inside(values: Array, structure: Structure) -> Array:
+    return namespace(values).arange(values.shape[-1]) < structure.counts[..., None]
+
+
+def _smoothed(values: Array, structure: Structure, options: Options) -> Array:
+    if options.smoothing is None:
+        return values
+    xp = namespace(values)
+    curves = smooth(
+        values, structure.counts, options.window, options.smoothing, centred=not options.compat
+    )
+    if options.smooth_tests:
+        return curves
+    return xp.where(structure.train[..., None], curves, values)
+
+
+def _joined(experts: Experts) -> tuple[Array, Array]:
+    """(..., K, S Y) values of all runs of each task and which of them are there."""
+    xp = namespace(experts.values)
+    shape = (*experts.values.shape[:-2], -1)
+    there = xp.arange(experts.values.shape[-1]) < experts.counts[..., None]
+    there = xp.broadcast_to(there, experts.values.shape)
+    return experts.values.reshape(shape), there.reshape(shape)
+
+
+def _per_regime(ends: Range, structure: Structure) -> tuple[Array, Array]:
+    low, high = (take(end, structure.tasks)[..., None] for end in ends)
+    return low, high
+
+
+def _per_run(ends: Range) -> tuple[Array, Array]:
+    low, high = (end[..., None, None] for end in ends)
+    return low, high
+
+
+def _whole_run(ranges: Range) -> Range:
+    xp = namespace(ranges.low)
+    low = xp.min(xp.where(xp.isnan(ranges.low), np.inf, ranges.low), axis=-1, keepdims=True)
+    high = xp.max(xp.where(xp.isnan(ranges.high), -np.inf, ranges.high), axis=-1, keepdims=True)
+    return Range(xp.broadcast_to(low, ranges.low.shape), xp.broadcast_to(high, ranges.high.shape))
+
+
+def _without_rounding(ranges: Range) -> Range:
+    """Ranges that are nothing but the rounding error of smoothing, made empty."""
+    xp = namespace(ranges.low)
+    scale = xp.maximum(xp.abs(ranges.low), xp.abs(ranges.high))
+    least = scale * (128 * float(np.finfo(ranges.low.dtype).eps))
+    return Range(ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high))
+
+
+def _spoiled(values: Array, structure: Structure) -> Array:
+    """(L, R) whether a regime has a value that is not a finite number."""
+    return (_inside(values, structure) & ~namespace(values).isfinite(values)).any(axis=-1)
+
+
+def _awake(averages: Numbers, structure: Structure) -> Numbers:
+    """Averages without those of the tests that do not count."""
+    xp = namespace(averages.values)
+    there = (structure.tasks >= 0) & (structure.counts > 0)
+    ignored = there & ~structure.counted
+    missing = numbers(averages.values, (ignored, Reason.ASLEEP))
+    codes = xp.where(averages.reasons == 0, missing.reasons, averages.reasons)
+    return Numbers(missing.values, codes)

@@ -1,0 +1,94 @@
+"""Why a metric of lifelong learning is missing."""
+
+import enum
+from typing import Final
+
+
+class Reason(enum.IntEnum):
+    """Why a number is missing. The codes are part of the result files: never renumber them."""
+
+    NONE = 0
+    BLOCK_TOO_SHORT = 1
+    NON_FINITE_VALUE = 2
+    OVERFLOW = 3
+    NOT_A_TRAINING_BLOCK = 4
+    NOT_A_TEST_BLOCK = 5
+    NO_LATER_TRAINING = 6
+    NOT_TRAINED_BEFORE = 7
+    NEVER_RECOVERED = 8
+    PARTNER_TOO_SHORT = 9
+    PARTNER_NON_FINITE = 10
+    PARTNER_OVERFLOW = 11
+    TOO_FEW_LIFETIMES = 12
+    NO_BLOCK_HAS_VALUE = 13
+    EMPTY = 14
+    ASLEEP = 15
+    NO_TRAINING = 16
+    NO_TEST = 17
+    NO_EARLIER_TRAINING = 18
+    TOO_FEW_RECOVERIES = 19
+    NO_REFERENCE_TEST = 20
+    NO_TRANSFER = 21
+    ZERO_BASELINE = 22
+    NO_STE = 23
+    ZERO_STE = 24
+    SATURATED_AT_START = 25
+    NO_TASK_HAS_VALUE = 26
+    OWN_TRAINING = 27
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words; empty for `NONE`."""
+        return _SENTENCES[self]
+
+
+_SENTENCES: Final = {
+    Reason.NONE: "",
+    Reason.BLOCK_TOO_SHORT: "the block has fewer episodes than the smoothing window",
+    Reason.NON_FINITE_VALUE: (
+        "an episode of the block has a performance that is not a finite number"
+    ),
+    Reason.OVERFLOW: "the result is too large for the floating-point type",
+    Reason.NOT_A_TRAINING_BLOCK: "defined for training blocks only, and this is a test block",
+    Reason.NOT_A_TEST_BLOCK: "defined for test blocks only, and this is a training block",
+    Reason.NO_LATER_TRAINING: "no later training block has the same task",
+    Reason.NOT_TRAINED_BEFORE: (
+        "no training block before this test block has the same task and parameters"
+    ),
+    Reason.NEVER_RECOVERED: (
+        "the next training block of the task never came within 2 % of the saturation value"
+    ),
+    Reason.PARTNER_TOO_SHORT: (
+        "the block it is compared with has fewer episodes than the smoothing window"
+    ),
+    Reason.PARTNER_NON_FINITE: (
+        "an episode of the block it is compared with has a performance that is not a finite number"
+    ),
+    Reason.PARTNER_OVERFLOW: (
+        "the result of the block it is compared with is too large for the floating-point type"
+    ),
+    Reason.TOO_FEW_LIFETIMES: "fewer than two lifetimes have a value, so there is no interval",
+    Reason.NO_BLOCK_HAS_VALUE: "no block of the lifetime has a value",
+    Reason.EMPTY: "there is no episode with a value",
+    Reason.ASLEEP: "tests while awake do not count in a lifetime that sleeps",
+    Reason.NO_TRAINING: "the task has no training block",
+    Reason.NO_TEST: "the task has no test block that counts",
+    Reason.NO_EARLIER_TRAINING: "no training block of the task comes before, so nothing to recover",
+    Reason.TOO_FEW_RECOVERIES: (
+        "a slope needs two recovery times, so three training blocks of the task"
+    ),
+    Reason.NO_REFERENCE_TEST: (
+        "the task has no test after the first test that follows its training"
+    ),
+    Reason.NO_TRANSFER: (
+        "no other task is trained between two tests of a task in the order that this needs"
+    ),
+    Reason.ZERO_BASELINE: "the performance that would be divided by is zero",
+    Reason.NO_STE: "the store has no single-task expert for the task",
+    Reason.ZERO_STE: "the performance of the single-task expert sums up to zero",
+    Reason.SATURATED_AT_START: (
+        "the learner or the single-task expert is at its saturation value from the start"
+    ),
+    Reason.NO_TASK_HAS_VALUE: "no task of the lifetime has a value",
+    Reason.OWN_TRAINING: "the task itself was trained between the two tests",
+}

@@ -1,0 +1,146 @@
+"""Numbers of one regime: saturation, terminal performance and averages."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.metrics.l2m.arrays import (
+    Array,
+    Numbers,
+    masked_mean,
+    namespace,
+    numbers,
+    take,
+)
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.l2m.smoothing import smooth
+
+
+class RegimeNumbers(NamedTuple):
+    """`Numbers` of (..., R) for each regime.
+
+    Attributes:
+      saturation: highest performance of the curve.
+      exp_to_sat: episodes before it is first reached.
+      term_perf: performance at the end: the mean of the last tenth of a training regime, or of a
+        whole test regime.
+      exp_to_term_perf: episodes before the middle of what ``term_perf`` is taken from.
+      avg_perf: mean over all episodes.
+    """
+
+    saturation: Numbers
+    exp_to_sat: Numbers
+    term_perf: Numbers
+    exp_to_term_perf: Numbers
+    avg_perf: Numbers
+
+
+def regime_numbers(
+    values: Array,
+    counts: Array,
+    means: Array,
+    lengths: Array,
+    train: Array,
+    compat: bool = False,
+) -> RegimeNumbers:
+    """Compute the numbers of every regime.
+
+    Args:
+      values: (..., R, T) processed performance per row, padded behind ``counts``. What is not
+        finite counts as missing.
+      counts: (..., R) integer rows of each regime.
+      means: (..., R, T) the same per experience, from `mean_per_experience`; everything but
+        ``avg_perf`` is computed from it.
+      lengths: (..., R) integer experiences of each regime.
+      train: (..., R) whether the agent learns in it.
+      compat: whether to smooth every curve once more before its highest point is taken, as
+        l2metrics 3.1 does (static).
+
+    Source: l2metrics 3.1.
+    """
+    xp = namespace(values)
+    highest, first = peak(means, lengths, compat)
+    begin = xp.where(train, 9 * lengths // 10, 0)
+    rows = xp.arange(values.shape[-1])
+    finite = xp.isfinite(means)
+    there = (rows < lengths[..., None]) & finite
+    end = (rows >= begin[..., None]) & there
+    terminal, terminal_count = masked_mean(means, end)
+    mean, mean_count = masked_mean(values, (rows < counts[..., None]) & xp.isfinite(values))
+    number = there.sum(axis=-1)
+    until_end = xp.where(train, 19 * number // 20, number // 2).astype(values.dtype)
+    shape = mean.shape
+    empty = (xp.broadcast_to(counts, shape) == 0, Reason.EMPTY)
+    without = (mean_count == 0, Reason.NON_FINITE_VALUE)
+    return RegimeNumbers(
+        numbers(highest, empty, without),
+        numbers(first.astype(values.dtype), empty, without),
+        numbers(terminal, empty, (terminal_count == 0, Reason.NON_FINITE_VALUE)),
+        numbers(xp.broadcast_to(until_end, shape), empty, without),
+        numbers(mean, empty, without),
+    )
+
+
+def peak(values: Array, counts: Array, compat: bool) -> tuple[Array, Array]:
+    """Highest value of each curve and the index, from 0, at which it is first reached.
+
+    Two values count as equal when rounding alone can tell them apart; l2metrics 3.1 takes the
+    greatest to the bit, of a curve that it smooths once more.
+
+    Args:
+      values: (..., T) curves, padded behind ``counts``.
+      counts: (...) integer lengths.
+      compat: whether to do as l2metrics 3.1 (static).
+
+    Returns:
+      (...) values, -inf for an empty curve, and (...) integer indices.
+    """
+    xp = namespace(values)
+    inside = (xp.arange(values.shape[-1]) < counts[..., None]) & xp.isfinite(values)
+    curve = smooth(values, counts, centred=False) if compat else values
+    curve = xp.where(inside, curve, -np.inf)
+    highest = xp.max(curve, axis=-1)
+    bar = highest if compat else highest - rounding(values, inside)
+    return highest, xp.argmax(curve >= bar[..., None], axis=-1)
+
+
+def rounding(values: Array, inside: Array) -> Array:
+    """(...) what rounding alone can put between equal values of a curve after smoothing."""
+    xp = namespace(values)
+    scale = xp.max(xp.where(inside, xp.abs(values), 0), axis=-1)
+    return scale * (128 * float(np.finfo(values.dtype).eps))
+
+
+def mean_per_experience(values: Array, counts: Array, experiences: Array) -> tuple[Array, Array]:
+    """Mean over the neighbouring rows that share an experience.
+
+    Args:
+      values: (..., T) performance per row, padded behind ``counts``.
+      counts: (...) integer rows.
+      experiences: (..., T) integer number of each row's experience.
+
+    Returns:
+      (..., T) means, padded, and (...) how many experiences there are.
+    """
+    xp = namespace(values)
+    room = values.shape[-1]
+    rows = xp.arange(room)
+    valid = rows < counts[..., None]
+    changed = experiences[..., 1:] != experiences[..., :-1]
+    one = xp.ones_like(changed[..., :1])
+    starts = xp.concatenate([xp.ones_like(valid[..., :1]), changed | ~one], axis=-1)
+    started = xp.where(starts, rows, 0)
+    total, span = xp.where(valid, values, 0), 1
+    while span < room:  # a running maximum, by doubling
+        earlier = xp.concatenate(
+            [xp.zeros_like(started[..., :span]), started[..., :-span]], axis=-1
+        )
+        started, span = xp.maximum(started, earlier), 2 * span
+    behind, span = rows - started, 1
+    while span < room:  # sums since the start of the experience, by doubling
+        earlier = xp.concatenate([xp.zeros_like(total[..., :span]), total[..., :-span]], axis=-1)
+        total, span = total + xp.where(behind >= span, earlier, 0), 2 * span
+    next_starts = xp.concatenate([starts[..., 1:], xp.ones_like(starts[..., :1])], axis=-1)
+    last = valid & (next_starts | (rows == counts[..., None] - 1))
+    order = xp.argsort(~last, axis=-1, stable=True)
+    return take(total / (behind + 1), order), last.sum(axis=-1)

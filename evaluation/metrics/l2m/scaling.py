@@ -1,0 +1,126 @@
+"""Clamping of outliers and normalisation of performance, task by task."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from evaluation.metrics.l2m.arrays import Array, namespace, take
+
+QUANTILES: Final = (0.1, 0.9)
+"""Shares of a task's values between which they are clamped."""
+
+SCALE: Final = 100
+OFFSET: Final = 1
+"""Normalised performance runs from `OFFSET` to `OFFSET` + `SCALE`."""
+
+
+class Range(NamedTuple):
+    """Lowest and highest value of each task; (..., K) each, NaN for a task without values."""
+
+    low: Array
+    high: Array
+
+
+def task_quantiles(
+    values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
+) -> Range:
+    """The 10 % and 90 % quantiles of each task's values, linear between neighbours.
+
+    Args:
+      values: (..., R, T) performance of a lifetime's R regimes.
+      mask: (..., R, T) which of them are there.
+      tasks: (..., R) integer task of each regime.
+      experts: (..., K, Y) performance of the single-task experts of the K tasks.
+      expert_mask: (..., K, Y) which of them are there.
+
+    Returns:
+      `Range` of (..., K).
+
+    Source: l2metrics 3.1.
+    """
+    xp = namespace(values)
+    lead = np.broadcast_shapes(values.shape[:-2], experts.shape[:-2])
+    flat = values.reshape(*values.shape[:-2], -1)
+    lows, highs = [], []
+    for task in range(experts.shape[-2]):
+        own = (mask & (tasks == task)[..., None]).reshape(flat.shape)
+        parts = (flat, experts[..., task, :])
+        masks = (own, expert_mask[..., task, :])
+        every = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
+        there = [xp.broadcast_to(part, (*lead, part.shape[-1])) for part in masks]
+        low, high = _quantiles(xp.concatenate(every, -1), xp.concatenate(there, -1))
+        lows.append(low)
+        highs.append(high)
+    return Range(xp.stack(lows, axis=-1), xp.stack(highs, axis=-1))
+
+
+def task_range(
+    values: Array, mask: Array, tasks: Array, experts: Array, expert_mask: Array
+) -> Range:
+    """The smallest and largest of each task's values; arguments as `task_quantiles`."""
+    xp = namespace(values)
+    own = tasks[..., None, :] == xp.arange(experts.shape[-2])[:, None]
+
+    def extreme(pick: Callable[..., Array], worse: Callable[..., Array], none: float) -> Array:
+        regimes = pick(xp.where(mask, values, none), axis=-1)
+        by_task = pick(xp.where(own, regimes[..., None, :], none), axis=-1)
+        by_expert = pick(xp.where(expert_mask, experts, none), axis=-1, initial=none)
+        found = worse(by_task, by_expert)
+        return xp.where(found == none, np.nan, found)
+
+    return Range(
+        extreme(xp.min, xp.minimum, np.inf),
+        extreme(xp.max, xp.maximum, -np.inf),
+    )
+
+
+def _quantiles(values: Array, mask: Array) -> tuple[Array, Array]:
+    xp = namespace(values)
+    ordered = xp.sort(xp.where(mask, values, np.inf), axis=-1)
+    last = mask.sum(axis=-1) - 1
+    ends = []
+    for share in QUANTILES:
+        place = last.astype(values.dtype) * share
+        below = xp.floor(place).astype(np.int32)
+        two = take(ordered, xp.stack([below, xp.minimum(below + 1, last)], axis=-1))
+        part = place - below
+        between = two[..., 0] + (two[..., 1] - two[..., 0]) * part
+        ends.append(xp.where(last >= 0, between, np.nan))
+    return ends[0], ends[1]
+
+
+def clamp(values: Array, low: Array, high: Array) -> Array:
+    """Values moved into [low, high]; ends that are NaN move nothing."""
+    xp = namespace(values)
+    values = xp.where(values < low, low, values)
+    return xp.where(values > high, high, values)
+
+
+def normalise(
+    values: Array,
+    low: Array,
+    high: Array,
+    scale: float = SCALE,
+    offset: float = OFFSET,
+    guard: bool = True,
+) -> Array:
+    """Map [low, high] to [offset, offset + scale]; values outside stay outside.
+
+    Args:
+      values: performance of any shape.
+      low: lower end of the range, broadcastable.
+      high: upper end.
+      scale: length of the new range.
+      offset: its lower end.
+      guard: whether constant data, low equal to high, become ``offset``; otherwise NaN (static).
+
+    Source: l2metrics 3.1; it leaves out the guard when it normalises over a whole run.
+    """
+    xp = namespace(values)
+    width = high - low
+    safe = xp.where(width == 0, 1, width)
+    scaled = (values - low) / safe * scale + offset
+    if guard:
+        return xp.where(width == 0, 0 * values + offset, scaled)
+    return xp.where(width == 0, np.nan, scaled)

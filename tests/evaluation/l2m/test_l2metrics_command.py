@@ -1,0 +1,298 @@
+"""The command, its files and what a program can do with them."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.feather
+import pytest
+
+from evaluation import cli
+from evaluation.l2m import ste_store
+from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings, run, run_json
+from evaluation.l2m.l2metrics.outputs import write_regimes
+from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
+from tests.evaluation.l2m.log_files import good_rows, rows, write_log
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("L2DATA", str(tmp_path / "l2data"))
+
+
+@pytest.fixture
+def log():
+    return write_log(Path("logs/run").absolute(), good_rows())
+
+
+def no_constant(word):
+    raise AssertionError(f"{word} is not JSON")
+
+
+def strict(path):
+    return json.loads(Path(path).read_text(), parse_constant=no_constant)
+
+
+def compute(*flags):
+    assert cli.main(["l2metrics", *flags]) == 0
+
+
+def test_one_log_gives_four_files(log, capsys):
+    compute("-l", str(log), "-O", "out", "-o", "my name")
+    names = sorted(path.name for path in Path("out").iterdir())
+    stem = "my_name"
+    assert names == [
+        f"{stem}_data.feather",
+        f"{stem}_metrics.json",
+        f"{stem}_regime.tsv",
+        f"{stem}_settings.json",
+    ]
+    metrics = strict(f"out/{stem}_metrics.json")
+    assert metrics["run_id"] == "run" and metrics["num_lx"] == 80 and metrics["num_ex"] == 32
+    assert metrics["ste_rel_perf"] is None
+    assert "no single-task expert" in metrics["why"]["ste_rel_perf"]
+    assert "no single-task expert" in metrics["why"]["task_metrics"]["taska_1"]["ste_rel_perf"]
+    columns = pyarrow.feather.read_table(f"out/{stem}_data.feather").column_names
+    assert columns[-3:] == ["reward_raw", "reward_smoothed", "reward_normalized"]
+    printed = capsys.readouterr().out
+    assert "N/A" in printed and "ste_rel_perf is missing: the store has no" in printed
+
+
+def test_a_batch_gives_its_five_files(log):
+    write_log(Path("logs/deeper/other").absolute(), good_rows(1))
+    compute("-l", "logs", "-R", "-O", "out")
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "ll_metrics.json",
+        "ll_metrics.tsv",
+        "ll_metrics_data.feather",
+        "ll_metrics_regime.tsv",
+        "ll_metrics_settings.json",
+    ]
+    with open("out/ll_metrics.tsv", newline="") as stream:
+        table = list(csv.DictReader(stream, delimiter="\t"))
+    assert [row["run_id"] for row in table] == ["other", "run"]
+    content = strict("out/ll_metrics.json")
+    assert [float(row["avg_train_perf"]) for row in table] == [
+        run["avg_train_perf"] for run in content
+    ]
+    data = pyarrow.feather.read_table("out/ll_metrics_data.feather")
+    assert data.num_rows == 2 * len(good_rows()) and data.column_names[-1] == "run_id"
+
+
+def test_a_run_in_a_batch_is_the_run_alone(log):
+    short = [row for row in good_rows(2) if row["block_num"] < 3]
+    write_log(Path("logs/short").absolute(), short)
+    batch = run([log, "logs/short"]).analyses
+    for analysis in batch:
+        (alone,) = run(analysis.run.path).analyses
+        assert run_json(alone) == run_json(analysis)
+        assert list(regime_rows(alone)) == list(regime_rows(analysis))
+
+
+def test_settings_files_make_the_same_run(log):
+    flags = ["-w", "5", "-g", "hanning", "-G", "-n", "run", "-N", "0", "0.1", "-x"]
+    compute("-l", str(log), "-O", "one", *flags)
+    compute("-c", "one/run_settings.json", "-O", "two")
+    assert strict("one/run_metrics.json") == strict("two/run_metrics.json")
+    assert strict("one/run_settings.json") == strict("two/run_settings.json")
+    assert strict("one/run_settings.json")["do_smooth_eval_data"] is True
+
+
+def test_every_flag_of_the_peer_is_taken(log):
+    ranges = Path("range.json")
+    ranges.write_text('{"TaskA_1": {"min": -1, "max": 9}, "taskb_1": {"min": -1, "max": 9}}')
+    long = "--log-dir {} --variant-mode aware --ste-averaging-method time --perf-measure reward "
+    long += "--aggregation-method median --maintenance-method both --transfer-method contrast "
+    long += "--normalization-method task --smoothing-method bartlett --smooth-eval-data "
+    long += "--window-length 4 --clamp-outliers --data-range-file range.json --noise 0 0 "
+    long += "--output-dir out --output a --unit exp_num --show-eval-lines --no-plot "
+    long += "--plot-types raw eb --do-save --do-save-settings"
+    short = "-l {} -r aware -v time -p reward -a median -m both -t contrast -n task -g bartlett -G "
+    short += "-w 4 -x -d range.json -N 0 0 -O out -o b -u exp_num -e --no-plot -T raw eb -S -C"
+    for flags in (long, short):
+        compute(*flags.format(log).split())
+    assert strict("out/a_metrics.json") == strict("out/b_metrics.json")
+    compute("-l", str(log), "-O", "none", "--no-save", "--no-save-settings", "--no-show-eval-lines")
+    assert not Path("none").exists()
+
+
+def test_python_m_works(log):
+    command = [sys.executable, "-m", "evaluation.l2m.l2metrics", "-l", str(log), "-O", "out"]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, env={"PYTHONPATH": str(root), "HOME": "."}, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert Path("out/run_metrics.json").exists()
+
+
+def test_the_command_waits_for_neither_jax_nor_pandas(log):
+    code = (
+        "import sys; from evaluation import cli; "
+        f"cli.main(['l2metrics', '-l', {str(log)!r}, '-O', 'out']); "
+        "assert not {'jax', 'pandas'} & set(sys.modules), 'imported'"
+    )
+    root = Path(__file__).parents[3]
+    subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(root), "HOME": "."}, check=True
+    )
+
+
+def test_the_output_says_where_l2metrics_differs(log):
+    compute("-l", str(log), "-O", "out")
+    compute("-l", str(log), "-O", "peer", "--compat", "l2metrics-3.1")
+    ours, theirs = strict("out/run_metrics.json"), strict("peer/run_metrics.json")
+    assert DIFFERENCE not in theirs
+    listed = ours[DIFFERENCE]
+    names = [name for name, value in ours.items() if isinstance(value, float) and name != "runtime"]
+    for name in names:
+        same = ours[name] == pytest.approx(theirs[name], rel=1e-9)
+        assert same == (name not in listed)
+        if not same:
+            assert listed[name]["here"] == ours[name] and listed[name]["there"] == theirs[name]
+            assert listed[name]["because"]
+    assert "regimes_that_differ" in listed["regimes"]["saturation"]
+
+
+def test_parameters_begin_a_regime():
+    content = rows([(0, "train", "a_1", [1.0, 2.0, 3.0, 4.0]), (1, "test", "a_1", [2.0])])
+    for place in (2, 3):
+        content[place]["task_params"] = '{"long_name_of_a_parameter":1}'.replace('"', '""')
+        content[place]["task_params"] = f'"{content[place]["task_params"]}"'
+    log = write_log(Path("run").absolute(), content)
+    (analysis,) = run(log).analyses
+    assert [row["task_params"] for row in regime_rows(analysis)] == [
+        "{}",
+        '{"long_name_of_a_paramete...',
+        "{}",
+    ]
+    listed = run_json(analysis)[DIFFERENCE]["regimes"]
+    assert "parameters begin a regime" in listed["regime_num"]["because"]
+    (joined,) = run(log, Settings(compat="l2metrics-3.1")).analyses
+    assert len(list(regime_rows(joined))) == 2
+
+
+def test_rows_without_a_value_leave_the_regime_shorter():
+    content = rows(
+        [(0, "train", "a_1", [1.0]), (1, "train", "b_1", [5.0]), (2, "train", "a_1", [3.0])]
+    )
+    content[1]["reward"] = "nan"
+    (analysis,) = run(write_log(Path("run").absolute(), content)).analyses
+    lines = list(regime_rows(analysis))
+    assert [row["task_name"] for row in lines] == ["a_1", "b_1", "a_1"]
+    assert lines[1]["avg_perf"] is None
+    assert "1 rows without a value" in analysis.run.warnings[-1]
+
+
+def test_agnostic_of_variants_means_the_whole_name_before_the_underscore():
+    for task in ("task1_1", "task1_2", "task10_1"):
+        log = write_log(Path(f"e_{task}").absolute(), rows([(0, "train", task, [1.0, 2.0])]))
+        compute("-l", str(log), "-s", "w")
+    content = rows([(0, "train", "task1_1", [1.0, 2.0]), (1, "train", "task1_2", [2.0, 3.0])])
+    (analysis,) = run(
+        write_log(Path("run").absolute(), content), Settings(variant_mode="agnostic")
+    ).analyses
+    tasks = run_json(analysis)["task_metrics"]
+    assert list(tasks) == ["task1"] and len(tasks["task1"]["ste_rel_perf_vals"]) == 2
+
+
+def test_data_range_applies_and_matches_names_exactly(log):
+    ranges = {"taska": (0.0, 1.0), "taskb_1": (0.0, 1.0), "xtaska_1": (0.0, 100.0)}
+    settings = Settings(variant_mode="agnostic", data_range={**ranges, "taskb": (0.0, 2.0)})
+    (analysis,) = run(log, settings).analyses
+    written = run_json(analysis)["normalization_data_range"]
+    assert written == {"taska": {"min": 0.0, "max": 1.0}, "taskb": {"min": 0.0, "max": 2.0}}
+
+
+def test_noise_is_seeded(log):
+    one, two, other = (
+        run_json(run(log, Settings(noise=(0.0, 1.0), noise_seed=seed)).analyses[0])
+        for seed in (1, 1, 2)
+    )
+    assert one == two and one["avg_train_perf"] != other["avg_train_perf"]
+
+
+def test_custom_metrics_reach_every_file(log):
+    spread = ExtraMetric(
+        "spread", regimes=lambda a: np.nanmax(a.values, 1) - np.nanmin(a.values, 1)
+    )
+    twice = ExtraMetric("twice", regimes=lambda a: 2 * a.regime_columns["spread"])
+    rows_of_task = ExtraMetric(
+        "rows", tasks=lambda a: np.bincount(a.tasks, a.counts, len(a.task_names))
+    )
+    (analysis,) = run(log, extra_metrics=[spread, twice, rows_of_task]).analyses
+    content = run_json(analysis)
+    assert content["rows"] == 56.0 and content["task_metrics"]["taska_1"]["rows"] == 56.0
+    assert content["twice"] == pytest.approx(2 * content["spread"])
+    write_regimes(Path("regime.tsv"), [analysis], run_first=False)
+    with open("regime.tsv", newline="") as stream:
+        table = list(csv.DictReader(stream, delimiter="\t"))
+    assert [float(row["twice"]) for row in table] == [2 * float(row["spread"]) for row in table]
+
+
+def test_a_failing_custom_metric_fails_its_run_only(log):
+    other = write_log(Path("logs/two").absolute(), rows([(0, "train", "a_1", [1.0, 2.0])]))
+    picky = ExtraMetric("picky", tasks=lambda a: [1.0, 2.0])  # right for two tasks only
+    outcome = run([log, other], extra_metrics=[picky])
+    assert [analysis.run.name for analysis in outcome.analyses] == ["run"]
+    assert outcome.errors[other].kind == Kind.CUSTOM_METRIC
+
+
+def test_plots_need_their_module(log, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "evaluation.report.l2m_plots", None)
+    assert cli.main(["l2metrics", "-l", str(log), "-O", "out", "--plot"]) == 2
+    assert "use --no-plot" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"compat": "l2metrics-2"}, "only l2metrics-3.1 is known"),
+        ({"smoothing_method": "round"}, "must be one of flat"),
+        ({"noise": (0.0, -1.0)}, "below zero"),
+        ({"window_length": 2}, "must be 3 or more"),
+    ],
+)
+def test_bad_settings_say_what_is_allowed(values, message):
+    with pytest.raises(L2MetricsError, match=message):
+        Settings(**values)
+
+
+# ------------------------------------------------------------------ the store
+
+
+def ste_run(values, source=""):
+    size = len(values)
+    return ste_store.SteRun(
+        {"reward": np.array(values)}, np.arange(size), np.zeros(size), np.ones(size, bool), source
+    )
+
+
+def test_the_store_keeps_runs_in_order(tmp_path):
+    ste_store.write(tmp_path, "a/b_1", [ste_run([1.0], "one")])
+    ste_store.append(tmp_path, "a/b_1", [ste_run([2.0, 3.0], "two")])
+    ste_store.append(tmp_path, "c_1", [ste_run([4.0])])
+    assert ste_store.list_tasks(tmp_path) == ["a/b_1", "c_1"]
+    first, second = ste_store.read(tmp_path, "a/b_1")
+    assert (first.source, second.source) == ("one", "two")
+    np.testing.assert_array_equal(second.measures["reward"], [2.0, 3.0])
+    assert ste_store.read(tmp_path, "unknown") == ()
+    assert ste_store.clear(tmp_path) == 2 and ste_store.list_tasks(tmp_path) == []
+
+
+def test_the_store_refuses_columns_of_other_lengths(tmp_path):
+    with pytest.raises(ValueError, match="'regimes' of an STE run"):
+        ste_store.SteRun({}, np.arange(3), np.zeros(2), np.ones(3, bool))
+    with pytest.raises(ValueError, match="no run to store"):
+        ste_store.write(tmp_path, "a_1", [])
+
+
+def test_stored_experts_can_be_cleared(capsys):
+    log = write_log(Path("expert").absolute(), rows([(0, "train", "a_1", [1.0, 2.0])]))
+    compute("-l", str(log), "-s", "w")
+    compute("-l", str(log), "-s", "a")
+    assert len(ste_store.read(ste_store.default_directory(), "a_1")) == 2
+    compute("--clear-ste")
+    assert "of 1 tasks" in capsys.readouterr().out
