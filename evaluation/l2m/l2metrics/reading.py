@@ -25,13 +25,12 @@ from evaluation.logs.l2logger.format import (
     DATA_FILE,
     DEFAULT_SUBTYPE,
     EXP_STATUSES,
-    MAX_LOG_BYTES,
     SCENARIO_FIELDS,
     STANDARD_COLUMNS,
     TASK_NAME,
-    WORKER,
     metrics_columns_problem,
 )
+from evaluation.logs.tables import MAX_LOG_BYTES, WORKER
 
 LOGGER_INFO: Final = "logger_info.json"
 SCENARIO_INFO: Final = "scenario_info.json"
