@@ -210,7 +210,7 @@ class Program:
 
     def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
         """Take the lanes that need an effort a little further, packed in groups."""
-        rare = effort > 1
+        rare = 1 < effort == len(self.env.efforts) - 1
         size, tries = (RARE, 1) if rare else (GROUP, TRIES)
         size = min(size, self.sizes.lanes)
         split = self.split(lanes)

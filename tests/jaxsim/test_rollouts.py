@@ -170,13 +170,19 @@ class Laborious(CartPole3D):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("level", "difficulty", "episodes"),
-    [(200, "easy", 25600), (203, "hard", 25600), (207, "hard", 2560)],
+    [
+        (200, "easy", 25600),
+        (202, "hard", 2560),  # friction, lines that leave the room
+        (203, "hard", 25600),
+        (206, "hard", 2560),  # blocks blown through the walls
+        (207, "hard", 2560),
+    ],
 )
 def test_cheap_ticks_lose_nothing(level, difficulty, episodes, x64):
     """More than 50,000 episodes, in float64: rounding decides some of those in float32."""
     options = {"level": level, "difficulty": difficulty, "dtype": "float64"}
     env, params = jaxsim.make("CartPole3D-v0", **options)
-    assert len(env.efforts) == 3
+    assert len(env.efforts) >= 3
     layout = RolloutOptions(lanes=12800, chunk=256, devices=1)
     fast, laborious = (
         jaxsim.rollout(own, params, agents.get("pd"), episodes, seed=11, options=layout)

@@ -165,7 +165,8 @@ def test_options_cost_what_they_should(shapes, monkeypatch):
     def extra(values):
         return flops(values) - nominal
 
-    assert 0 < extra({"blocks/line_far": 3.0}) <= 540  # 485
+    # 969: such blocks leave the room, and walls turn them back on their lines.
+    assert 0 < extra({"blocks/line_far": 3.0}) <= 1070
     assert 0 < extra({"actions/turn": 90.0}) <= 30  # 16
     assert 0 < extra({"repairs/closed_room": 1}) <= 80  # 72
     assert 1000 < extra({"sensors/noise_position": 0.1}) <= 4500  # 4,036: 34 normal numbers

@@ -24,6 +24,7 @@ from jaxsim.worlds.cartpole3d.types import (
     Block,
     Params,
     Pose,
+    Rail,
     Scalar,
     Vector,
 )
@@ -32,6 +33,8 @@ SLOP = 1e-5  # m, overlap that is left alone
 ERP = 0.08  # share of an overlap that is removed per tick
 REST_SPEED = 0.2  # m/s, slower approaches do not bounce
 ROUNDING = 1e-5  # m^2, more than the float32 error of a squared distance of up to 3 m
+WALL = 0.1  # m, thickness of walls, floor and ceiling
+STRAY = 0.01  # m, more than the rounding of a place
 BREAKING = 0.02  # gap per unit of a body's size within which a contact is predicted
 
 
@@ -63,35 +66,60 @@ def _room(params: Params) -> tuple[tuple[Scalar, Scalar], ...]:
     return (0.0, reach), (0.0, reach), (middle, reach_z)
 
 
-def bounce_off_walls(params: Params, block: Block, v: Vector) -> Vector:
-    """Block velocity after its walls, exact as long as it touches nothing else, m/s."""
+def bounce_off_walls(params: Params, block: Block, v: Vector, leaving: bool = False) -> Vector:
+    """Block velocity after its walls, exact as long as it touches nothing else, m/s.
+
+    Args:
+      params: physics.
+      block: one that is not `past_a_face`.
+      v: after the free motion, m/s.
+      leaving: whether blocks often leave the room; only then is it right outside.
+    """
     restitution = params.restitution_wall * params.restitution_block
+    sides = _sides(params, block.p)
+    inside = ~_has_left(params, sides) if leaving else True
     bounced = Vector(
         *(
-            _off_wall(c, middle, reach, speed, restitution)
-            for c, speed, (middle, reach) in zip(block.p, v, _room(params), strict=True)
+            _off_wall(side, gap, inside, speed, restitution)
+            for (side, gap), speed in zip(sides, v, strict=True)
         )
     )
-    # A block on a line that is at a side wall takes the full tick.
-    return bounced if block.rail is None else lines.either(block.rail, v, bounced)
+    if block.rail is None:
+        return bounced
+    return lines.either(block.rail, lines.turned_back(block.rail, v, bounced), bounced)
+
+
+def _sides(params: Params, p: Vector) -> list[tuple[Scalar, Scalar]]:
+    """Place along each axis from the middle of the room, and the gap to the nearer wall, m."""
+    sides = [c - middle for c, (middle, _) in zip(p, _room(params), strict=True)]
+    return [
+        (side, reach - jnp.abs(side)) for side, (_, reach) in zip(sides, _room(params), strict=True)
+    ]
+
+
+def _has_left(params: Params, sides: list[tuple[Scalar, Scalar]]) -> jax.Array:
+    """Whether a block is behind the walls, where it touches them no more."""
+    deepest = reduce(jnp.minimum, (gap for _, gap in sides))
+    return jnp.asarray(deepest < -(WALL + STRAY + 2 * params.block_radius))
 
 
 def _off_wall(
-    c: Scalar, middle: Scalar, reach: Scalar, speed: Scalar, restitution: Scalar
+    side: Scalar, gap: Scalar, inside: jax.Array | bool, speed: Scalar, restitution: Scalar
 ) -> Scalar:
     """Speed along one axis after the nearer of its two walls; see `separating_speed`."""
-    side = c - middle
     outward = jnp.where(side < 0, -speed, speed)
-    gap = reach - jnp.abs(side)
     bounce = jnp.where(outward >= REST_SPEED, 1 + restitution, 1.0)
     # Of the two rates, the one for the sign of what is left of the gap is the larger product.
     slack = gap + SLOP
     push = bounce * outward - jnp.maximum(slack * (1 / DT), slack * (ERP / DT))
-    push = jnp.where(gap <= 0, jnp.maximum(push, 0.0), 0.0)
+    touching = gap <= 0 if inside is True else inside & (gap <= 0)
+    push = jnp.where(touching, jnp.maximum(push, 0.0), 0.0)
     return speed - jnp.where(side < 0, -push, push)
 
 
-def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
+def may_touch(
+    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], leaving: bool = False
+) -> jax.Array:
     """Whether anything other than one block and its walls may be in contact.
 
     Args:
@@ -99,12 +127,13 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
       pose: at the start of the tick.
       r: pole to world rotation.
       blocks: at the start of the tick, in slots of their own.
+      leaving: as for `bounce_off_walls`.
 
     Returns:
       () bool, never False where a full tick would find a contact. The reach of a prism is that
       of the cylinder around it, plus the gap within which contacts are predicted.
     """
-    near = beyond_planes(params, pose, r, blocks)
+    near = beyond_planes(params, pose, r, blocks, leaving)
     lengths = reach(params)
     places = [_apart_if_empty(block, number) for number, block in enumerate(blocks)]
     cart, pole = [], []
@@ -120,27 +149,40 @@ def may_touch(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) 
     return near
 
 
-def beyond_planes(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
+def beyond_planes(
+    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], leaving: bool = False
+) -> jax.Array:
     """Whether something may be at a wall in a way that `bounce_off_walls` does not know.
 
-    That is cart or pole at a side wall, a block on a line at one, or a block past a face.
+    That is cart or pole at a side wall, a block past a face, or one on a line in a corner or at a
+    side wall that its line hardly crosses.
 
     Args:
       params: physics.
       pose: at the start of the tick.
       r: pole to world rotation.
       blocks: at the start of the tick.
+      leaving: as for `bounce_off_walls`.
 
     Returns:
       () bool.
     """
     near = _structure_near_wall(params, pose, r)
     for block in blocks:
-        beyond = past_a_face(params, block.p)
+        beyond = past_a_face(params, block.p, leaving)
         if block.rail is not None:
-            beyond = beyond | (block.rail.holds & _at_side_wall(params, block.p))
+            beyond = beyond | (block.rail.holds & _is_held_up(params, block.p, block.rail))
         near = near | (block.alive & beyond)
     return near
+
+
+def _is_held_up(params: Params, p: Vector, rail: Rail) -> jax.Array:
+    """Whether a block on a line is in a corner, or at a side wall that its line hardly crosses."""
+    sides = _sides(params, p)
+    at_x, at_y = (gap <= 0 for _, gap in sides[:2])
+    along_x, along_y = (jnp.abs(c) < lines.LEAST_SLOPE for c in (rail.x, rail.y))
+    held = (at_x & (at_y | along_x)) | (at_y & along_y)
+    return jnp.logical_and(held, ~_has_left(params, sides))
 
 
 def pair_reach(params: Params) -> Scalar:
@@ -186,17 +228,9 @@ def _from_pivot(pose: Pose, p: Vector) -> Vector:
     return Vector(p.x - pose.x, p.y - pose.y, p.z - PIVOT_HEIGHT)
 
 
-def _at_side_wall(params: Params, p: Vector) -> jax.Array:
-    (_, width), _, _ = _room(params)
-    return jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) >= width
-
-
 def at_wall(params: Params, p: Vector) -> jax.Array:
-    """Whether a block at `p` touches the nearer wall along any axis, inside the room."""
-    gaps = [
-        reach - jnp.abs(c - middle) for c, (middle, reach) in zip(p, _room(params), strict=True)
-    ]
-    return reduce(jnp.minimum, gaps) <= 0
+    """Whether a block at `p` touches the nearer wall along any axis, or has left the room."""
+    return jnp.asarray(reduce(jnp.minimum, (gap for _, gap in _sides(params, p)))) <= 0
 
 
 def breaking_size(params: Params) -> Scalar:
@@ -204,14 +238,20 @@ def breaking_size(params: Params) -> Scalar:
     return math.sqrt(3.0) * params.block_radius
 
 
-def past_a_face(params: Params, p: Vector) -> jax.Array:
+def past_a_face(params: Params, p: Vector, leaving: bool = False) -> jax.Array:
     """Whether a centre is past a face of the room, where walls are no longer planes.
 
     The side walls end at the floor, so their rounded lower edges begin a margin above it.
+
+    Args:
+      params: physics.
+      p: m.
+      leaving: as for `bounce_off_walls`; places out of reach of the walls do not count then.
     """
     side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
     low = p.z < params.room_floor + MARGIN
-    return jnp.logical_or(side, low | (p.z > params.room_ceiling))
+    past = jnp.logical_or(side, low | (p.z > params.room_ceiling))
+    return past & ~_has_left(params, _sides(params, p)) if leaving else past
 
 
 def _cart_measure(rel: Vector, lengths: Reach) -> jax.Array:

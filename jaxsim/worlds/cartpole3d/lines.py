@@ -10,6 +10,9 @@ import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d.types import DT, Block, Rail, Scalar, Vector
 
+LEAST_SLOPE = 1e-3
+"""Component of a line across a wall below which a bounce is left to the iteration."""
+
 
 def component(rail: Rail, a: Vector) -> Scalar:
     """Return the component of a vector along the line."""
@@ -25,6 +28,22 @@ def along(rail: Rail, a: Vector) -> Vector:
 def either(rail: Rail, held: Vector, free: Vector) -> Vector:
     """Take `held` where there is a line and `free` elsewhere."""
     return Vector(*(jnp.where(rail.holds, a, b) for a, b in zip(held, free, strict=True)))
+
+
+def turned_back(rail: Rail, v: Vector, bounced: Vector) -> Vector:
+    """Velocity on a line after one side wall, m/s.
+
+    Args:
+      rail: of a block whose line crosses the wall at more than `LEAST_SLOPE`.
+      v: before the wall.
+      bounced: after it, if there were no line; different from `v` along at most one of x and y.
+    """
+    changes = (
+        (after - before) / jnp.where(jnp.abs(slope) < LEAST_SLOPE, 1.0, slope)
+        for slope, before, after in ((rail.x, v.x, bounced.x), (rail.y, v.y, bounced.y))
+    )
+    change = sum(changes)
+    return Vector(v.x + rail.x * change, v.y + rail.y * change, v.z)
 
 
 def arrive(block: Block, hidden: Scalar) -> Block:

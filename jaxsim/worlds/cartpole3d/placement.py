@@ -1,18 +1,23 @@
 """Where blocks appear and how fast they set off, drawn by counter."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import packing
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
 CLEARANCE = 1.0  # m, blocks appear at least this far from where the cart started, horizontally
 BLOCK_SPREAD = 4.0  # m, blocks appear at U(-spread, spread) in x and y
 BLOCK_MIDDLE = 5.0  # m, and that far around this height
 REDRAWS = 64  # most positions tried for one block; 0.05^64 is never
+TOGETHER = 8  # attempts that `rarely_fitting` makes for all
+GROUP = 64  # of those left over, so many go on side by side
 
 
 def redrawn(
@@ -45,6 +50,50 @@ def redrawn(
     start = (jnp.int32(1), first, jnp.ones(shape, jnp.int32))
     _, v, drawn = jax.lax.while_loop(unfinished, again, start)
     return v, drawn
+
+
+def rarely_fitting(
+    draw: Callable[[Any, jax.Array | int], Vector],
+    fits: Callable[[Any, Vector], jax.Array],
+    most: int,
+    given: Any,
+) -> Vector:
+    """As `redrawn`, for vectors of which few fit: who needs many attempts does not keep the others.
+
+    After some attempts, those that are left are taken together in small groups.
+
+    Args:
+      draw: what is given, attempt -> vector.
+      fits: what is given, vector -> whether it is accepted.
+      most: attempts.
+      given: tree of arrays that broadcast to one shape.
+
+    Returns:
+      The first vector that fits, or the last one drawn; of that shape.
+    """
+    shape = jnp.broadcast_shapes(*(jnp.shape(leaf) for leaf in jax.tree.leaves(given)))
+
+    def flat(leaf: Any) -> jax.Array:
+        return jnp.broadcast_to(leaf, shape).reshape(-1)
+
+    given = jax.tree.map(flat, given)
+    v, _ = redrawn(partial(draw, given), partial(fits, given), TOGETHER)
+
+    def go_on(given: Any, v: Vector, needed: jax.Array) -> Vector:
+        def again(carry: tuple[jax.Array, Vector]) -> tuple[jax.Array, Vector]:
+            attempt, v = carry
+            keep, fresh = fits(given, v), draw(given, attempt)
+            return attempt + 1, Vector(
+                *(jnp.where(keep, a, b) for a, b in zip(v, fresh, strict=True))
+            )
+
+        def unfinished(carry: tuple[jax.Array, Vector]) -> jax.Array:
+            return (carry[0] < most) & jnp.any(needed & ~fits(given, carry[1]))
+
+        return jax.lax.while_loop(unfinished, again, (jnp.int32(TOGETHER), v))[1]
+
+    v = packing.replaced(go_on, GROUP, ~fits(given, v), (given, v), v)
+    return Vector(*(c.reshape(shape) for c in v))
 
 
 def clear_of(k: rng.Words, base: jax.Array | int, x: Scalar, y: Scalar, dtype: jnp.dtype) -> Vector:

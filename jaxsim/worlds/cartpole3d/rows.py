@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsim.backend import materialise
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.contacts import BREAKING, breaking_size
+from jaxsim.worlds.cartpole3d.contacts import BREAKING, WALL, breaking_size
 from jaxsim.worlds.cartpole3d.dynamics import (
     CART_HALF_HEIGHT,
     CART_RADIUS,
@@ -32,8 +32,6 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
     Velocity,
 )
-
-WALL = 0.1  # m, thickness of walls, floor and ceiling
 
 
 class Row(NamedTuple):

@@ -34,22 +34,28 @@ def resolve(
     free: Sequence[Vector],
     bounced: Sequence[Vector],
     velocity: Velocity,
+    leaving: bool,
 ) -> tuple[list[Vector], Velocity, jax.Array]:
     """Velocities after the contacts of one tick.
 
     Args:
       s: what rows know of cart and pole.
-      blocks: single ones, at the start of the tick; none on a line.
+      blocks: single ones, at the start of the tick.
       free: their velocities after the free motion, m/s.
       bounced: the same after the walls.
       velocity: of cart and pole after the free motion.
+      leaving: as for `contacts.bounce_off_walls`.
 
     Returns:
       Velocities of blocks and of cart and pole, and () bool for which lanes they are right: where
-      only one contact is of more than a block and its walls, and its blocks are at no wall.
+      only one contact is of more than a block and its walls, its blocks are at no wall, and no
+      block is on a line.
     """
     params, one = s.params, s.one
-    unsure = contacts.beyond_planes(params, s.pose, s.world, blocks)
+    unsure = contacts.beyond_planes(params, s.pose, s.world, blocks, leaving)
+    for block in blocks:
+        if block.rail is not None:
+            unsure = unsure | (block.alive & block.rail.holds)
     near = [contacts.near_structure(params, s.pose, s.world, block) for block in blocks]
     sides = [[mask(flags[side], one) for flags in near] for side in range(2)]
     g = rows_of.generalized(velocity, s.local)

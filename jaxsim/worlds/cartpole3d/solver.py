@@ -32,6 +32,7 @@ from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
+FEW_SWEEPS = 8  # as many are enough for all but a few lanes
 RESIDUAL = 1e-7  # (m/s)^2, largest squared correction of a pass that ends the iteration
 
 
@@ -45,7 +46,24 @@ def resolve(
     velocity: Velocity,
     needed: jax.Array,
 ) -> tuple[list[Vector], Velocity]:
-    """Velocities after all contacts of one tick.
+    """Velocities after all contacts of one tick; see `settle`."""
+    arguments = (params, body, pose, r, blocks, block_velocities, velocity, needed)
+    speeds, after, _ = settle(*arguments, sweeps=SWEEPS)
+    return speeds, after
+
+
+def settle(
+    params: Params,
+    body: Bodies,
+    pose: Pose,
+    r: Rotation,
+    blocks: Sequence[Block],
+    block_velocities: Sequence[Vector],
+    velocity: Velocity,
+    needed: jax.Array,
+    sweeps: int,
+) -> tuple[list[Vector], Velocity, jax.Array]:
+    """Velocities after some passes over the contacts of one tick.
 
     Args:
       params: physics.
@@ -56,9 +74,11 @@ def resolve(
       block_velocities: after the free motion, m/s.
       velocity: of cart and pole after the free motion.
       needed: () or (L,) bool; lanes where it is False are not waited for, their result is unused.
+      sweeps: most passes.
 
     Returns:
-      Block velocities and cart and pole velocities. Projected Gauss-Seidel over walls, pairs,
+      Block velocities, cart and pole velocities, and which of the needed lanes want no further
+      pass, bool. Projected Gauss-Seidel over walls, pairs,
       cart, pole, then cart and pole against walls, then friction; each lane stops by itself when
       the largest squared correction of a pass is at most `RESIDUAL`.
     """
@@ -71,12 +91,12 @@ def resolve(
     else:
         v = jnp.stack([jnp.stack(axis) for axis in zip(*block_velocities, strict=True)])
     build = Builder(s, stacked, v, rows_of.generalized(velocity, r))
-    dv, dg = _iterate(build.rows(), v, build.mobility, needed, one)
+    dv, dg, live = _iterate(build.rows(), v, build.mobility, needed, one, sweeps)
     if listed:
         after = [Vector(*(v + dv))]
     else:
         after = [Vector(*(v[k, i] + dv[k, i] for k in range(3))) for i in range(len(blocks))]
-    return after, applied(velocity, r, dg)
+    return after, applied(velocity, r, dg), ~live
 
 
 def applied(velocity: Velocity, r: Rotation, change: Any) -> Velocity:
@@ -115,9 +135,18 @@ def _no_impulses(rows: Rows) -> _Impulses:
 
 
 def _iterate(
-    rows: Rows, v: jax.Array, mobility: Mobility, needed: jax.Array, one: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Run projected Gauss-Seidel; return the changes of v (3, N, ...) and of g (6, ...)."""
+    rows: Rows,
+    v: jax.Array,
+    mobility: Mobility,
+    needed: jax.Array,
+    one: jax.Array,
+    sweeps: int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Run projected Gauss-Seidel.
+
+    Returns:
+      The changes of v (3, N, ...) and of g (6, ...), and which lanes want another pass, bool.
+    """
     lanes = v.shape[2:]
     changes = (jnp.zeros_like(v), jnp.zeros((6, *lanes), v.dtype))
 
@@ -130,10 +159,11 @@ def _iterate(
         return count + 1, live, impulses, (solver.dv, solver.dg)
 
     def unfinished(carry: Any) -> jax.Array:
-        return (carry[0] < SWEEPS) & jnp.any(carry[1])
+        return (carry[0] < sweeps) & jnp.any(carry[1])
 
     carry = (0, jnp.broadcast_to(needed, lanes), _no_impulses(rows), changes)
-    return jax.lax.while_loop(unfinished, sweep, carry)[3]
+    _, live, _, (dv, dg) = jax.lax.while_loop(unfinished, sweep, carry)
+    return dv, dg, live
 
 
 class _Sweep:

@@ -20,7 +20,7 @@ from jaxsim.worlds.cartpole3d.placement import (
     REDRAWS,
     at_speed,
     clear_of,
-    redrawn,
+    rarely_fitting,
     sign,
 )
 from jaxsim.worlds.cartpole3d.tick import advance
@@ -119,34 +119,45 @@ def _draw_lines(
     dtype = jnp.dtype(config.dtype)
     base = jnp.arange(number).reshape((number,) + (1,) * x.ndim) * _SLOTS_PER_LINE
 
-    def unit(slot: Any) -> jax.Array:
+    def unit(k: rng.Words, base: jax.Array, slot: Any) -> jax.Array:
         return rng.uniform(k, base + slot, dtype=dtype)
 
-    def line(attempt: jax.Array | int) -> Vector:
-        px, py, turn = (unit(_SLOT_LINES + 3 * attempt + i) for i in range(3))
+    def line(given: Any, attempt: jax.Array | int) -> Vector:
+        k, base, *_ = given
+        px, py, turn = (unit(k, base, _SLOT_LINES + 3 * attempt + i) for i in range(3))
         spread = BLOCK_SPREAD
         return Vector(spread * (2 * px - 1), spread * (2 * py - 1), 2 * jnp.pi * turn)
 
-    def in_band(drawn: Vector) -> jax.Array:
+    def in_band(given: Any, drawn: Vector) -> jax.Array:
+        _, _, x, y, near, far = given
         px, py, angle = drawn
         distance = jnp.abs(jnp.cos(angle) * (py - y) - jnp.sin(angle) * (px - x))
-        return (distance >= params.line_near) & (distance <= params.line_far)
+        return (far <= 0) | ((distance >= near) & (distance <= far))
 
-    (px, py, angle), _ = redrawn(line, in_band, LINE_REDRAWS)
-    height = 2 * unit(_SLOT_HEIGHT) - 1
+    # Where no lines are wanted, any one will do.
+    far = jnp.asarray(params.line_far)
+    band = (k, base, x, y, params.line_near, far)
+    px, py, angle = rarely_fitting(line, in_band, LINE_REDRAWS, band)
+    height = 2 * unit(k, base, _SLOT_HEIGHT) - 1
     engine = config.engine
 
-    def place(attempt: jax.Array | int) -> Vector:
-        s = LINE_REACH * (2 * unit(_SLOT_PLACES + attempt) - 1)
+    def place(given: Any, attempt: jax.Array | int) -> Vector:
+        k, base, lean, *_ = given
+        s = LINE_REACH * (2 * unit(k, base, _SLOT_PLACES + attempt) - 1)
         s = joint_position(s, lean, engine)
         return Vector(s, 0.0 * s, 0.0 * s)
 
+    def inside(given: Any, drawn: Vector) -> jax.Array:
+        _, _, _, px, py, angle, far = given
+        return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, drawn.x)
+
     point = Vector(px, py, height)
-    s, _ = redrawn(place, lambda s: starts_inside(point, angle, s.x), LINE_REDRAWS)
+    drawn = (k, base, lean, px, py, angle, far)
+    s = rarely_fitting(place, inside, LINE_REDRAWS, drawn).x
     low, high = params.block_speed_min, params.block_speed_max
-    speed = sign(k, base + _SLOT_SIGN) * (low + (high - low) * unit(_SLOT_SPEED))
-    held = on_line(point, angle, s.x, speed)
-    wanted = free.alive & (jnp.asarray(params.line_far) > 0)
+    speed = sign(k, base + _SLOT_SIGN) * (low + (high - low) * unit(k, base, _SLOT_SPEED))
+    held = on_line(point, angle, s, speed)
+    wanted = free.alive & (far > 0)
     still = Rail(*(0.0 * angle for _ in range(4)))
     blank = Block(free.p, free.v, free.alive, still)
     held = Block(held.p, held.v, free.alive, held.rail)

@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 from jaxsim.worlds.cartpole3d import Params, contacts, rows
-from jaxsim.worlds.cartpole3d.types import Block, Vector
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.types import Block, Pose, Rail, Vector
 
+UPRIGHT = Pose(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+WORLD = geo.rotation(0.0, 0.0, 0.0, 1.0)
 SLOP = 1e-5  # m of overlap that is left alone
 HALF = 4.45  # m, where a block of radius 0.5 touches a side wall
 
@@ -37,9 +40,9 @@ def test_separating_speed(approach, gap, restitution, expected, x64):
     assert float(asked) == pytest.approx(expected, abs=1e-14)
 
 
-def bounce(p, v, **params):
+def bounce(p, v, leaving=False, **params):
     block = Block(Vector(*map(jnp.float64, p)), Vector(*map(jnp.float64, v)), jnp.asarray(True))
-    return np.array(contacts.bounce_off_walls(Params(**params), block, block.v))
+    return np.array(contacts.bounce_off_walls(Params(**params), block, block.v, leaving))
 
 
 def test_inside_the_room_nothing_happens(x64):
@@ -104,3 +107,59 @@ def test_a_block_past_a_corner_touches_only_what_is_near(x, y, touched, x64):
     walls = ["-y", "+y", "-x", "+x", "ceiling", "floor"]
     assert [w for w, a in zip(walls, active, strict=True) if a] == ["-y"] * len(touched) + ["+x"]
     np.testing.assert_allclose(gap[active], [*touched, -0.15], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "place", [(5.7, 0, 3), (0, -5.7, 3), (5.7, 5.7, -20), (0, 0, -1), (0, 0, 11)]
+)
+def test_nothing_touches_a_block_that_has_left_the_room(place, x64):
+    params = Params()
+    p = Vector(*map(jnp.float64, place))
+    block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+    assert not rows.wall_rows(params, block).active.any()
+    assert not contacts.past_a_face(params, p, leaving=True)
+    np.testing.assert_array_equal(bounce(place, (1, 2, 3), leaving=True), [1, 2, 3])
+    # Where that is rare, the full tick is asked.
+    assert contacts.past_a_face(params, p)
+
+
+@pytest.mark.parametrize("depth", np.linspace(0.51, 1.2, 15))
+def test_a_block_on_its_way_out_takes_the_full_tick(depth, x64):
+    """No place is left over between inside, past a face and gone."""
+    params = Params()
+    for place in ((HALF + depth, 0, 5), (0, -HALF - depth, 5), (0, 0, 0.44 - depth)):
+        p = Vector(*map(jnp.float64, place))
+        block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+        touched = bool(rows.wall_rows(params, block).active.any())
+        assert bool(contacts.past_a_face(params, p, leaving=True)) >= touched
+
+
+def on_line(place, speed, slope):
+    """A block whose line has a slope (x, y), and its velocity after the walls."""
+    rail = Rail(*map(jnp.float64, (*slope, 0.0, 0.0)))
+    v = Vector(*map(jnp.float64, (speed * slope[0], speed * slope[1], 0.0)))
+    block = Block(Vector(*map(jnp.float64, place)), v, jnp.asarray(True), rail)
+    return block, np.array(contacts.bounce_off_walls(Params(), block, v, True))
+
+
+@pytest.mark.parametrize("slope", [(0.6, 0.8), (-0.28, 0.96), (0.96, -0.28), (1.0, 0.0)])
+def test_a_side_wall_turns_a_block_back_on_its_line(slope, x64):
+    """The velocity along the line is what the iteration over the wall's row comes to."""
+    depth, speed = 0.003, 5.0 * np.sign(slope[0])
+    block, after = on_line((HALF + depth, 0.0, 3.0), speed, slope)
+    wanted = -abs(speed * slope[0]) - 4 * (depth - SLOP)
+    np.testing.assert_allclose(after, [wanted, wanted * slope[1] / slope[0], 0], atol=1e-12)
+    assert not contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "slope"),
+    [((HALF + 0.01, HALF + 0.01, 3), (0.6, 0.8)), ((HALF + 0.01, 0, 3), (1e-4, 1.0))],
+)
+def test_a_block_on_a_line_in_a_corner_or_along_a_wall_takes_the_full_tick(place, slope, x64):
+    block, _ = on_line(place, 1.0, slope)
+    assert contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+    # Nothing holds it up once it is outside.
+    block, after = on_line([2 * c for c in place], 1.0, slope)
+    assert not contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+    np.testing.assert_array_equal(after, np.array(block.v))

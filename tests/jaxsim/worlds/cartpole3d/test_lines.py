@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim import rng
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import lines, start
+from jaxsim.worlds.cartpole3d import lines, placement, start
 from jaxsim.worlds.cartpole3d import rows as rows_of
 from jaxsim.worlds.cartpole3d.types import Block, Rail, Vector
 
@@ -49,6 +50,27 @@ def test_lines_pass_the_cart_in_their_band(drawn):
     assert distance[well_drawn].max() < far + tolerance
     direction = 2 * np.arctan(angle)
     np.testing.assert_allclose(block.rail.x, np.cos(direction), atol=1e-4)
+
+
+def test_whoever_waits_for_a_fit_draws_as_if_alone():
+    """Many attempts in small groups find what one attempt after the other finds."""
+    k = rng.fold(rng.words(jax.random.key(3)), jnp.arange(500))
+    rare = jnp.linspace(0.001, 1.0, 500)  # share that fits
+
+    def draw(given, attempt):
+        share = rng.uniform(given[0], attempt)
+        return Vector(share, 2 * share, 3 * share)
+
+    def fits(given, v):
+        return v.x < given[1]
+
+    packed = jax.jit(lambda given: placement.rarely_fitting(draw, fits, 300, given))((k, rare))
+    plain, attempts = placement.redrawn(
+        lambda attempt: draw((k, rare), attempt), lambda v: fits((k, rare), v), 300
+    )
+    np.testing.assert_array_equal(packed, plain)
+    assert attempts.max() > 50
+    assert np.any(packed[0] > rare)  # the last drawn, where 300 attempts are not enough
 
 
 def test_only_the_patched_engine_moves_places_to_the_ends(drawn):
