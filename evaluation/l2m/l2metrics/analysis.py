@@ -369,6 +369,24 @@ def run_arrays(analysis: Analysis) -> RunArrays:
     )
 
 
+def expert_curves(analysis: Analysis) -> dict[str, list[Floats]]:
+    """Processed training of the single-task experts of a run's tasks.
+
+    Returns:
+      Task -> one (n,) curve for each of its runs; a task without experts is left out.
+    """
+    experts, row = analysis.processed.experts, analysis.row
+    found = {
+        task: [
+            np.asarray(values[:count])
+            for values, count in zip(experts.values[row, k], experts.counts[row, k], strict=True)
+            if count
+        ]
+        for k, task in enumerate(analysis.run.tasks)
+    }
+    return {task: curves for task, curves in found.items() if curves}
+
+
 def _called(
     name: str, function: Callable[[RunArrays], npt.ArrayLike], arrays: RunArrays, size: int
 ) -> Floats:

@@ -66,6 +66,18 @@ def write_regimes(path: Path, analyses: Sequence[Analysis], run_first: bool) -> 
     write_tsv(path, rows, columns)
 
 
+def regime_table(analysis: Analysis) -> pa.Table:
+    """Number and terminal performance of every regime."""
+    terminal = analysis.of(analysis.results.regimes.term_perf).values
+    size = len(analysis.run.regimes.counts)
+    return pa.table(
+        {
+            "regime_num": from_numpy(np.arange(size)),
+            "term_perf": from_numpy(np.asarray(terminal[:size], np.float64)),
+        }
+    )
+
+
 def run_table(analysis: Analysis) -> pa.Table:
     """All rows of a run with their performance before and after each step of processing."""
     run, settings = analysis.run, analysis.settings
