@@ -35,6 +35,7 @@ class Reason(enum.IntEnum):
     SATURATED_AT_START = 25
     NO_TASK_HAS_VALUE = 26
     OWN_TRAINING = 27
+    NO_STE_CURVE = 28
     # Of the reports of 2019 over blocks.
     NO_STE_SATURATION = 101
     ZERO_STE_SATURATION = 102
@@ -109,6 +110,10 @@ _SENTENCES: Final = {
     ),
     Reason.NO_TASK_HAS_VALUE: "no task of the lifetime has a value",
     Reason.OWN_TRAINING: "the task itself was trained between the two tests",
+    Reason.NO_STE_CURVE: (
+        "the store has only a saturation value of the task's single-task expert, and this needs "
+        "its training curve; add a log or a run of it"
+    ),
     Reason.NO_STE_SATURATION: (
         "taskinfo/info.json has no saturation value of a single-task expert for exactly this task"
     ),

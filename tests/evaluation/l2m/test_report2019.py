@@ -489,7 +489,7 @@ def test_log_dir_is_required():
         ({"index": "middle"}, "index must be end, start or centre"),
         ({"subtype": "CL"}, "unknown arguments subtype"),
         ({"log_dir": "nowhere"}, "no log directory nowhere or "),
-        ({"experts": "missing.json"}, r"missing\.json cannot be read"),
+        ({"experts": "missing.json"}, r"missing\.json: cannot be read"),
     ],
 )
 def test_a_wrong_argument_says_what_to_change(log, options, words):
@@ -499,7 +499,7 @@ def test_a_wrong_argument_says_what_to_change(log, options, words):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("[1]", "must hold one object"), ("{", "is not JSON text"), ('{"a": "1"}', "value of 'a'")],
+    [("[1]", "must be an object"), ("{", "broken JSON"), ('{"a": "1"}', "saturation of 'a'")],
 )
 def test_a_broken_info_json_is_refused(log, l2data, content, words):
     experts(l2data, {})
