@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -28,11 +27,11 @@ from evaluation.l2m.report2019 import (
 )
 from evaluation.l2m.report2019.commands import calc_metrics, l2metrics
 from evaluation.l2m.report2019.table import load_table
+from tests.conftest import SHARED
 from tests.evaluation.l2m.learnkit_logs import write_log
 
 ROOT = Path(__file__).parents[3]
-BESIDE = ROOT.parent / "shared" / "data"
-LEARNKIT = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE)) / "l2m" / "learnkit_2020"
+LEARNKIT = SHARED / "l2m" / "learnkit_2020"
 recorded = pytest.mark.skipif(not LEARNKIT.is_dir(), reason=f"no recorded log at {LEARNKIT}")
 
 WIDE, NARROW = {"width": 0.2}, {"width": 0.1}

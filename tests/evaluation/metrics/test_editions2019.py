@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -32,9 +30,9 @@ from evaluation.metrics.transfer2019 import (
     transfer_matrix,
     transfer_metrics,
 )
+from tests.conftest import SHARED
 
-BESIDE = Path(__file__).parents[4] / "shared" / "data"
-LEARNKIT = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE)) / "l2m" / "learnkit_2020"
+LEARNKIT = SHARED / "l2m" / "learnkit_2020"
 recorded = pytest.mark.skipif(not LEARNKIT.is_dir(), reason=f"no recorded log at {LEARNKIT}")
 
 
