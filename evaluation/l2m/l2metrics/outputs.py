@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from evaluation.files import write_whole
 from evaluation.l2m.l2metrics.analysis import Analysis
-from evaluation.l2m.l2metrics.columns import from_numpy, from_words, to_words
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN
 from evaluation.l2m.l2metrics.result import regime_rows
 from evaluation.l2m.l2metrics.runs import Run
 from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.logs.arrow import from_numpy, from_words, to_words
 
 BATCH_NAME: Final = "ll_metrics"
 """Beginning of the file names of a batch."""

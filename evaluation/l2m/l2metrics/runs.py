@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
 from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.logs.l2logger.format import TASK_NAME
 
 PARAMS_SHOWN: Final = 25

@@ -244,9 +244,9 @@ REASONED = {
 SAID = {
     "Block types are not alternating": "block types do not alternate",
     "Task names do not follow expected format": "is not of the form <task>_<variant>",
-    "Complexity not defined": "has no 'complexity'",
-    "Difficulty not defined": "has no 'difficulty'",
-    "Scenario type not defined": "has no 'scenario_type'",
+    "Complexity not defined": "'complexity' is missing",
+    "Difficulty not defined": "'difficulty' is missing",
+    "Scenario type not defined": "'scenario_type' is missing",
 }
 """Beginning of a warning of l2metrics, and what ours says."""
 
