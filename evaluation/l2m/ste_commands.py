@@ -98,7 +98,7 @@ def _add_saturations(path: Path) -> str:
 
     values = ste_info.from_info_json(path)
     ste_info.store_saturations(ste_store.default_directory(), values)
-    return f"{path}: saturation values of {len(values)} tasks"
+    return f"{path}: saturation value{'s' * (len(values) != 1)} of {', '.join(values) or 'no task'}"
 
 
 def _add_runs(
@@ -128,7 +128,7 @@ def _add_runs(
     (ste_store.append if keep else ste_store.write)(ste_store.default_directory(), task, runs)
     if replaced is not None:
         replaced.add(task)
-    return f"{source}: {len(runs)} runs of {task}"
+    return f"{source}: {len(runs)} run{'s' * (len(runs) > 1)} of {task}"
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -164,5 +164,5 @@ def _clear(arguments: argparse.Namespace) -> int:
     chosen = arguments.tasks or sorted(known)
     ste_store.clear(directory, chosen)
     ste_info.drop_saturations(directory, chosen)
-    print(f"deleted the single-task experts of {len(chosen)} tasks")
+    print(f"deleted the single-task experts of {', '.join(chosen) or 'no task'}")
     return 0

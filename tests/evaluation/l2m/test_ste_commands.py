@@ -40,7 +40,7 @@ def test_logs_are_added_behind_or_in_place_of_what_is_there(capsys):
     one = expert_log("one", 1.0, 2.0)
     expert_log("l2data/logs/two", 3.0, 4.0)
     assert ste(capsys, "add", one, "two") == (
-        0, [f"{one}: 1 runs of taska_1", "two: 1 runs of taska_1"], ""
+        0, [f"{one}: 1 run of taska_1", "two: 1 run of taska_1"], ""
     )  # fmt: skip
     assert [expert.source for expert in stored("taska_1")] == ["one", "two"]
     assert ste(capsys, "add", "--replace", "two", one)[0] == 0
@@ -54,7 +54,7 @@ def test_lifetimes_of_a_run_are_the_experts_that_their_logs_would_be(capsys):
     logs = write_lifetimes(records, Path("logs"), "l2logger", [5])
     code, lines, _ = ste(capsys, "add", "runs/expert", "--lifetimes", 6, 5)
     assert (code, lines) == (0, ["runs/expert: 2 runs of toy_v0"])
-    assert ste(capsys, "add", logs[0])[1] == [f"{logs[0]}: 1 runs of toy_v0"]
+    assert ste(capsys, "add", logs[0])[1] == [f"{logs[0]}: 1 run of toy_v0"]
     last, ours, theirs = stored("toy_v0")
     assert (last.source, ours.source) == ("expert, lifetime 6", "expert, lifetime 5")
     assert set(ours.measures) == {"performance", "reward", "length"}
@@ -73,7 +73,7 @@ def test_saturation_values_are_kept_beside_the_runs(capsys):
     Path("b.json").write_text('{"taskA_1": 0.75}')
     assert ste(capsys, "add", "a.json", "b.json") == (
         0,
-        ["a.json: saturation values of 2 tasks", "b.json: saturation values of 1 tasks"],
+        ["a.json: saturation values of taskA_1, Task-B", "b.json: saturation value of taskA_1"],
         "",
     )
     file = ste_store.default_directory() / "info.json"
@@ -105,9 +105,9 @@ def test_the_list_and_clearing(capsys):
     code, lines, err = ste(capsys, "clear", "c_1")
     assert (code, lines) == (2, [])
     assert "no expert of c_1 in" in err and "there are b_1, taska_1" in err
-    assert ste(capsys, "clear", "b_1")[1] == ["deleted the single-task experts of 1 tasks"]
+    assert ste(capsys, "clear", "b_1")[1] == ["deleted the single-task experts of b_1"]
     assert len(stored("taska_1")) == 1
-    assert ste(capsys, "clear")[1] == ["deleted the single-task experts of 1 tasks"]
+    assert ste(capsys, "clear")[1] == ["deleted the single-task experts of taska_1"]
     assert list(ste_store.default_directory().iterdir()) == []
 
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_added_does_not_keep_others_out(capsys):
     two = write_log(Path("both").absolute(), good_rows())
     good = expert_log("good", 1.0, 2.0)
     code, lines, err = ste(capsys, "add", "missing", "empty", "list.json", two, good)
-    assert (code, lines) == (2, [f"{good}: 1 runs of taska_1"])
+    assert (code, lines) == (2, [f"{good}: 1 run of taska_1"])
     words = ("no log directory missing", "neither logger_info.json", "must be an object", "found 2")
     assert all(word in line for word, line in zip(words, err.splitlines(), strict=True)), err
     code, _, err = ste(capsys, "add", good, "--lifetimes", 0)
