@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation import __version__
 from evaluation.l2m import commands as l2m_commands
+from evaluation.l2m import ste_commands
 from evaluation.l2m.classification import commands as classification
 from evaluation.l2m.l2metrics import command as l2metrics_command
 from evaluation.logs import commands as log_commands
@@ -47,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_bench(commands)
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
-    log_commands.add_to(commands)
+    ste_commands.add_to(log_commands.add_to(commands))
     classification.add_to(commands)
     l2metrics_command.add_to(commands)
     tasks = commands.add_parser(

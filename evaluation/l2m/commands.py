@@ -20,6 +20,8 @@ VALIDATE_EXAMPLES = """examples:
   jaxsim validate mine.json --subtype ANT_B
   jaxsim validate theirs.json --foreign --json > verdict.json
 
+A syllabus that "contains": "datasets" is one of classification; its episodes are batches.
+
 Findings are lines FILE:LINE:COLUMN: severity: reason, all of them at once, before a table with one
 row a file. Without --subtype the rules are those of the subtype that fits best, which is printed
 with "?" behind it. Exit code 0: no error, perhaps warnings; 1: errors; 2: a file cannot be read or

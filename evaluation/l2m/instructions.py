@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
 
 from evaluation.l2m.document import Document, either, show
 from evaluation.l2m.positions import Path
@@ -16,6 +17,9 @@ _TOP = ("name", "author", "contains", "default_params", "instructions")
 _PHASE = re.compile(r"(?P<number>[1-9][0-9]{0,8})\.(?P<mode>train|test)")
 
 
+AnyPlayer = TypeVar("AnyPlayer", bound="Player")
+
+
 @dataclass(frozen=True)
 class Reading:
     """What a syllabus says, and where.
@@ -24,15 +28,19 @@ class Reading:
       schedule: its blocks; without the instructions that were at fault, if errors are collected.
       blocks: for each block, the path of the episode that its first instruction plays.
       phases: path of the name of each phase by (number, mode), in the order of the text.
+      contains: what it is a list of, "episodes" or "datasets".
+      task_key: of the name of a task where `blocks` lead to, "$episode" or "$dataset".
     """
 
     schedule: Schedule
     blocks: tuple[Path, ...]
     phases: Mapping[tuple[int, Mode], Path]
+    contains: str
+    task_key: str
 
 
 def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
-    """Decode a syllabus, check the outermost object and play its instructions.
+    """Read a syllabus of episodes.
 
     Args:
       document: its text.
@@ -40,10 +48,31 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
       foreign: whether tasks that are not known here are accepted, with any parameters.
 
     Raises:
+      SyllabusError: as `play`.
+    """
+    return play(document, document.decode(), name, Player, foreign=foreign)[0]
+
+
+def play(
+    document: Document, content: object, name: str, kind: type[AnyPlayer], *, foreign: bool = False
+) -> tuple[Reading, AnyPlayer]:
+    """Check the outermost object of a syllabus and play its instructions.
+
+    Args:
+      document: its text.
+      content: what `Document.decode` makes of it.
+      name: used if the text has none.
+      kind: of the player, which says what a syllabus contains.
+      foreign: whether tasks that are not known here are accepted, with any parameters.
+
+    Returns:
+      What the syllabus says, and the player behind its last instruction.
+
+    Raises:
       SyllabusError: not a valid syllabus; where errors are collected, one after which nothing more
         can be said.
     """
-    top = document.mapping((), document.decode(), "the syllabus")
+    top = document.mapping((), content, "the syllabus")
     with document.part():
         document.keys((), top, _TOP)
     if "instructions" not in top:
@@ -54,8 +83,8 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
         if not name:
             document.fail(("name",), "'name' is empty; write a short name or remove it")
     with document.part():
-        if top.get("contains", "episodes") != "episodes":
-            reason = f"'contains' is {show(top['contains'])}; it must be \"episodes\""
+        if top.get("contains", kind.contains) != kind.contains:
+            reason = f"'contains' is {show(top['contains'])}; it must be {kind.contains_rule}"
             document.fail(("contains",), reason)
     with document.part():
         author = document.string(("author",), top.get("author", ""))
@@ -63,15 +92,20 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
         defaults = document.mapping(
             ("default_params",), top.get("default_params", {}), "'default_params'"
         )
-    player = _Player(document, Variants(document, defaults, foreign))
+    player = kind(document, Variants(document, defaults, foreign))
     player.play(top["instructions"])
     schedule = Schedule(name, tuple(player.blocks), document.source, author)
-    return Reading(schedule, tuple(player.block_paths), player.phases)
+    paths = tuple(player.block_paths)
+    return Reading(schedule, paths, player.phases, kind.contains, kind.task_key), player
 
 
 @dataclass
-class _Player:
+class Player:
     """Plays instructions in order and collects blocks."""
+
+    contains: ClassVar[str] = "episodes"
+    contains_rule: ClassVar[str] = '"episodes", or "datasets" in a syllabus for `jaxsim classify`'
+    task_key: ClassVar[str] = "$episode"
 
     document: Document
     variants: Variants
@@ -102,20 +136,30 @@ class _Player:
         with self.document.part():
             self.close_phase()
         if not self.blocks and not self.document.problems:
-            reason = 'no episodes; begin with {"$phase": "1.train"} and a "$repeat"'
+            reason = f'no {self.contains}; begin with {{"$phase": "1.train"}} and a "$repeat"'
             self.document.fail(("instructions",), reason)
 
     def instructed(self, path: Path, value: object) -> bool:
         """Play one instruction; return whether it could be played."""
         with self.document.part():
             instruction = self.document.mapping(path, value, "an instruction")
-            kind = next((kind for kind in _KINDS if kind in instruction), None)
+            kinds = self.kinds()
+            kind = next((kind for kind in kinds if kind in instruction), None)
             if kind is None:
-                reason = f"this instruction has none of the keys {', '.join(_KINDS)}; add one"
+                reason = f"this instruction has none of the keys {', '.join(kinds)}; add one"
                 self.document.fail(path, reason)
-            _KINDS[kind](self, path, instruction)
+            kinds[kind](path, instruction)
             return True
         return False
+
+    def kinds(self) -> dict[str, Callable[[Path, Mapping[str, Any]], None]]:
+        """Return what plays an instruction, by the key that marks its kind."""
+        return {
+            "$phase": self.open_phase,
+            "$repeat": self.repeat,
+            "$info": self.inform,
+            self.task_key: self.once,
+        }
 
     def open_phase(self, path: Path, instruction: Mapping[str, object]) -> None:
         """Play {"$phase": "<k>.<train|test>", "enable_updates": bool}."""
@@ -195,17 +239,19 @@ class _Player:
         """Play {"$repeat": EPISODE, "count": N}."""
         self.document.keys(path, instruction, ("$repeat", "count"))
         if "count" not in instruction:
-            self.document.fail(path, 'this "$repeat" has no "count"; add the number of episodes')
+            reason = f'this "$repeat" has no "count"; add the number of {self.contains}'
+            self.document.fail(path, reason)
         count = instruction["count"]
         count_path = (*path, "count")
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             reason = f"'count' is {show(count)}; it must be a whole number from 1"
             self.document.fail(count_path, reason)
         inner = (*path, "$repeat")
-        episode = self.document.mapping(inner, instruction["$repeat"], "'$repeat'")
-        if "$episode" not in episode:
-            self.document.fail(inner, 'this "$repeat" has no "$episode"; add the name of a task')
-        self.add(inner, episode, count, count_path)
+        given = self.document.mapping(inner, instruction["$repeat"], "'$repeat'")
+        if self.task_key not in given:
+            reason = f'this "$repeat" has no "{self.task_key}"; add the name of one'
+            self.document.fail(inner, reason)
+        self.add(inner, given, count, count_path)
 
     def once(self, path: Path, instruction: Mapping[str, object]) -> None:
         """Play a bare {"$episode": TASK, PATH: VALUE}."""
@@ -230,11 +276,3 @@ class _Player:
         else:
             self.blocks.append(block)
             self.block_paths.append(path)
-
-
-_KINDS: dict[str, Callable[[_Player, Path, Mapping[str, object]], None]] = {
-    "$phase": _Player.open_phase,
-    "$repeat": _Player.repeat,
-    "$info": _Player.inform,
-    "$episode": _Player.once,
-}

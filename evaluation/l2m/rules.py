@@ -112,7 +112,7 @@ def _tasks(reading: Reading, subtype: Subtype) -> Iterator[Violation]:
     if subtype == "CL":
         for block in others:
             reason = f"CL may have one task only: this is {block.task!r} and the first is {first!r}"
-            path = (*reading.blocks[block.index], "$episode")
+            path = (*reading.blocks[block.index], reading.task_key)
             yield Violation("disallowed", path, reason, structural=True)
 
 

@@ -1,99 +1,110 @@
-"""Single-task experts (STE) from files and records: plain arrays by task.
+"""Single-task experts (STE) from logs and records.
 
 An STE is an agent that learned one task only. Its training performance is what the lifelong learner
-is measured against: by its saturation value alone, as in the file of 2019, or by whole curves.
+is measured against: by its saturation value alone, as in the file of 2019 (`ste_info`), or by whole
+curves, which are taken from logs and from our own records here.
 """
 
-import json
-import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from evaluation import records as stored_records
+from evaluation.l2m.l2metrics.experts import make_ste_run
+from evaluation.l2m.l2metrics.reading import LOGGER_INFO, read_log_columns
+from evaluation.l2m.ste_store import SteRun
 from evaluation.logs.export import task_labels
 from evaluation.records import MEASURES, Records
 from evaluation.schedule import Schedule
 
-MAX_BYTES: Final = 2**20
-"""Larger files are no list of saturation values."""
-
-MAX_NAME: Final = 200
-"""Characters of the longest task name."""
-
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+RECORDS_FILE = "records.parquet"
 
 
-def from_info_json(path: Path) -> dict[str, float]:
-    """Read the saturation values of single-task experts from a `taskinfo/info.json`.
+@dataclass(frozen=True)
+class _Training:
+    """Training of one lifetime, without episodes that were cut off.
+
+    Attributes:
+      lifetime: its number.
+      episodes: (n,) numbers of the episodes in the lifetime.
+      row: of the lifetime in the records.
+    """
+
+    lifetime: int
+    episodes: npt.NDArray[np.int64]
+    row: int
+
+
+def from_directory(
+    path: Path, lifetimes: Sequence[int] | None = None, syllabus: Schedule | None = None
+) -> tuple[str, list[SteRun]]:
+    """Read the experts of a log directory, of a directory of `jaxsim run`, or of its records.
 
     Args:
-      path: of the file, one JSON object from task names to numbers.
+      path: directory or ``records.parquet``.
+      lifetimes: which of the records' lifetimes to take; all if None.
+      syllabus: the lifelong syllabus that the experts are for, see `from_records`.
 
     Returns:
-      Task name, exactly as in the file, -> saturation value.
+      The task, in lower case, and its runs.
 
     Raises:
-      ValueError: the file is not there or is something else; the message begins with the path and
-        names the task that is wrong.
-
-    Source: L2M Metrics Framework, 4 Dec 2019, section on data of single-task experts.
+      ValueError: says what is wrong with what lies there.
     """
-    try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= MAX_BYTES else b""
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
-    if size > MAX_BYTES:
-        raise ValueError(f"{path}: has {size:,} bytes; at most {MAX_BYTES:,} are read")
-    try:
-        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{path}: broken JSON at {place}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: is no JSON of task names and numbers: {error}") from error
-    if not isinstance(pairs, _Pairs):
-        raise ValueError(f'{path}: must be an object such as {{"task": 0.95}}')
-    values: dict[str, float] = {}
-    for task, value in pairs:
-        if task in values:
-            raise ValueError(f"{path}: task {task!r} is there twice; keep one of the two")
-        values[_checked_name(path, task)] = _checked_value(path, task, value)
-    return values
+    if (path / LOGGER_INFO).is_file():
+        if lifetimes is not None or syllabus is not None:
+            raise ValueError(
+                f"{path} is the log of one lifetime that names its task itself; lifetimes and a "
+                "syllabus are for directories of jaxsim run"
+            )
+        task, run = make_ste_run(read_log_columns(path))
+        return task, [run]
+    file = path / RECORDS_FILE if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(f"{path} has neither {LOGGER_INFO} nor {RECORDS_FILE}; give one that has")
+    name = file.resolve().parent.name
+    return runs_of_records(stored_records.read(file), lifetimes, syllabus, name)
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """The entries of a JSON object in order, names that come twice among them."""
+def runs_of_records(
+    records: Records,
+    lifetimes: Sequence[int] | None = None,
+    syllabus: Schedule | None = None,
+    source: str = "records",
+) -> tuple[str, list[SteRun]]:
+    """Take lifetimes that trained a single task as runs of its expert, with every measure.
 
+    Args:
+      records: as for `from_records`.
+      lifetimes: as for `from_records`.
+      syllabus: as for `from_records`.
+      source: what the runs are said to come from, with the number of the lifetime behind it.
 
-def _refuse(token: str) -> Any:
-    raise ValueError(f"{token} is not a number of JSON")
+    Returns:
+      Name of the task in lower case, and a run of its training episodes for each lifetime.
 
-
-def _checked_name(path: Path, task: str) -> str:
-    if not task or len(task) > MAX_NAME or _CONTROL.search(task):
-        raise ValueError(
-            f"{path}: {task!r:.80} is no task name; it must have 1 to {MAX_NAME} characters and no "
-            "line breaks"
+    Raises:
+      ValueError: as `from_records`.
+    """
+    blocks = records.schedule.episode_blocks()
+    runs = [
+        SteRun(
+            measures={
+                name: np.asarray(records.columns[name][part.row, part.episodes], np.float64)
+                for name in MEASURES
+            },
+            experiences=part.episodes,
+            regimes=blocks[part.episodes].astype(np.int32),
+            train=np.ones(len(part.episodes), bool),
+            source=f"{source}, lifetime {part.lifetime}",
         )
-    return task
-
-
-def _checked_value(path: Path, task: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        shown = "an object" if isinstance(value, _Pairs) else f"{value!r:.60}"
-        raise ValueError(f"{path}: the saturation of {task!r} must be a number, not {shown}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"{path}: the saturation of {task!r} is too large a number")
-    return number
+        for part in _trainings(records, lifetimes)
+    ]
+    return _expert_name(records, syllabus), runs
 
 
 def from_records(
@@ -123,8 +134,24 @@ def from_records(
     """
     if measure not in MEASURES:
         raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
+    name = _expert_name(records, syllabus)
+    curves = np.asarray(records.columns[measure], np.float64)
+    runs = []
+    for part in _trainings(records, lifetimes):
+        curve = curves[part.row, part.episodes]
+        if not np.isfinite(curve).any():
+            raise ValueError(_no_value(part.lifetime, measure))
+        runs.append(curve[np.isfinite(curve)])
+    return {name: runs}
+
+
+def _expert_name(records: Records, syllabus: Schedule | None) -> str:
+    """What the single task that was trained is called.
+
+    Raises:
+      ValueError: there is none, or more than one.
+    """
     schedule = records.schedule
-    trained = [block.mode == "train" for block in schedule.blocks]
     variants = list(dict.fromkeys(b.variant for b in schedule.blocks if b.mode == "train"))
     if len(variants) != 1:
         found = ", ".join(_in_words(variant) for variant in variants) or "none"
@@ -132,22 +159,32 @@ def from_records(
             f"an expert is trained on one task with one set of parameters, but {schedule.name} "
             f"trains {len(variants)}: {found}"
         )
-    name = _name(variants[0], syllabus or schedule)
-    episodes = np.array(trained)[schedule.episode_blocks()]
-    curves = np.asarray(records.columns[measure], np.float64)[:, episodes]
-    kept = np.isfinite(curves) & records.columns["complete"][:, episodes]
-    first = records.first_lifetime
+    return _name(variants[0], syllabus or schedule)
+
+
+def _trainings(records: Records, lifetimes: Sequence[int] | None) -> Iterator[_Training]:
+    """Training of the lifetimes that are asked for.
+
+    Raises:
+      ValueError: an unknown lifetime, or one that trained nothing to its end.
+    """
+    schedule, first = records.schedule, records.first_lifetime
+    trained = np.array([block.mode == "train" for block in schedule.blocks])
+    training = trained[schedule.episode_blocks()]
     everyone = range(first, first + records.num_lifetimes)
-    runs = []
     for number in everyone if lifetimes is None else lifetimes:
         row = _row(records, number)
-        if not kept[row].any():
-            raise ValueError(
-                f"lifetime {number} has no complete training episode with a "
-                f"finite {measure}; leave it out"
-            )
-        runs.append(curves[row, kept[row]])
-    return {name: runs}
+        episodes = np.flatnonzero(training & records.columns["complete"][row])
+        if not len(episodes):
+            raise ValueError(_no_value(number, "value"))
+        yield _Training(number, episodes, row)
+
+
+def _no_value(lifetime: int, measure: str) -> str:
+    return (
+        f"lifetime {lifetime} has no complete training episode with a finite {measure}; "
+        "leave it out"
+    )
 
 
 def _row(records: Records, lifetime: int) -> int:

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.files import write_whole
+from evaluation.logs.home import data_folder
 
 SUFFIX: Final = ".npz"
-DATA_VARIABLE: Final = "L2DATA"
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class SteRun:
 
 def default_directory(data: str | os.PathLike[str] | None = None) -> Path:
     """Where stores are kept: ``taskinfo`` below `data`, $L2DATA or ``~/l2data``."""
-    root = Path(data or os.environ.get(DATA_VARIABLE) or Path.home() / "l2data")
-    return root / "taskinfo"
+    return (Path(data) if data else data_folder()) / "taskinfo"
 
 
 def write(directory: Path, task: str, runs: Sequence[SteRun]) -> Path:
@@ -142,9 +141,15 @@ def list_tasks(directory: Path) -> list[str]:
     return sorted(unquote(path.name.removesuffix(SUFFIX)) for path in _files(directory))
 
 
-def clear(directory: Path) -> int:
-    """Delete every run of every task; returns how many tasks there were."""
-    paths = list(_files(directory)) if directory.is_dir() else []
+def clear(directory: Path, tasks: Iterable[str] | None = None) -> int:
+    """Delete every run of some tasks; returns of how many there were any.
+
+    Args:
+      directory: of the store.
+      tasks: their names; every task if None.
+    """
+    names = list_tasks(directory) if tasks is None else tasks
+    paths = [path for path in {_path(directory, task) for task in names} if path.is_file()]
     for path in paths:
         path.unlink()
     return len(paths)

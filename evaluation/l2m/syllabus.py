@@ -29,7 +29,8 @@ The outermost object:
 * ``instructions`` (required): a list of at least one instruction, played in order.
 * ``name``: a short name; without it, the name of the file without its ending.
 * ``author``: who wrote it.
-* ``contains``: ``"episodes"``, the only kind there is.
+* ``contains``: ``"episodes"``; what contains ``"datasets"`` is read by
+  `evaluation.l2m.classification.syllabus`.
 * ``default_params``: parameters of every episode, unless the episode sets them itself. Every task
   of the syllabus must have them.
 

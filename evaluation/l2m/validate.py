@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.l2m import instructions, positions, rules
+from evaluation.l2m.classification.syllabus import DataPlayer
 from evaluation.l2m.document import Document, SyllabusError, read_text
 from evaluation.l2m.instructions import Reading
 from evaluation.l2m.rules import SUBTYPES, Subtype, Violation
@@ -69,7 +70,10 @@ class Verdict:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much of everything the syllabus has; zeros where nothing could be read."""
+        """How much of everything the syllabus has; zeros where nothing could be read.
+
+        What a syllabus of classification has in place of episodes are batches.
+        """
         schedule = self.reading.schedule if self.reading else None
         blocks = schedule.blocks if schedule else ()
         return {
@@ -98,6 +102,7 @@ class Verdict:
             "name": schedule.name if schedule else None,
             "author": schedule.author if schedule else None,
             "valid": not self.errors,
+            "contains": self.reading.contains if self.reading else None,
             **self.counts,
             "tasks": list(self.tasks),
             "subtype": self.subtype,
@@ -108,7 +113,7 @@ class Verdict:
 
 
 def check_file(path: Path, subtype: Subtype | None = None, *, foreign: bool = False) -> Verdict:
-    """Check a syllabus file.
+    """Check a syllabus file, of episodes or, if it contains "datasets", of classification.
 
     Args:
       path: of the file.
@@ -150,7 +155,9 @@ def check_text(
     document = Document(text, source, problems)
     reading = None
     try:
-        reading = instructions.read(document, name, foreign=foreign)
+        content = document.decode()
+        kind = DataPlayer if _is_of_data_sets(content) else instructions.Player
+        reading, _ = instructions.play(document, content, name, kind, foreign=foreign)
     except SyllabusError as error:
         problems.append(error)
     findings = [Finding(p.line, p.column, "error", p.rule, p.reason) for p in problems]
@@ -163,6 +170,11 @@ def check_text(
         if not problems:
             satisfied = tuple(kind for kind in SUBTYPES if not _broken(by_subtype[kind]))
     return Verdict(source, reading, subtype, stated, satisfied, tuple(sorted(findings)))
+
+
+def _is_of_data_sets(content: object) -> bool:
+    """Whether a syllabus says that it is one of classification."""
+    return isinstance(content, dict) and content.get("contains") == DataPlayer.contains
 
 
 def _broken(violations: list[Violation]) -> bool:

@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from evaluation.logs.arrow import to_numpy
+
 Value = TypeVar("Value")
 Other = TypeVar("Other")
 
@@ -64,4 +66,4 @@ def from_arrow(column: pa.Array | pa.ChunkedArray) -> Coded[str]:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     encoded = column.dictionary_encode()
-    return Coded(tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy())
+    return Coded(tuple(encoded.dictionary.to_pylist()), to_numpy(encoded.indices, np.int32))

@@ -34,7 +34,7 @@ from evaluation.metrics import (
     saturation_value,
     time_to_saturation,
 )
-from evaluation.metrics.reasons2019 import Reason2019, as_metric, first_reason
+from evaluation.metrics.l2m.framework2019 import as_metric, first_reason
 
 Edition: TypeAlias = Literal["2019", "v0.2", "v0.3"]
 """Whose formulas: the document's, or those of one of the two packages that came with it."""
@@ -146,12 +146,12 @@ def pair_changes(blocks: Sequence[BlockLike]) -> Pairing:
         if block.mode != "train":
             continue
         if before is None:
-            reasons[position] = Reason2019.FIRST_TRAINING
+            reasons[position] = Reason.FIRST_TRAINING
         else:
             partners[position] = before
             other = blocks[before]
             same = (other.task, other.parameters) == (block.task, block.parameters)
-            reasons[position] = Reason2019.NO_CHANGE if same else Reason.NONE
+            reasons[position] = Reason.NO_CHANGE if same else Reason.NONE
         before = position
     return Pairing(partners, reasons)
 
@@ -180,9 +180,9 @@ def pair_first_training(blocks: Sequence[PhasedBlockLike]) -> Pairing:
         trained = phases.get(block.task, set())
         partners[position] = first.get(block.task, 0)
         if block.phase in trained:
-            reasons[position] = Reason2019.TRAINED_IN_PHASE
+            reasons[position] = Reason.TRAINED_IN_PHASE
         elif not trained:
-            reasons[position] = Reason2019.NOT_TRAINED_IN_EARLIER_PHASE
+            reasons[position] = Reason.NOT_TRAINED_IN_EARLIER_PHASE
         else:
             reasons[position] = Reason.NONE
     return Pairing(partners, reasons)
@@ -209,7 +209,7 @@ def recovery_since_change(
       edition: ``"v0.2"`` or ``"v0.3"`` (static); the document's own is `recovery_time`.
 
     Returns:
-      `Metric` of (..., B), standing at the later block; `Reason2019.NOT_RECOVERED` where
+      `Metric` of (..., B), standing at the later block; `Reason.NOT_RECOVERED` where
       performance never comes back (v0.3 printed "No Recovery", v0.2 -999).
 
     Raises:
@@ -224,7 +224,7 @@ def recovery_since_change(
     before = jnp.take(_best(series), partners, axis=-1)
     slack = jnp.maximum(series.tolerance, jnp.take(series.tolerance, partners, axis=-1))
     reached = _reached(series, before, slack)
-    never = jnp.where(jnp.any(reached, axis=-1), Reason.NONE, Reason2019.NOT_RECOVERED)
+    never = jnp.where(jnp.any(reached, axis=-1), Reason.NONE, Reason.NOT_RECOVERED)
     earlier = jnp.take(series.reasons, partners, axis=-1)
     return as_metric(
         _first(reached, series), jnp.asarray(pairing.reasons), series.reasons, earlier, never
@@ -243,7 +243,7 @@ def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metri
       counts: (B,) or (..., B) integer episodes per block.
 
     Returns:
-      `Metric` of (..., B); `Reason2019.NO_STEPS` where the denominator is 0.
+      `Metric` of (..., B); `Reason.NO_STEPS` where the denominator is 0.
 
     Source: l2metrics 0.3, metrics avg_achieved_reward and reward_per_step.
     """
@@ -256,9 +256,9 @@ def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metri
     ratio = _divide(total, jnp.where(share > 0, share, 1))
     return as_metric(
         ratio,
-        jnp.where(empty, Reason2019.NO_EPISODES, Reason.NONE),
+        jnp.where(empty, Reason.NO_EPISODES, Reason.NONE),
         jnp.where(bad, Reason.NON_FINITE_VALUE, Reason.NONE),
-        jnp.where(share > 0, Reason.NONE, Reason2019.NO_STEPS),
+        jnp.where(share > 0, Reason.NONE, Reason.NO_STEPS),
     )
 
 
@@ -300,7 +300,7 @@ def average_learning(
         _divide(total, divisor),
         jnp.where(jnp.asarray(training), Reason.NONE, Reason.NOT_A_TRAINING_BLOCK),
         time.reasons,
-        jnp.where(time.values == 0, Reason2019.SATURATED_AT_ZERO, Reason.NONE),
+        jnp.where(time.values == 0, Reason.SATURATED_AT_ZERO, Reason.NONE),
     )
 
 

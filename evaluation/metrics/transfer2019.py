@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 
 from evaluation.metrics import DEFAULT_WINDOW, BlockLike, Metric, Reason
 from evaluation.metrics.editions2019 import Edition, saturation
-from evaluation.metrics.reasons2019 import Reason2019, as_metric
+from evaluation.metrics.l2m.framework2019 import as_metric
 
 Unit: TypeAlias = Hashable
 """What is transferred from and to: a task's name, or a (task, parameters) pair."""
@@ -101,8 +101,8 @@ def ste_relative(metric: Metric, experts: ArrayLike) -> Metric:
     usable = jnp.isfinite(expert) & (expert != 0)
     return as_metric(
         metric.values / jnp.where(usable, expert, 1),
-        jnp.where(jnp.isfinite(expert), Reason.NONE, Reason2019.NO_STE),
-        jnp.where(expert == 0, Reason2019.ZERO_STE, Reason.NONE),
+        jnp.where(jnp.isfinite(expert), Reason.NONE, Reason.NO_STE_SATURATION),
+        jnp.where(expert == 0, Reason.ZERO_STE_SATURATION, Reason.NONE),
         metric.reasons,
     )
 
@@ -159,20 +159,20 @@ def pair_transfer(
 
 def _refusal(trainings: int) -> int:
     if trainings == 0:
-        return Reason2019.NEVER_TRAINED
-    return Reason2019.TOO_MANY_TRAININGS if trainings > 1 else Reason.NONE
+        return Reason.NEVER_TRAINED
+    return Reason.TOO_MANY_TRAININGS if trainings > 1 else Reason.NONE
 
 
 def _not_forward(target: int, trained: Sequence[int]) -> int:
     if not trained:
-        return Reason2019.NOTHING_TRAINED_YET
-    return Reason2019.TRAINED_BEFORE if target in trained else Reason.NONE
+        return Reason.NOTHING_TRAINED_YET
+    return Reason.TRAINED_BEFORE if target in trained else Reason.NONE
 
 
 def _not_reverse(target: int, trained: Sequence[int]) -> int:
     if target not in trained:
-        return Reason2019.NOT_TRAINED_YET
-    return Reason2019.TRAINED_LAST if trained[-1] == target else Reason.NONE
+        return Reason.NOT_TRAINED_YET
+    return Reason.TRAINED_LAST if trained[-1] == target else Reason.NONE
 
 
 def _cells(units: int, sources: np.ndarray, targets: np.ndarray, reasons: np.ndarray) -> np.ndarray:
@@ -211,7 +211,7 @@ def transfer_matrix(relative: Metric, direction: Direction) -> Metric:
 
     Returns:
       `Metric` of (..., U, U), [source, target]: the mean over the test blocks of the pair that have
-      a value; `Reason2019.NO_TEST_OF_PAIR` where there is no such block, the first block's own
+      a value; `Reason.NO_TEST_OF_PAIR` where there is no such block, the first block's own
       reason where none has a value.
     """
     cells = jnp.asarray(direction.cells)
@@ -225,7 +225,7 @@ def transfer_matrix(relative: Metric, direction: Direction) -> Metric:
         total = total + jnp.where(known[..., index], values[..., index], 0)
     return as_metric(
         total / jnp.maximum(count, 1),
-        jnp.where(member[..., 0], Reason.NONE, Reason2019.NO_TEST_OF_PAIR),
+        jnp.where(member[..., 0], Reason.NONE, Reason.NO_TEST_OF_PAIR),
         jnp.where(count > 0, Reason.NONE, reasons[..., 0]),
     )
 

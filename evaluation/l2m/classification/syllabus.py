@@ -35,19 +35,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
-from typing import Any, Final
+from typing import Any, ClassVar, Final, NoReturn
 
+from evaluation.l2m import instructions
 from evaluation.l2m.classification import data
 from evaluation.l2m.document import Document, read_text, show
-from evaluation.l2m.instructions import MAX_EPISODES, _Player
+from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.positions import Path
-from evaluation.l2m.variants import Variants
 from evaluation.schedule import Block, Schedule, Value
 
 DEFAULT_BATCH_SIZE: Final = 32
 MAX_BATCH_SIZE: Final = 4096
 
-_TOP = ("name", "author", "contains", "default_params", "instructions")
 _OWN = ("$dataset", "batches", "batch_size")
 
 
@@ -108,66 +107,27 @@ def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllab
       SyllabusError: the text is not a valid syllabus of classification.
     """
     document = Document(text.removeprefix("\ufeff"), source)
-    top = document.mapping((), document.decode(), "the syllabus")
-    document.keys((), top, _TOP)
-    if "instructions" not in top:
-        document.fail((), 'the syllabus has no "instructions"; add a list of instructions')
-    if top.get("contains", "datasets") != "datasets":
-        shown = show(top["contains"])
-        document.fail(("contains",), f"'contains' is {shown}; here it must be \"datasets\"")
-    given = document.mapping(("default_params",), top.get("default_params", {}), "'default_params'")
-    player = _DataPlayer(document, Variants(document, given))
-    player.play(top["instructions"])
-    name = document.string(("name",), top.get("name", name)) or name
-    author = document.string(("author",), top.get("author", ""))
-    schedule = Schedule(name, tuple(player.blocks), FilePath(source).name, author)
+    reading, player = instructions.play(document, document.decode(), name, DataPlayer)
+    schedule = replace(reading.schedule, source=FilePath(source).name)
     return Syllabus(schedule, tuple(player.plans))
 
 
 @dataclass
-class _DataPlayer(_Player):
+class DataPlayer(instructions.Player):
     """Plays instructions in order and collects data sets beside blocks."""
+
+    contains: ClassVar[str] = "datasets"
+    contains_rule: ClassVar[str] = '"datasets"; play episodes with `jaxsim run`'
+    task_key: ClassVar[str] = "$dataset"
 
     plans: list[Plan] = field(default_factory=list)
 
-    def play(self, instructions: object) -> None:
-        """Play the list of instructions."""
-        if not isinstance(instructions, list) or not instructions:
-            reason = "'instructions' must be a list of at least one instruction"
-            self.document.fail(("instructions",), reason)
-        for index, value in enumerate(instructions):
-            self._instruction(
-                ("instructions", index),
-                self.document.mapping(("instructions", index), value, "an instruction"),
-            )
-        self.close_phase()
-        if not self.blocks:
-            reason = 'no data sets; begin with {"$phase": "1.train"} and a "$dataset"'
-            self.document.fail(("instructions",), reason)
-
-    def _instruction(self, path: Path, value: Mapping[str, object]) -> None:
-        if "$phase" in value:
-            self.open_phase(path, value)
-        elif "$info" in value:
-            self.inform(path, value)
-        elif "$repeat" in value:
-            self._repeat(path, value)
-        elif "$dataset" in value:
-            self._data_set(path, value)
-        else:
-            reason = "this instruction has none of $phase, $dataset, $repeat, $info; add one"
-            self.document.fail(path, reason)
-
-    def _repeat(self, path: Path, value: Mapping[str, object]) -> None:
-        """Play {"$repeat": DATA SET, "count": N}."""
-        self.document.keys(path, value, ("$repeat", "count"))
-        count = self._whole(path, value, "count", None, MAX_EPISODES)
-        inner = (*path, "$repeat")
-        given = self.document.mapping(inner, value["$repeat"], "'$repeat'")
-        if "$dataset" not in given:
-            self.document.fail(inner, 'this "$repeat" has no "$dataset"; add the name of one')
+    def add(self, path: Path, episode: Mapping[str, object], count: int, count_path: Path) -> None:
+        """Append a data set ``count`` times, to the last block if it is more of the same."""
+        if count > MAX_EPISODES:
+            self._too_long(count_path)
         for _ in range(count):
-            self._data_set(inner, given)
+            self._data_set(path, episode, count_path)
 
     def _whole(
         self, path: Path, value: Mapping[str, object], key: str, default: int | None, most: int
@@ -183,11 +143,15 @@ class _DataPlayer(_Player):
             self.document.fail((*path, key), reason)
         return number
 
-    def _data_set(self, path: Path, given: Mapping[str, object]) -> None:
+    def _too_long(self, path: Path) -> NoReturn:
+        reason = f"a lifetime may have {MAX_EPISODES} batches and is longer here; lower counts"
+        self.document.fail(path, reason)
+
+    def _data_set(self, path: Path, given: Mapping[str, object], count_path: Path) -> None:
         """Append one data set, to the last block if it is more of the same."""
         if not self.phase:
             reason = 'a data set before the first phase; put {"$phase": "1.train"} in front of it'
-            self.document.fail(path[:2], reason)
+            self.document.fail(path[:2], reason, rule="required")
         name_path = (*path, "$dataset")
         try:
             spec = data.spec(self.document.string(name_path, given["$dataset"]))
@@ -199,9 +163,8 @@ class _DataPlayer(_Player):
         batches = self._batches(path, given, spec, spec.fill(values), size)
         self.episodes += batches
         if self.episodes > MAX_EPISODES:
-            reason = f"a lifetime may have {MAX_EPISODES} batches and is longer here; lower counts"
-            self.document.fail(path, reason)
-        block = self._block(spec.name, own, batches, size)
+            self._too_long(count_path)
+        block = self._block(path, spec.name, own, batches, size)
         self.plans.append(Plan(block, spec.name, spec.fill(values), batches, size))
 
     def _values(
@@ -229,9 +192,21 @@ class _DataPlayer(_Player):
         if "batches" in given:
             return self._whole(path, given, "batches", None, MAX_EPISODES)
         first, last = int(values["classes/first"]), int(values["classes/last"])
-        return max(len(spec.load().rows(self.mode, first, last)) // size, 1)
+        try:
+            examples = spec.load()
+        except ValueError as error:
+            reason = f'without "batches" the examples are counted, and {error}'
+            self.document.fail(path, reason)
+        return max(len(examples.rows(self.mode, first, last)) // size, 1)
 
-    def _block(self, name: str, own: tuple[tuple[str, Value], ...], batches: int, size: int) -> int:
+    def _block(
+        self,
+        path: Path,
+        name: str,
+        own: tuple[tuple[str, Value], ...],
+        batches: int,
+        size: int,
+    ) -> int:
         learning = self.phase_updates and not self.disabled
         index = len(self.blocks)
         block = Block(index, self.phase, self.mode, name, own, batches, learning)
@@ -241,6 +216,7 @@ class _DataPlayer(_Player):
             self.blocks[-1] = replace(last, count=last.count + batches)
             return last.index
         self.blocks.append(block)
+        self.block_paths.append(path)
         return index
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.l2m import ste_info
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.experts import Curve, pad_experts, stored_runs, training_curves
 from evaluation.l2m.l2metrics.runs import Run, base_task
@@ -87,6 +88,7 @@ class Analysis:
       experiences: (L, R, T).
       extra_regimes: name -> (R,) custom numbers.
       extra_tasks: name -> (K,) custom numbers.
+      saturation_only: tasks of whose expert the store has a saturation value and no curve.
     """
 
     run: Run
@@ -100,6 +102,7 @@ class Analysis:
     experiences: Integers
     extra_regimes: Mapping[str, Floats]
     extra_tasks: Mapping[str, Floats]
+    saturation_only: frozenset[str]
 
     @cached_property
     def mask(self) -> Booleans:
@@ -156,6 +159,19 @@ class Library:
         """Remember where the store is; nothing is read yet."""
         self.directory, self.settings = directory, settings
         self._curves: dict[tuple[str, bool], list[Curve]] = {}
+
+    def saturation_only(self, tasks: Sequence[str]) -> frozenset[str]:
+        """Those tasks of which there is no curve, but a saturation value."""
+        lacking = {task for task in tasks if not self.curves(task, self.settings.is_compat)}
+        return frozenset(lacking & self._saturated)
+
+    @cached_property
+    def _saturated(self) -> set[str]:
+        """Tasks with a saturation value, in lower case; none if their file cannot be read."""
+        try:
+            return {task.lower() for task in ste_info.stored_saturations(self.directory)}
+        except ValueError:
+            return set()
 
     def curves(self, task: str, compat: bool) -> list[Curve]:
         """Curves of all runs of a task, smoothed with or without the defect of l2metrics 3.1."""
@@ -246,7 +262,18 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
     reference = None if settings.is_compat else compute(True)[1]
     return [
         Analysis(
-            run, settings, row, structure, raw, processed, results, reference, experiences, {}, {}
+            run=run,
+            settings=settings,
+            row=row,
+            structure=structure,
+            raw=raw,
+            processed=processed,
+            results=results,
+            reference=reference,
+            experiences=experiences,
+            extra_regimes={},
+            extra_tasks={},
+            saturation_only=library.saturation_only(run.tasks),
         )
         for row, run in enumerate(runs)
     ]
@@ -367,6 +394,24 @@ def run_arrays(analysis: Analysis) -> RunArrays:
         run.tasks,
         columns,
     )
+
+
+def expert_curves(analysis: Analysis) -> dict[str, list[Floats]]:
+    """Processed training of the single-task experts of a run's tasks.
+
+    Returns:
+      Task -> one (n,) curve for each of its runs; a task without experts is left out.
+    """
+    experts, row = analysis.processed.experts, analysis.row
+    found = {
+        task: [
+            np.asarray(values[:count])
+            for values, count in zip(experts.values[row, k], experts.counts[row, k], strict=True)
+            if count
+        ]
+        for k, task in enumerate(analysis.run.tasks)
+    }
+    return {task: curves for task, curves in found.items() if curves}
 
 
 def _called(

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import RawLog
 from evaluation.l2m.l2metrics.runs import base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.l2m.ste_store import SteRun
+from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.metrics.l2m.experts import Experts
 from evaluation.metrics.l2m.smoothing import smooth
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import outputs
-from evaluation.l2m.l2metrics.analysis import Analysis
+from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
@@ -62,13 +62,16 @@ def run_command(arguments: argparse.Namespace) -> int:
             print(f"stored {path} as a single-task expert of {task}")
         return _report_errors(errors)
     settings = _settings(arguments)
+    if arguments.do_plot:
+        _plots()
     outcome = run(names, settings)
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
     _write(arguments, settings, outcome)
     _print(outcome.analyses)
-    return _report_errors(outcome.errors)
+    unplotted = _plot(arguments, outcome.analyses) if arguments.do_plot else {}
+    return _report_errors(outcome.errors | unplotted)
 
 
 def _load(arguments: argparse.Namespace, path: Path) -> None:
@@ -119,9 +122,6 @@ def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) 
         _write_batch(arguments, directory, settings, outcome, contents)
     else:
         _write_run(arguments, directory, settings, outcome.analyses[0], contents)
-    if arguments.do_plot:
-        for analysis in outcome.analyses:
-            _plot(arguments, directory / "plots", analysis)
 
 
 def _write_run(
@@ -170,34 +170,55 @@ def _write_batch(
     outputs.write_feather(directory / f"{name}_data.feather", table)
 
 
-def _plot(arguments: argparse.Namespace, directory: Path, analysis: Analysis) -> None:
-    table = outputs.run_table(analysis)
-    if arguments.unit == "steps" and STEP_COLUMN not in table.column_names:
-        raise L2MetricsError(
-            Kind.NO_STEPS,
-            f"{analysis.run.path} has no column {STEP_COLUMN!r}; use -u exp_num",
+def _plot(
+    arguments: argparse.Namespace, analyses: Sequence[Analysis]
+) -> dict[Path, L2MetricsError]:
+    """Plot every run, a task in one colour in all of them; returns the error of each that failed.
+
+    Raises:
+      L2MetricsError: what plots need is not installed.
+    """
+    plots = _plots()
+    kinds = plots.KINDS if "all" in arguments.plot_types else tuple(arguments.plot_types)
+    colours = plots.task_colours(task for a in analyses for task in a.run.tasks)
+    failed = {}
+    for analysis in analyses:
+        table = outputs.run_table(analysis)
+        if arguments.unit == "steps" and STEP_COLUMN not in table.column_names:
+            failed[analysis.run.path] = L2MetricsError(
+                Kind.NO_STEPS,
+                f"{analysis.run.path} has no column {STEP_COLUMN!r}; use -u exp_num",
+            )
+            continue
+        paths = plots.plot_run(
+            table,
+            outputs.regime_table(analysis),
+            Path(arguments.output_dir) / "plots",
+            kinds,
+            run=analysis.run.name,
+            measure=analysis.settings.perf_measure,
+            unit=arguments.unit,
+            normalized=analysis.settings.normalization_method != "none",
+            ste=expert_curves(analysis),
+            eval_lines=arguments.show_eval_lines,
+            colours=colours,
         )
+        print(*(f"plot in {path}" for path in paths), sep="\n")
+    return failed
+
+
+def _plots() -> Any:
+    """The module of plots.
+
+    Raises:
+      L2MetricsError: what it needs is not installed.
+    """
     try:
         plots = import_module(_PLOTS)
-    except ModuleNotFoundError as error:
-        raise L2MetricsError(
-            Kind.SETTINGS, f"plots need a module that is not installed: {error.name}; use --no-plot"
-        ) from error
-    from evaluation.l2m.l2metrics.result import regime_rows
-
-    paths = plots.plot_run(
-        table,
-        list(regime_rows(analysis)),
-        directory,
-        tuple(arguments.plot_types),
-        measure=analysis.settings.perf_measure,
-        unit=arguments.unit,
-        show_eval_lines=arguments.show_eval_lines,
-        run=analysis.run.name,
-        normalised=analysis.settings.normalization_method != "none",
-    )
-    for path in paths:
-        print(f"plot in {path}")
+        plots.check_matplotlib()
+    except (ModuleNotFoundError, ValueError) as error:
+        raise L2MetricsError(Kind.SETTINGS, f"{error}; or use --no-plot") from error
+    return plots
 
 
 def _print(analyses: Sequence[Analysis]) -> None:

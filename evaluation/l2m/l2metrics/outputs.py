@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from evaluation.files import write_whole
 from evaluation.l2m.l2metrics.analysis import Analysis
-from evaluation.l2m.l2metrics.columns import from_numpy, from_words, to_words
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN
 from evaluation.l2m.l2metrics.result import regime_rows
 from evaluation.l2m.l2metrics.runs import Run
 from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.logs.arrow import from_numpy, from_words, to_words
 
 BATCH_NAME: Final = "ll_metrics"
 """Beginning of the file names of a batch."""
@@ -64,6 +64,18 @@ def write_regimes(path: Path, analyses: Sequence[Analysis], run_first: bool) -> 
     if run_first and columns:
         columns = ["run_id", *(name for name in columns if name != "run_id")]
     write_tsv(path, rows, columns)
+
+
+def regime_table(analysis: Analysis) -> pa.Table:
+    """Number and terminal performance of every regime."""
+    terminal = analysis.of(analysis.results.regimes.term_perf).values
+    size = len(analysis.run.regimes.counts)
+    return pa.table(
+        {
+            "regime_num": from_numpy(np.arange(size)),
+            "term_perf": from_numpy(np.asarray(terminal[:size], np.float64)),
+        }
+    )
 
 
 def run_table(analysis: Analysis) -> pa.Table:

@@ -209,7 +209,7 @@ def _why(
     """The reason of every null at the level of the lifetime and of its tasks."""
     results, row = analysis.results, analysis.row
     whole = {
-        name: Reason(int(results.lifetime[name].reasons[row])).sentence
+        name: _sentence(results.lifetime[name].reasons[row], bool(analysis.saturation_only))
         if name in results.lifetime
         else Reason.NO_TASK_HAS_VALUE.sentence
         for name, value in lifetime.items()
@@ -224,7 +224,7 @@ def _why(
     by_task: dict[str, dict[str, str]] = {}
     for index, (task, content) in enumerate(tasks.items()):
         missing = {
-            name: Reason(int(reasons[name][row, index])).sentence
+            name: _sentence(reasons[name][row, index], task in analysis.saturation_only)
             for name, value in content.items()
             if value is None and name in reasons
         }
@@ -238,6 +238,14 @@ def _why(
         }
         by_task |= {task: missing} if missing else {}
     return {**whole, **({"task_metrics": by_task} if by_task else {})}
+
+
+def _sentence(code: int, saturation_only: bool) -> str:
+    """A reason in words; another one for no expert where its saturation value is known."""
+    reason = Reason(int(code))
+    if reason is Reason.NO_STE and saturation_only:
+        reason = Reason.NO_STE_CURVE
+    return reason.sentence
 
 
 def _no_transfer(analysis: Analysis) -> Reason:

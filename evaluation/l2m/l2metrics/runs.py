@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.l2m.l2metrics.columns import from_numpy, to_numpy, to_words
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
 from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.logs.l2logger.format import TASK_NAME
 
 PARAMS_SHOWN: Final = 25
@@ -128,10 +128,10 @@ def make_run(log: RawLog, settings: Settings) -> Run:
             f"{log.path}: {int(np.isinf(values).sum())} rows have an infinite "
             f"{settings.perf_measure!r}; mend the log, or write nan for what was not measured",
         )
-    warnings = list(log.warnings)
+    regimes, tasks, table = _regimes(table, there, settings.is_compat)
+    warnings = [*log.warnings, *_alternation(regimes)]
     if not there.all():
         warnings.append(f"{int((~there).sum())} rows without a value are left out")
-    regimes, tasks, table = _regimes(table, there, settings.is_compat)
     when = log.seconds[complete][there]
     return Run(
         name=log.path.resolve().name,
@@ -146,6 +146,18 @@ def make_run(log: RawLog, settings: Settings) -> Run:
         table=table,
         warnings=tuple(warnings),
     )
+
+
+def _alternation(regimes: Regimes) -> list[str]:
+    """A warning of the first block of the type of the block before it; none if all alternate."""
+    first = np.flatnonzero(np.diff(regimes.block_num, prepend=-1))
+    kinds, numbers = regimes.train[first], regimes.block_num[first]
+    same = np.flatnonzero(kinds[1:] == kinds[:-1])
+    if not len(same):
+        return []
+    one, other = numbers[same[0]], numbers[same[0] + 1]
+    kind = "train" if kinds[same[0]] else "test"
+    return [f"block types do not alternate: blocks {one} and {other} are both of type {kind}"]
 
 
 def _values(table: pa.Table, settings: Settings) -> Floats:

@@ -32,7 +32,6 @@ import numpy.typing as npt
 from evaluation import metrics as kernels
 from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
 from evaluation.l2m.report2019.table import LoggedBlock
-from evaluation.metrics.reasons2019 import sentence_of
 
 SUBTYPES: Final = ("CL", "ANT_A", "ANT_B", "ANT_C")
 CAPABILITIES: Final = (
@@ -68,7 +67,7 @@ class Matrix:
     def of(cls, units: Sequence[str], metric: kernels.Metric) -> "Matrix":
         """Take a (U, U) kernel metric."""
         codes = np.asarray(metric.reasons)
-        reasons = tuple(tuple(sentence_of(int(code)) for code in row) for row in codes)
+        reasons = tuple(tuple(kernels.Reason(int(code)).sentence for code in row) for row in codes)
         return cls(tuple(units), np.asarray(metric.values, np.float64), reasons)
 
 
@@ -142,7 +141,11 @@ def _numbers(
     if isinstance(given, kernels.Metric):
         numbers = np.asarray(given.values, np.float64)
         codes = np.asarray(given.reasons)
-        sentences = {b.index: sentence_of(int(c)) for b, c in zip(blocks, codes, strict=True) if c}
+        sentences = {
+            b.index: kernels.Reason(int(c)).sentence
+            for b, c in zip(blocks, codes, strict=True)
+            if c
+        }
     else:
         numbers, sentences = np.asarray(given, np.float64), dict(known)
     if numbers.shape != (len(blocks),):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evaluation.files import write_json, write_whole
-from evaluation.l2m.report2019 import folders
+from evaluation.l2m import ste_info, ste_store
 from evaluation.l2m.report2019.base import (
     SUBTYPES,
     AgentMetric,
@@ -137,10 +137,10 @@ class MetricsReport(ABC):
         if isinstance(given, Mapping):
             return dict(given)
         if given is not None:
-            return folders.read_experts(Path(given))
-        file = folders.experts_file()
+            return ste_info.from_info_json(Path(given))
+        file = ste_store.default_directory() / ste_info.FILE_NAME
         if file.is_file():
-            return folders.read_experts(file)
+            return ste_info.from_info_json(file)
         self.warnings.append(
             f"no {file}: nothing can be compared with single-task experts, and there is no transfer"
         )

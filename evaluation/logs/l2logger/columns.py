@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from evaluation.logs.arrow import to_numpy
 from evaluation.logs.coded import Coded, coded, from_arrow
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
@@ -330,7 +331,7 @@ def _counts(column: pa.ChunkedArray) -> np.ndarray:
     digits = (characters >= ord("0")) & (characters <= ord("9"))
     if not digits.all() or lengths.min() < 1 or lengths.max() > 15:
         raise _Unsure
-    return np.asarray(pc.cast(column, pa.int64()).to_numpy())
+    return to_numpy(pc.cast(column, pa.int64()), np.int64)
 
 
 def _metrics(column: pa.ChunkedArray) -> np.ndarray:
@@ -340,7 +341,7 @@ def _metrics(column: pa.ChunkedArray) -> np.ndarray:
         raise _Unsure
     if lengths.min() == 0:
         column = pc.if_else(pc.equal(pc.binary_length(column), 0), "nan", column)
-    return np.asarray(pc.cast(column, pa.float64()).to_numpy())
+    return to_numpy(pc.cast(column, pa.float64()), np.float64)
 
 
 def _timestamps(column: pa.ChunkedArray) -> np.ndarray:

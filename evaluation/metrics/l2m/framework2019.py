@@ -249,7 +249,7 @@ def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 1.
     """
     smoothed = _smooth(values, counts, window)
-    return _metric(_best_sum(smoothed) / window, smoothed.reasons)
+    return as_metric(_best_sum(smoothed) / window, smoothed.reasons)
 
 
 def time_to_saturation(
@@ -285,7 +285,7 @@ def time_to_saturation(
     best = _best_sum(smoothed) - _tolerance(smoothed.scale, window)
     reached = smoothed.inside & (smoothed.sums >= best[..., None])
     first = jnp.argmax(reached, axis=-1)
-    return _metric((first + offset).astype(smoothed.sums.dtype), smoothed.reasons)
+    return as_metric((first + offset).astype(smoothed.sums.dtype), smoothed.reasons)
 
 
 def normalized_integral(
@@ -320,7 +320,7 @@ def normalized_integral(
     terms = smoothed.lengths - (window - 1 if length == "windows" else 0)
     divisor = jnp.maximum(terms, 1).astype(smoothed.sums.dtype) * window
     total = _pairwise_sum(_inside_or(smoothed, 0.0))
-    return _metric(_divide(total, divisor), smoothed.reasons)
+    return as_metric(_divide(total, divisor), smoothed.reasons)
 
 
 def recovery_time(
@@ -362,10 +362,10 @@ def recovery_time(
     reached = later.inside & (later.sums >= threshold[..., None])
     first = jnp.argmax(reached, axis=-1)
     never = jnp.where(jnp.any(reached, axis=-1), Reason.NONE, Reason.NEVER_RECOVERED)
-    reasons = _first_reason(
+    reasons = first_reason(
         jnp.asarray(pairing.reasons), smoothed.reasons, _as_partner(later.reasons), never
     )
-    return _metric((first + offset).astype(smoothed.sums.dtype), reasons)
+    return as_metric((first + offset).astype(smoothed.sums.dtype), reasons)
 
 
 def performance_maintenance(metric: Metric, pairing: Pairing) -> Metric:
@@ -384,8 +384,8 @@ def performance_maintenance(metric: Metric, pairing: Pairing) -> Metric:
     partners = jnp.asarray(pairing.partners)
     trained = jnp.take(metric.values, partners, axis=-1)
     trained_reasons = _as_partner(jnp.take(metric.reasons, partners, axis=-1))
-    reasons = _first_reason(jnp.asarray(pairing.reasons), metric.reasons, trained_reasons)
-    return _metric(trained - metric.values, reasons)
+    reasons = first_reason(jnp.asarray(pairing.reasons), metric.reasons, trained_reasons)
+    return as_metric(trained - metric.values, reasons)
 
 
 def block_metrics(
@@ -466,7 +466,7 @@ def _smooth(values: ArrayLike, counts: ArrayLike, window: int) -> _Smoothed:
     clean = jnp.where(valid & finite, array, 0)
     sums = _window_sums(clean, window)
     inside = jnp.broadcast_to(episodes[: sums.shape[-1]] <= lengths[..., None] - window, sums.shape)
-    reasons = _first_reason(
+    reasons = first_reason(
         jnp.where(lengths < window, Reason.BLOCK_TOO_SHORT, Reason.NONE),
         jnp.where(jnp.any(valid & ~finite, axis=-1), Reason.NON_FINITE_VALUE, Reason.NONE),
         jnp.where(jnp.all(jnp.isfinite(sums), axis=-1), Reason.NONE, Reason.OVERFLOW),
@@ -541,12 +541,12 @@ def _tolerance(scale: jax.Array, window: int) -> jax.Array:
     return scale * (window * roundings * float(np.finfo(scale.dtype).eps))
 
 
-def _first_reason(*candidates: jax.Array) -> jax.Array:
-    """The first candidate that is a reason at all, elementwise, as int32."""
+def first_reason(*candidates: jax.typing.ArrayLike) -> jax.Array:
+    """Return the first candidate that is a reason at all, elementwise, as int32."""
     result = jnp.asarray(candidates[-1], jnp.int32)
     for candidate in reversed(candidates[:-1]):
-        result = jnp.where(candidate == Reason.NONE, result, jnp.asarray(candidate, jnp.int32))
-    return result
+        result = jnp.where(jnp.asarray(candidate) == Reason.NONE, result, candidate)
+    return result.astype(jnp.int32)
 
 
 def _as_partner(reasons: jax.Array) -> jax.Array:
@@ -556,11 +556,16 @@ def _as_partner(reasons: jax.Array) -> jax.Array:
     return reasons
 
 
-def _metric(values: jax.Array, reasons: jax.Array) -> Metric:
-    """A metric whose values are NaN exactly where a reason stands."""
+def as_metric(values: jax.Array, *reasons: jax.typing.ArrayLike) -> Metric:
+    """Return a metric whose values are NaN exactly where a reason stands.
+
+    Args:
+      values: (...) numbers; one that is not finite and has no reason gets `Reason.OVERFLOW`.
+      *reasons: integer codes that broadcast with ``values``, the first that is set counts.
+    """
     overflow = jnp.where(jnp.isfinite(values), Reason.NONE, Reason.OVERFLOW)
-    reasons = _first_reason(jnp.broadcast_to(reasons, values.shape), overflow)
-    return Metric(jnp.where(reasons == Reason.NONE, values, jnp.nan), reasons)
+    code = jnp.broadcast_to(first_reason(*reasons, overflow), values.shape)
+    return Metric(jnp.where(code == Reason.NONE, values, jnp.nan), code)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -35,6 +35,25 @@ class Reason(enum.IntEnum):
     SATURATED_AT_START = 25
     NO_TASK_HAS_VALUE = 26
     OWN_TRAINING = 27
+    NO_STE_CURVE = 28
+    # Of the reports of 2019 over blocks.
+    NO_STE_SATURATION = 101
+    ZERO_STE_SATURATION = 102
+    TOO_MANY_TRAININGS = 103
+    NEVER_TRAINED = 104
+    NOTHING_TRAINED_YET = 105
+    TRAINED_BEFORE = 106
+    NOT_TRAINED_YET = 107
+    TRAINED_LAST = 108
+    NO_TEST_OF_PAIR = 109
+    FIRST_TRAINING = 110
+    NO_CHANGE = 111
+    TRAINED_IN_PHASE = 112
+    NOT_TRAINED_IN_EARLIER_PHASE = 113
+    NO_STEPS = 114
+    SATURATED_AT_ZERO = 115
+    NO_EPISODES = 116
+    NOT_RECOVERED = 117
 
     @property
     def sentence(self) -> str:
@@ -91,4 +110,31 @@ _SENTENCES: Final = {
     ),
     Reason.NO_TASK_HAS_VALUE: "no task of the lifetime has a value",
     Reason.OWN_TRAINING: "the task itself was trained between the two tests",
+    Reason.NO_STE_CURVE: (
+        "the store has only a saturation value of the task's single-task expert, and this needs "
+        "its training curve; add a log or a run of it"
+    ),
+    Reason.NO_STE_SATURATION: (
+        "taskinfo/info.json has no saturation value of a single-task expert for exactly this task"
+    ),
+    Reason.ZERO_STE_SATURATION: (
+        "the single-task expert's saturation value is 0, so nothing can be divided by it"
+    ),
+    Reason.TOO_MANY_TRAININGS: "the task has more than one training block",
+    Reason.NEVER_TRAINED: "the task has no training block in this syllabus",
+    Reason.NOTHING_TRAINED_YET: "no training block comes before this test block",
+    Reason.TRAINED_BEFORE: "what is tested has been trained before, so this is not forward",
+    Reason.NOT_TRAINED_YET: "what is tested has not been trained yet, so this is not reverse",
+    Reason.TRAINED_LAST: "what is tested was trained last, so nothing was learned in between",
+    Reason.NO_TEST_OF_PAIR: "no test block shows this pair",
+    Reason.FIRST_TRAINING: "the first training block has none before it to recover from",
+    Reason.NO_CHANGE: "task and parameters are those of the training block before",
+    Reason.TRAINED_IN_PHASE: "the task was trained in this very phase",
+    Reason.NOT_TRAINED_IN_EARLIER_PHASE: "the task was not trained in an earlier phase",
+    Reason.NO_STEPS: "the block has no steps",
+    Reason.SATURATED_AT_ZERO: "the block saturates at episode 0, so nothing can be divided by",
+    Reason.NO_EPISODES: "the block has no episodes",
+    Reason.NOT_RECOVERED: (
+        "performance never came back to the saturation value of the training block before"
+    ),
 }

@@ -15,7 +15,7 @@ from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
-from tests.evaluation.l2m.log_files import good_rows, rows, write_log
+from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
 @pytest.fixture(autouse=True)
@@ -238,6 +238,60 @@ def test_a_failing_custom_metric_fails_its_run_only(log):
     outcome = run([log, other], extra_metrics=[picky])
     assert [analysis.run.name for analysis in outcome.analyses] == ["run"]
     assert outcome.errors[other].kind == Kind.CUSTOM_METRIC
+
+
+def drawn(monkeypatch):
+    """What is plotted: figures by file name."""
+    plots = pytest.importorskip("evaluation.report.l2m_plots")
+    pytest.importorskip("matplotlib")
+    figures = {}
+    monkeypatch.setattr(plots, "_save", lambda figure, path: figures.update({str(path): figure}))
+    return figures
+
+
+def test_the_four_plots_of_a_run(log, monkeypatch, capsys):
+    figures = drawn(monkeypatch)
+    curve = [float(value) for value in np.linspace(0, 1, 30)]
+    expert = rows([(0, "train", "taska_1", curve), (1, "test", "taska_1", [1.0, 1.0])])
+    compute("-l", str(write_log(Path("expert").absolute(), expert)), "-s", "w")
+    compute("-l", str(log), "-P", "-O", "out")
+    kinds = ("raw", "evaluation", "learning", "ste")
+    assert list(figures) == [f"out/plots/run_{kind}.png" for kind in kinds]
+    assert capsys.readouterr().out.count("plot in out/plots/run_") == 4
+    (panel,) = figures["out/plots/run_ste.png"].axes
+    assert panel.get_ylabel() == "reward\n(normalised, 1 to 101)"
+    expert, learner = (line.get_ydata() for line in panel.get_lines()[:2])
+    assert (len(expert), len(learner)) == (30, 40)
+    table = pyarrow.feather.read_table("out/run_data.feather")
+    task = np.array(table["task_name"].to_pylist()) == "taska_1"
+    train = np.array(table["block_type"].to_pylist()) == "train"
+    np.testing.assert_array_equal(learner, table["reward"].to_numpy()[task & train])
+
+
+def test_kinds_units_and_lines_of_plots(log, monkeypatch):
+    figures = drawn(monkeypatch)
+    compute("-l", str(log), "-P", "-T", "lb", "raw", "--no-show-eval-lines", "--no-save")
+    assert list(figures) == ["results/plots/run_learning.png", "results/plots/run_raw.png"]
+    (panel,) = figures["results/plots/run_learning.png"].axes
+    assert panel.get_ylabel().endswith("101)")
+    compute("-l", str(log), "-P", "-T", "lb", "-e", "--no-save")
+    (panel,) = figures["results/plots/run_learning.png"].axes
+    assert panel.get_ylabel().endswith("dashed: evaluation means")
+
+
+def test_steps_as_the_unit_of_plots(log, monkeypatch, capsys):
+    """A run without the column has an error of its own."""
+    figures = drawn(monkeypatch)
+    counted = [row | {"episode_step_count": 7} for row in good_rows()]
+    columns = (*COLUMNS, "episode_step_count")
+    write_log(Path("logs/counted").absolute(), counted, columns)
+    command = ["l2metrics", "-l", "logs", "-R", "-P", "-T", "lb", "-u", "steps", "--no-save"]
+    assert cli.main(command) == 2
+    assert list(figures) == ["results/plots/counted_learning.png"]
+    (panel,) = figures["results/plots/counted_learning.png"].axes
+    assert panel.get_xlabel() == "learning experiences (environment steps), evaluation left out"
+    assert max(max(line.get_xdata()) for line in panel.get_lines()) == 7 * 80
+    assert "no-step-counts" in capsys.readouterr().err
 
 
 def test_plots_need_their_module(log, capsys, monkeypatch):

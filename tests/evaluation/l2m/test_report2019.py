@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -28,11 +27,11 @@ from evaluation.l2m.report2019 import (
 )
 from evaluation.l2m.report2019.commands import calc_metrics, l2metrics
 from evaluation.l2m.report2019.table import load_table
+from tests.conftest import SHARED
 from tests.evaluation.l2m.learnkit_logs import write_log
 
 ROOT = Path(__file__).parents[3]
-BESIDE = ROOT.parent / "shared" / "data"
-LEARNKIT = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE)) / "l2m" / "learnkit_2020"
+LEARNKIT = SHARED / "l2m" / "learnkit_2020"
 recorded = pytest.mark.skipif(not LEARNKIT.is_dir(), reason=f"no recorded log at {LEARNKIT}")
 
 WIDE, NARROW = {"width": 0.2}, {"width": 0.1}
@@ -489,7 +488,7 @@ def test_log_dir_is_required():
         ({"index": "middle"}, "index must be end, start or centre"),
         ({"subtype": "CL"}, "unknown arguments subtype"),
         ({"log_dir": "nowhere"}, "no log directory nowhere or "),
-        ({"experts": "missing.json"}, r"missing\.json cannot be read"),
+        ({"experts": "missing.json"}, r"missing\.json: cannot be read"),
     ],
 )
 def test_a_wrong_argument_says_what_to_change(log, options, words):
@@ -499,7 +498,7 @@ def test_a_wrong_argument_says_what_to_change(log, options, words):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("[1]", "must hold one object"), ("{", "is not JSON text"), ('{"a": "1"}', "value of 'a'")],
+    [("[1]", "must be an object"), ("{", "broken JSON"), ('{"a": "1"}', "saturation of 'a'")],
 )
 def test_a_broken_info_json_is_refused(log, l2data, content, words):
     experts(l2data, {})

@@ -220,7 +220,7 @@ def test_episodes_before_the_first_phase():
     assert verdict.counts["blocks"] == 4
 
 
-BROKEN = """{"nam": "x", "author": 5, "contains": "datasets", "instructions": [
+BROKEN = """{"nam": "x", "author": 5, "contains": "pictures", "instructions": [
 {"$phase": "2.train", "enable_update": false},
 {"$repeat": {"$episode": "CartPole3D"}, "count": 0},
 {"$repeat": {"$episode": "CartPole4D"}, "count": 3},
@@ -375,6 +375,46 @@ def test_warnings_are_no_failure(capsys):
     assert lines[-1].endswith("1 warning")
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
+def test_every_example_is_valid(path):
+    assert l2m.check_file(path).errors == 0
+
+
+def test_a_syllabus_of_classification_is_understood(capsys):
+    code, lines, _ = validate(capsys, str(EXAMPLES / "moved_digits.json"))
+    row = re.split(" {2,}", lines[-1])[1:]
+    assert (code, row) == (0, ["6", "13", "462", "Digits", "CL?", "CL", "valid"])
+    assert l2m.check_file(EXAMPLES / "moved_digits.json").to_json()["contains"] == "datasets"
+
+
+def test_all_errors_of_a_syllabus_of_classification_are_found():
+    wrong = {
+        "contains": "datasets",
+        "instructions": [
+            {"$phase": "1.test"},
+            {"$dataset": "Digit", "batches": 1},
+            {"$dataset": "Digits", "batches": 0},
+            {"$repeat": {"$dataset": "Digits", "labels/shift": 11, "batches": 1}, "count": 2},
+            {"$episode": "CartPole"},
+        ],
+    }
+    verdict = l2m.check_text(json.dumps(wrong, indent=1))
+    assert [(found.line, found.rule) for found in verdict.findings] == [
+        (5, "required"), (8, "grammar"), (13, "grammar"), (18, "grammar"), (23, "grammar"),
+    ]  # fmt: skip
+    reasons = [found.reason for found in verdict.findings]
+    words = ("must be '1.train'", "unknown data set", "from 1 to", "labels/shift", "$dataset; add")
+    assert all(word in text for word, text in zip(words, reasons, strict=True)), reasons
+
+
+def test_a_violation_of_a_classification_subtype_stands_at_its_data_set():
+    data = [{"$phase": "1.train"}, {"$dataset": "Digits", "batches": 1}]
+    verdict = l2m.check_text(
+        json.dumps({"contains": "datasets", "instructions": data}), subtype="ANT_A"
+    )
+    assert [found.rule for found in verdict.findings] == ["disallowed"] * 2 + ["expected"]
+
+
 def test_a_file_that_cannot_be_read_does_not_stop_the_others(files, capsys):
     code, lines, _ = validate(capsys, "absent.json", "BROKEN.json")
     assert code == 2
@@ -395,6 +435,7 @@ def test_json_of_the_command(files, capsys):
         "name": "ANT_A",
         "author": "",
         "valid": True,
+        "contains": "episodes",
         "phases": 4,
         "blocks": 8,
         "episodes": 800,

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.l2m.ste_sources import from_info_json, from_records
+from evaluation.l2m.ste_info import from_info_json
+from evaluation.l2m.ste_sources import from_records
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 from tests.conftest import SHARED

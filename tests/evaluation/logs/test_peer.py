@@ -11,6 +11,7 @@ real tools in an environment of their own, whose interpreter JAXSIM_L2LOGGER_PYT
 import json
 import math
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -77,6 +78,18 @@ def log_with_ours(base):
     return logger.scenario_dir
 
 
+def odd_log(base):
+    """Tasks without a variant, blocks of one type in a row, no scenario: valid, and warned of."""
+    changes = {"task_params": {}, "exp_status": "complete", "block_subtype": "wake"}
+    with DataLogger(str(base), "odd", LOGGER_INFO, {}) as logger:
+        for record in RECORDS:
+            number = record["exp_num"]
+            kind = "test" if number > 7 else "train"
+            task = f"Task{number // 2 % 2}"
+            logger.log_record(record | changes | {"block_type": kind, "task_name": task})
+    return logger.scenario_dir
+
+
 # The golden log -----------------------------------------------------------------------------------
 
 
@@ -125,7 +138,9 @@ def run_peer(arguments, home, text=None):
 
 
 def warnings(done):
-    return [line for line in done.stderr.splitlines() if "WARNING" in line or "Warning" in line]
+    """Lines of both streams: l2metrics logs to its standard output."""
+    lines = (done.stdout + done.stderr).splitlines()
+    return [line for line in lines if "WARNING" in line or "Warning" in line]
 
 
 def peer_log(records, base):
@@ -195,11 +210,52 @@ class TestPeer:
             for cell, other in zip(made[10:], expected[10:], strict=True):
                 assert math.isclose(float(cell), float(other), rel_tol=1e-14)
 
-    def test_l2metrics_reads_a_run_of_ours(self, run, tmp_path):
-        """It warns of metrics that need what one run has not, never of the log."""
-        words = ["-l", run, "-p", "performance", "--no-plot", "--no-save", "--no-save-settings"]
-        done = run_peer(["-m", "l2metrics", *words], tmp_path)
+    @pytest.mark.parametrize("content", ["run", "odd"])
+    def test_our_l2metrics_warns_of_what_the_real_one_warns_of(
+        self, content, run, tmp_path, monkeypatch, capsys
+    ):
+        log, measure = (run, "performance") if content == "run" else (odd_log(tmp_path), "zeta")
+        words = ["-l", str(log), "-p", measure, "--no-plot"]
+        # It cannot save whole numbers: they are of a type that its JSON does not take.
+        unsaved = ["--no-save", "--no-save-settings"]
+        done = run_peer(["-m", "l2metrics", *words, *unsaved], tmp_path)
         assert done.returncode == 0, done.stderr
         assert "Lifetime Metrics:" in done.stdout
-        about = ("Cannot compute", "Not enough blocks", "Block types are not alternating")
-        assert [line for line in warnings(done) if not any(word in line for word in about)] == []
+        theirs = [line.split(" | ")[-1] for line in warnings(done)]
+        assert theirs
+        monkeypatch.setenv("L2DATA", str(tmp_path))
+        ours = ["--compat", "l2metrics-3.1", "-O", str(tmp_path / "ours"), "-o", "ours"]
+        assert cli.main(["l2metrics", *words, *ours]) == 0
+        said = capsys.readouterr().err
+        why = json.loads((tmp_path / "ours" / "ours_metrics.json").read_text())["why"]
+        assert [line for line in theirs if not is_said(line, said, why)] == []
+
+
+REASONED = {
+    "Recovery Time": "perf_recovery",
+    "Performance Recovery": "perf_recovery",
+    "Forward Transfer": "forward_transfer_ratio",
+    "Backward Transfer": "backward_transfer_ratio",
+    "Performance relative to STE": "ste_rel_perf",
+    "Sample Efficiency": "sample_efficiency",
+}
+"""Key of the metric that l2metrics calls by another name."""
+
+SAID = {
+    "Block types are not alternating": "block types do not alternate",
+    "Task names do not follow expected format": "is not of the form <task>_<variant>",
+    "Complexity not defined": "'complexity' is missing",
+    "Difficulty not defined": "'difficulty' is missing",
+    "Scenario type not defined": "'scenario_type' is missing",
+}
+"""Beginning of a warning of l2metrics, and what ours says."""
+
+
+def is_said(line, said, why):
+    """Whether a warning of the real l2metrics stands in our standard error or in our JSON."""
+    missing = re.match(r"Cannot compute (.+?)(?: for task (\S+))? - ", line)
+    if missing is None:
+        return any(line.startswith(begin) and words in said for begin, words in SAID.items())
+    metric, task = missing.groups()
+    reasons = why["task_metrics"][task] if task else why
+    return bool(reasons.get(REASONED[metric]))

@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from evaluation.l2m.report2019.columns import LogTable
 from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.table import load_table
-from evaluation.metrics import Metric, Reason
+from evaluation.metrics import Metric, Reason, summarise
 from evaluation.metrics.editions2019 import (
     average_learning,
     average_of,
@@ -23,7 +21,6 @@ from evaluation.metrics.editions2019 import (
     recovery_since_change,
     saturation,
 )
-from evaluation.metrics.reasons2019 import Reason2019, sentence_of
 from evaluation.metrics.transfer2019 import (
     TRANSFER_NAMES,
     expert_values,
@@ -33,9 +30,9 @@ from evaluation.metrics.transfer2019 import (
     transfer_matrix,
     transfer_metrics,
 )
+from tests.conftest import SHARED
 
-BESIDE = Path(__file__).parents[4] / "shared" / "data"
-LEARNKIT = Path(os.environ.get("JAXSIM_SHARED_DATA", BESIDE)) / "l2m" / "learnkit_2020"
+LEARNKIT = SHARED / "l2m" / "learnkit_2020"
 recorded = pytest.mark.skipif(not LEARNKIT.is_dir(), reason=f"no recorded log at {LEARNKIT}")
 
 
@@ -169,9 +166,9 @@ def test_recovery_compares_with_the_training_before_whatever_its_task():
     ]
     pairing = pair_changes(blocks)
     assert codes(pairing) == [
-        Reason2019.FIRST_TRAINING,
+        Reason.FIRST_TRAINING,
         Reason.NOT_A_TRAINING_BLOCK,
-        Reason2019.NO_CHANGE,
+        Reason.NO_CHANGE,
         Reason.NONE,
         Reason.NONE,
     ]
@@ -184,7 +181,7 @@ def test_recovery_is_the_first_window_that_is_back_or_says_never(x64):
     result = recovery_since_change(values, counts, pair_changes(blocks), 3, "v0.3")
     # Windows of block 1, reflected at its edges: 4/3 (4, 0, 0 turned), 0, 4/3, 8/3, 4.
     assert result.values[1] == 4
-    assert result.reasons[2] == Reason2019.NOT_RECOVERED
+    assert result.reasons[2] == Reason.NOT_RECOVERED
     with pytest.raises(ValueError, match="recovery_time"):
         recovery_since_change(values, counts, pair_changes(blocks), 3, "2019")
 
@@ -200,11 +197,11 @@ def test_a_difference_needs_training_in_an_earlier_phase_only():
     ]
     pairing = pair_first_training(blocks)
     assert codes(pairing)[1:] == [
-        Reason2019.TRAINED_IN_PHASE,
-        Reason2019.NOT_TRAINED_IN_EARLIER_PHASE,
+        Reason.TRAINED_IN_PHASE,
+        Reason.NOT_TRAINED_IN_EARLIER_PHASE,
         Reason.NOT_A_TEST_BLOCK,
         Reason.NONE,
-        Reason2019.TRAINED_IN_PHASE,
+        Reason.TRAINED_IN_PHASE,
     ]
     assert pairing.partners[4] == 0
 
@@ -220,7 +217,12 @@ def test_experts_that_are_missing_or_zero_give_reasons_and_not_infinity():
     experts = expert_values(blocks, {"a": 2.0, "b": 0.0, "d": -4.0})
     result = ste_relative(kernel([1.0, 1.0, 1.0, 1.0]), experts)
     np.testing.assert_array_equal(result.values, [0.5, np.nan, np.nan, -0.25])
-    assert codes(result) == [Reason.NONE, Reason2019.ZERO_STE, Reason2019.NO_STE, Reason.NONE]
+    assert codes(result) == [
+        Reason.NONE,
+        Reason.ZERO_STE_SATURATION,
+        Reason.NO_STE_SATURATION,
+        Reason.NONE,
+    ]
 
 
 def parametric():
@@ -243,16 +245,16 @@ def test_transfer_goes_from_what_was_trained_last():
     assert pairs.units == ("a", "b", "c")
     assert np.flatnonzero(pairs.forward.reasons == Reason.NONE).tolist() == [3, 8]
     assert np.flatnonzero(pairs.reverse.reasons == Reason.NONE).tolist() == [5, 6]
-    assert pairs.reverse.reasons[7] == pairs.reverse.reasons[2] == Reason2019.TRAINED_LAST
+    assert pairs.reverse.reasons[7] == pairs.reverse.reasons[2] == Reason.TRAINED_LAST
     relative = kernel(np.arange(9))
     forward, reverse = (MATRIX(relative, d) for d in (pairs.forward, pairs.reverse))
     nan = np.nan
     np.testing.assert_array_equal(forward.values, [[nan, 3, nan], [nan, nan, 8], [nan] * 3])
     np.testing.assert_array_equal(reverse.values, [[nan] * 3, [5.5, nan, nan], [nan] * 3])
-    assert int(forward.reasons[0, 0]) == Reason2019.NO_TEST_OF_PAIR
+    assert int(forward.reasons[0, 0]) == Reason.NO_TEST_OF_PAIR
     one_way = transfer(relative, pairs.forward)
     assert one_way.values[3] == 3
-    assert one_way.reasons[5] == Reason2019.TRAINED_BEFORE
+    assert one_way.reasons[5] == Reason.TRAINED_BEFORE
 
 
 def test_variants_transfer_to_one_another():
@@ -265,22 +267,24 @@ def test_variants_transfer_to_one_another():
 
 def test_a_cell_averages_the_tests_that_have_a_value_and_else_says_why():
     blocks = [Block(TRAIN, "a"), Block(TEST, "b"), Block(TEST, "b"), Block(TEST, "c")]
-    relative = kernel([1, np.nan, 3, np.nan], [0, Reason.BLOCK_TOO_SHORT, 0, Reason2019.NO_STE])
+    relative = kernel(
+        [1, np.nan, 3, np.nan], [0, Reason.BLOCK_TOO_SHORT, 0, Reason.NO_STE_SATURATION]
+    )
     matrix = MATRIX(relative, pair_transfer(blocks).forward)
     assert matrix.values[0, 1] == 3
-    assert matrix.reasons[0, 2] == Reason2019.NO_STE
+    assert matrix.reasons[0, 2] == Reason.NO_STE_SATURATION
 
 
 def test_one_training_only_where_that_is_asked_for():
     pairs = pair_transfer(parametric(), single_training=True)
-    assert pairs.forward.reasons[8] == Reason2019.NEVER_TRAINED
-    assert pairs.reverse.reasons[5] == Reason2019.TOO_MANY_TRAININGS
+    assert pairs.forward.reasons[8] == Reason.NEVER_TRAINED
+    assert pairs.reverse.reasons[5] == Reason.TOO_MANY_TRAININGS
     assert pairs.forward.reasons[3] == Reason.NONE
 
 
 def test_a_test_before_any_training_transfers_nothing():
     pairs = pair_transfer([Block(TEST, "a"), Block(TRAIN, "a")])
-    assert pairs.forward.reasons[0] == Reason2019.NOTHING_TRAINED_YET
+    assert pairs.forward.reasons[0] == Reason.NOTHING_TRAINED_YET
     assert pairs.sources.tolist() == [-1, -1]
 
 
@@ -311,8 +315,8 @@ def test_averages_are_sums_over_sums():
     result = average_of(totals, steps * 5, np.array([2, 3]))
     np.testing.assert_allclose(result.values, [1.0, 0.2], rtol=1e-6)
     assert average_of(totals, 0 * steps, np.array([2, 0])).reasons.tolist() == [
-        Reason2019.NO_STEPS,
-        Reason2019.NO_EPISODES,
+        Reason.NO_STEPS,
+        Reason.NO_EPISODES,
     ]
 
 
@@ -324,15 +328,22 @@ def test_average_learning_of_the_document_divides_by_the_episodes_it_sums():
     # The package sums the episodes 0 to 3 and divides by 3.
     assert average_learning(totals, counts, time, training, "v0.3").values[0] == 5.0
     zero = average_learning(totals, counts, kernel([0, 0]), training, "v0.3")
-    assert codes(zero) == [Reason2019.SATURATED_AT_ZERO, Reason.NOT_A_TRAINING_BLOCK]
+    assert codes(zero) == [Reason.SATURATED_AT_ZERO, Reason.NOT_A_TRAINING_BLOCK]
 
 
 def test_every_reason_has_its_own_sentence_and_code():
-    sentences = [sentence_of(code) for code in Reason2019]
+    sentences = [reason.sentence for reason in Reason if reason is not Reason.NONE]
     assert len(set(sentences)) == len(sentences)
     assert all(sentences)
-    assert not set(Reason2019) & {int(code) for code in Reason}
-    assert sentence_of(Reason.BLOCK_TOO_SHORT) == Reason.BLOCK_TOO_SHORT.sentence
+    assert (Reason.OWN_TRAINING, Reason.NO_STE_SATURATION, Reason.NOT_RECOVERED) == (27, 101, 117)
+
+
+def test_summaries_over_lifetimes_keep_the_reasons_of_2019():
+    """Two lifetimes without a value, and what most of them lack."""
+    never, none = Reason.NOT_RECOVERED, Reason.NONE
+    metric = Metric(np.array([[np.nan, 1.0], [np.nan, 2.0]]), np.array([[never, none]] * 2))
+    summary = summarise(metric, resamples=10)
+    assert summary.missing.tolist() == summary.reasons.tolist() == [never, none]
 
 
 def test_an_unknown_edition_says_which_there_are():

@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +29,6 @@ from evaluation.metrics import (
     time_to_saturation,
 )
 
-LEARNKIT = Path(__file__).parents[4] / "shared" / "data" / "l2m" / "learnkit_2020"
 STEPS = 200  # performance in the tests is a whole number of these
 ALONE = Pairing(np.zeros(1, np.int32), np.zeros(1, np.int32))
 
@@ -464,10 +462,10 @@ def test_bad_arguments_say_what_to_change():
 # ------------------------------------------------------------------ a real log of that time
 
 
-def learnkit_blocks():
+def learnkit_blocks(folder):
     """Mean reward per (block, episode number) over sub-episodes and workers, by block."""
     rewards = defaultdict(lambda: defaultdict(list))
-    for path in sorted(LEARNKIT.rglob("data-log.tsv")):
+    for path in sorted(folder.rglob("data-log.tsv")):
         with path.open(newline="") as stream:
             for row in csv.DictReader(stream, delimiter="\t"):
                 rewards[int(row["block"])][int(row["task"])].append(float(row["reward"]))
@@ -477,10 +475,10 @@ def learnkit_blocks():
     ]
 
 
-@pytest.mark.skipif(not LEARNKIT.is_dir(), reason=f"no recorded log at {LEARNKIT}")
-def test_a_log_of_2020_gives_what_the_document_says():
-    expected = json.loads((LEARNKIT / "out" / "seed_formula.json").read_text())
-    blocks = learnkit_blocks()
+def test_a_log_of_2020_gives_what_the_document_says(recorded_data):
+    folder = recorded_data("l2m/learnkit_2020")
+    expected = json.loads((folder / "out" / "seed_formula.json").read_text())
+    blocks = learnkit_blocks(folder)
     counts = np.array([len(block) for block in blocks])
     values = np.full((1, len(blocks), counts.max()), np.nan)
     for row, block in zip(values[0], blocks, strict=True):

@@ -71,20 +71,3 @@ def to_words(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], list[str]]
     """A dictionary column as (n,) codes and the words that they stand for."""
     array = whole(column)
     return to_numpy(array.indices, np.int32), array.dictionary.to_pylist()
-
-
-def to_letters(column: pa.ChunkedArray | pa.Array, width: int) -> npt.NDArray[np.uint8] | None:
-    """A column of text as (n, width) bytes, zeros behind shorter texts; None if one is longer."""
-    array = whole(column)
-    _, offsets, data = array.buffers()
-    size, start = len(array), array.offset
-    ends = np.frombuffer(offsets, np.int32)[start : start + size + 1]
-    lengths = np.diff(ends)
-    if array.null_count or (lengths > width).any():
-        return None
-    text = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
-    if (lengths == width).all():
-        return text.reshape(size, width)
-    letters = np.zeros((size, width), np.uint8)
-    letters[np.arange(width) < lengths[:, None]] = text
-    return letters

@@ -1,0 +1,129 @@
+"""Saturation values of single-task experts (STE): the file ``taskinfo/info.json`` of 2019."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.files import write_whole
+
+FILE_NAME: Final = "info.json"
+
+MAX_BYTES: Final = 2**20
+"""Larger files are no list of saturation values."""
+
+MAX_NAME: Final = 200
+"""Characters of the longest task name."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def from_info_json(path: Path) -> dict[str, float]:
+    """Read the saturation values of single-task experts from a `taskinfo/info.json`.
+
+    Args:
+      path: of the file, one JSON object from task names to numbers.
+
+    Returns:
+      Task name, exactly as in the file, -> saturation value.
+
+    Raises:
+      ValueError: the file is not there or is something else; the message begins with the path and
+        names the task that is wrong.
+
+    Source: L2M Metrics Framework, 4 Dec 2019, section on data of single-task experts.
+    """
+    try:
+        size = path.stat().st_size
+        text = path.read_bytes() if size <= MAX_BYTES else b""
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    if size > MAX_BYTES:
+        raise ValueError(f"{path}: has {size:,} bytes; at most {MAX_BYTES:,} are read")
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{path}: broken JSON at {place}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: is no JSON of task names and numbers: {error}") from error
+    if not isinstance(pairs, _Pairs):
+        raise ValueError(f'{path}: must be an object such as {{"task": 0.95}}')
+    values: dict[str, float] = {}
+    for task, value in pairs:
+        if task in values:
+            raise ValueError(f"{path}: task {task!r} is there twice; keep one of the two")
+        values[_checked_name(path, task)] = _checked_value(path, task, value)
+    return values
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The entries of a JSON object in order, names that come twice among them."""
+
+
+def _refuse(token: str) -> Any:
+    raise ValueError(f"{token} is not a number of JSON")
+
+
+def _checked_name(path: Path, task: str) -> str:
+    if not task or len(task) > MAX_NAME or _CONTROL.search(task):
+        raise ValueError(
+            f"{path}: {task!r:.80} is no task name; it must have 1 to {MAX_NAME} characters and no "
+            "line breaks"
+        )
+    return task
+
+
+def _checked_value(path: Path, task: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        shown = "an object" if isinstance(value, _Pairs) else f"{value!r:.60}"
+        raise ValueError(f"{path}: the saturation of {task!r} must be a number, not {shown}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{path}: the saturation of {task!r} is too large a number")
+    return number
+
+
+def stored_saturations(directory: Path) -> dict[str, float]:
+    """Saturation values that a store of experts has, by task as it was written; empty for none.
+
+    Args:
+      directory: of the store.
+
+    Raises:
+      ValueError: as `from_info_json`.
+    """
+    path = directory / FILE_NAME
+    return from_info_json(path) if path.exists() else {}
+
+
+def store_saturations(directory: Path, values: Mapping[str, float]) -> None:
+    """Put saturation values into a store beside those that are there; a task's newest one counts.
+
+    Raises:
+      ValueError: what is there is not such a file.
+    """
+    _write(directory, stored_saturations(directory) | dict(values))
+
+
+def drop_saturations(directory: Path, tasks: Iterable[str]) -> None:
+    """Delete the saturation values of some tasks; the file goes with the last of them.
+
+    Raises:
+      ValueError: what is there is not such a file.
+    """
+    stored, gone = stored_saturations(directory), set(tasks)
+    kept = {task: value for task, value in stored.items() if task not in gone}
+    if not kept:
+        (directory / FILE_NAME).unlink(missing_ok=True)
+    elif len(kept) < len(stored):
+        _write(directory, kept)
+
+
+def _write(directory: Path, values: Mapping[str, float]) -> None:
+    write_whole(directory / FILE_NAME, json.dumps(values, indent=2, allow_nan=False) + "\n")
