@@ -171,6 +171,7 @@ def test_the_reference_agents_act_on_it(world, name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FLAT)
 def test_an_embedded_world_keeps_the_contract(name):
     env, params = jaxsim.make(name, max_steps=40)

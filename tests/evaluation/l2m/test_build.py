@@ -338,6 +338,7 @@ def test_a_syllabus_of_two_worlds_is_run(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("subtype", ["cl", "ant_a", "ant_b", "ant_c"])
 def test_shipped_examples_are_run(tmp_path, subtype):
     """With an episode a block: everything else is as it ships."""
