@@ -14,6 +14,7 @@ from evaluation.l2m.classification import commands as classification
 from evaluation.l2m.l2metrics import command as l2metrics_command
 from evaluation.logs import commands as log_commands
 from evaluation.report import commands as report_commands
+from evaluation.report import terminal
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -175,27 +176,12 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _console() -> Any:
-    """Return a rich console for standard output.
-
-    Raises:
-      ValueError: rich is not installed.
-    """
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "tables and progress need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
-        ) from error
-    return Console()
-
-
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import scanner
     from evaluation.l2m import run as main_job
 
-    console = None if arguments.quiet else _console()
+    console = None if arguments.quiet else terminal.console()
     job = main_job.Job(
         syllabus=arguments.syllabus,
         out=arguments.out,
@@ -233,7 +219,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _bench(arguments: argparse.Namespace) -> int:
     from evaluation.bench import commands
 
-    console = None if arguments.quiet else _console()
+    console = None if arguments.quiet else terminal.console()
     commands.bench(arguments, console)
     return 0
 

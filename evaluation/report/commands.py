@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from evaluation.report import terminal
+
 COMPARE_EXAMPLES = """examples:
   jaxsim compare runs/pd runs/greedy
   jaxsim compare runs/pd runs/greedy --metric mean --metric recovery_time --json compare.json
@@ -115,7 +117,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
     if arguments.quiet and not arguments.json:
         raise ValueError("--quiet shows nothing: pass --json with it")
-    console = None if arguments.quiet else _console()
+    console = None if arguments.quiet else terminal.console()
     comparison = compare_records(
         read_run(arguments.first),
         read_run(arguments.second),
@@ -138,16 +140,6 @@ def _names(first: Path, second: Path) -> tuple[str, str]:
     """Short names of two runs, of their directories where these differ."""
     names = first.resolve().name, second.resolve().name
     return names if names[0] != names[1] else ("A", "B")
-
-
-def _console() -> Any:
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "tables need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
-        ) from error
-    return Console()
 
 
 def _plot(arguments: argparse.Namespace) -> int:

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.report import terminal
+
 EXAMPLES: Final = """examples:
   jaxsim classify examples/syllabi/moved_digits.json --learner mlp --lifetimes 8 --out runs/digits
   python -m evaluation.l2metrics -log_dir runs/digits/logs/... -syllabus_type class
@@ -61,6 +63,7 @@ def classify(arguments: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for JAX.
     from evaluation.l2m.classification import run
 
+    console = None if arguments.quiet else terminal.console()
     job = run.Job(
         syllabus=arguments.syllabus,
         out=arguments.out,
@@ -72,15 +75,9 @@ def classify(arguments: argparse.Namespace) -> int:
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime or [0])),
     )
     report = run.run(job, job.checked_syllabus())
-    if arguments.quiet:
+    if console is None:
         return 0
-    try:
-        from rich.console import Console
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "tables need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
-        ) from error
     from evaluation.report.console import print_report
 
-    print_report(Console(), report)
+    print_report(console, report)
     return 0
