@@ -106,14 +106,30 @@ class _Place(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="envs")
-def _open(envs: tuple[Any, ...], place: _Place) -> _Game:
-    """Every lane before the hidden first step of a level."""
+def _open(
+    envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, play: Any, world: Any, row: Any
+) -> tuple[_Place, _Game]:
+    """Every lane before the hidden first step of a level.
+
+    Args:
+      envs: one a world.
+      tables: parameters, one table a world with leaves (R,).
+      keys: (P,) of the lifetimes.
+      play: (P,) int32, number of the play.
+      world: (P,) int32, what is played there.
+      row: (P,) int32, place of its parameters in the world's table.
+    """
+    params = []
+    for index, table in enumerate(tables):
+        own = jnp.where(world == index, row, 0)
+        params.append(jax.tree.map(lambda leaf, own=own: leaf[own], table))
+    place = _Place(rng.fold(keys, counters.EPISODE, play), world, tuple(params))
     key = rng.to_key(rng.fold(place.keys, counters.RESET))
-    starts = [env.start(key, params) for env, params in zip(envs, place.params, strict=True)]
+    starts = [env.start(key, values) for env, values in zip(envs, params, strict=True)]
     views = [env.observe(state) for env, state in zip(envs, starts, strict=True)]
-    zero, no = jnp.zeros(place.world.shape), jnp.zeros(place.world.shape, bool)
-    tick = jnp.full(place.world.shape, -1, jnp.int32)
-    return _Game(tuple(starts), _of(place.world, views), zero, tick, no, no, no, zero)
+    zero, no = jnp.zeros(world.shape), jnp.zeros(world.shape, bool)
+    tick = jnp.full(world.shape, -1, jnp.int32)
+    return place, _Game(tuple(starts), _of(world, views), zero, tick, no, no, no, zero)
 
 
 @partial(jax.jit, static_argnames="envs")
@@ -220,8 +236,7 @@ class _Batch:
         self._at = _on_host(phases.first((filled,)))
         self._at.call[lanes:] = Call.CLOSED
         self._act_max = np.zeros(lanes)
-        self._place = self._new_place()
-        self._game = _open(self._envs, self._place)
+        self._place, self._game = self._opened()
         self._move(np.zeros(filled, np.int32), np.ones(filled, bool))
         self._began = clocks.now()
 
@@ -316,24 +331,21 @@ class _Batch:
         )
         fresh = self._at.play > before.play
         if np.any(fresh):
-            self._place = self._new_place()
-            self._game = _where(fresh, _open(self._envs, self._place), self._game)
+            self._place, opened = self._opened()
+            self._game = _where(fresh, opened, self._game)
             self._move(np.zeros(len(fresh), np.int32), fresh)
             self._act_max[fresh[: self._lanes]] = 0.0
 
     def _move(self, pushes: np.ndarray, moving: np.ndarray) -> None:
         self._game = _step(self._envs, self._place, self._game, pushes, moving)
 
-    def _new_place(self) -> _Place:
-        """What the lanes play now."""
+    def _opened(self) -> tuple[_Place, _Game]:
+        """What the lanes play now, and its start."""
         variant = self._variants[self._at.level]
         world, row = self._tasks.world[variant], self._tasks.row[variant]
-        params = tuple(
-            _rows(table, np.where(world == index, row, 0))
-            for index, (_, table) in enumerate(self._tasks.worlds)
-        )
-        keys = rng.fold(self._keys, counters.EPISODE, self._at.play)
-        return _Place(keys, world, params)
+        tables = [world.params for world in self._tasks.worlds]
+        place, game = _open(self._envs, tables, self._keys, self._at.play, world, row)
+        return place, game
 
     def _note(self, lanes: np.ndarray, answer: np.ndarray) -> None:
         """Add the results of levels that have ended."""
@@ -370,11 +382,6 @@ class _Batch:
             complete=complete,
             seconds=float(np.float32(ticks * self._dt[self._variants[level]])),
         )
-
-
-def _rows(table: Any, rows: np.ndarray) -> Any:
-    """Parameters of every lane, from a table with leaves (R,)."""
-    return jax.tree.map(lambda leaf: leaf[rows], table)
 
 
 def _push_table(envs: Sequence[Any]) -> np.ndarray:

@@ -5,6 +5,7 @@ while `waiting`, and passes the answer to `reply`.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -62,6 +63,7 @@ class _Play:
     error: str = ""
 
 
+@lru_cache(maxsize=8)
 def warm_up(track: Track) -> None:
     """Compile all that a trial of the track needs, so that no agent's time is spent on it."""
     session = Session(track.schedule)
