@@ -9,7 +9,7 @@ from evaluation.gvgai.phases import Call
 from evaluation.gvgai.player import Player
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import Trial, warm_up
+from evaluation.gvgai.trial import Trial, check_numbers, warm_up
 
 
 def run(
@@ -38,7 +38,11 @@ def run(
 
     Returns:
       The trial at its end; `trial.log.records()` are the records of its levels.
+
+    Raises:
+      ValueError: a seed or a number of lifetime out of bounds.
     """
+    check_numbers(seed, lifetime)
     warm_up(track)
     trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime)
     player = Player(make, clock, track.rules, form)

@@ -17,7 +17,7 @@ from evaluation.gvgai import protocol
 from evaluation.gvgai.protocol import LineBuffer, Reply
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
-from evaluation.gvgai.trial import Trial, warm_up
+from evaluation.gvgai.trial import Trial, check_numbers, warm_up
 
 LOOPBACK = "127.0.0.1"
 TRANSPORT_SECONDS = 5.0
@@ -125,6 +125,7 @@ class Server:
       first_lifetime: number of the first client's lifetime; the next ones count on.
 
     Raises:
+      ValueError: a number out of bounds.
       OSError: the address cannot be used.
     """
 
@@ -146,14 +147,15 @@ class Server:
             raise ValueError(
                 f"transport_seconds is {transport_seconds}; it must be above 0 and up to 3600"
             )
+        check_numbers(seed, first_lifetime)
         self._track, self._clock = track, clock or SystemClock()
         self._warn = warn or (lambda line: None)
         self._transport = transport_seconds
         self._seed, self._lifetime = seed, first_lifetime
         self._stop = threading.Event()
-        # Compiled before anyone can connect, so that no client waits for it.
-        warm_up(track)
         self._listener = _listen(host, port)
+        # A client that comes while this compiles waits for START, and its time begins with that.
+        warm_up(track)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -63,6 +63,17 @@ class _Play:
     error: str = ""
 
 
+def check_numbers(seed: int, lifetime: int) -> None:
+    """Check where randomness comes from, before anything is compiled.
+
+    Raises:
+      ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1.
+    """
+    counters.root(seed)
+    if not 0 <= lifetime < 2**32:
+        raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
+
+
 @lru_cache(maxsize=8)
 def warm_up(track: Track) -> None:
     """Compile all that a trial of the track needs, so that no agent's time is spent on it."""

@@ -45,8 +45,8 @@ class Script:
     """
 
     clock: ScriptedClock = field(default_factory=ScriptedClock)
-    actions: Any = always(ESCAPE)
-    levels: Any = always(0)
+    actions: Any = field(default_factory=lambda: always(ESCAPE))
+    levels: Any = field(default_factory=lambda: always(0))
     times: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[str, Any]] = field(default_factory=list)
     timers: list[Any] = field(default_factory=list)

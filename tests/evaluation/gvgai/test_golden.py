@@ -118,7 +118,9 @@ def test_what_the_recorded_client_says_is_understood(served, recorded_data):
     """Every reply of the framework's client, to the message that it answered, at our server."""
     recorded = scenarios(recorded_data, CLIENT)[0]
     assert recorded["scenario"] == "nominal"
-    replies = {entry["send"].split("#")[1].split()[0]: entry["recv"] for entry in recorded["exchange"]}
+    replies = {
+        entry["send"].split("#")[1].split()[0]: entry["recv"] for entry in recorded["exchange"]
+    }
     replies["ABORT"] = replies["END"]
     peer = served.connect()
     levels = 0

@@ -151,7 +151,9 @@ def test_game_objects_are_those_of_the_world():
     assert text.NPCPositions is None
     assert text.NPCPositionsNum == 0
     grid = text.observationGrid
-    filled = {(i, j): cell for i, column in enumerate(grid) for j, cell in enumerate(column) if cell}
+    filled = {
+        (i, j): cell for i, column in enumerate(grid) for j, cell in enumerate(column) if cell
+    }
     assert set(filled) == {(0, 9), (5, 2), (6, 3)}
     assert filled[0, 9] == [blocks[0]]
     assert [each["category"] for each in filled[5, 2]] == [0]
@@ -173,8 +175,8 @@ def test_stacked_blocks_read_like_single_ones():
     seen = view().seen
     stack = replace(
         seen,
-        block_position=(Vector(*(np.stack(parts) for parts in zip(*seen.block_position))),),
-        block_velocity=(Vector(*(np.stack(parts) for parts in zip(*seen.block_velocity))),),
+        block_position=(Vector(*np.transpose(seen.block_position)),),
+        block_velocity=(Vector(*np.transpose(seen.block_velocity)),),
         block_alive=(np.stack(seen.block_alive),),
     )
     assert sso(seen=stack) == sso()

@@ -15,7 +15,7 @@ from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.rules import LONGEST, PRESETS, Rules, preset
 from jaxsim import rng
 
-LANES = 512
+LANES = 192
 SECOND, VALIDATION = Phase.SECOND, Phase.VALIDATION
 
 

@@ -83,7 +83,7 @@ def test_a_file_that_is_no_track(tmp_path):
     with pytest.raises(ValueError, match="at most"):
         track.load(large)
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match="binary.json:1:1"):
+    with pytest.raises(ValueError, match=r"binary\.json:1:1"):
         track.load(tmp_path / "binary.json")
 
 
@@ -111,7 +111,7 @@ def test_results_come_back_from_their_file(tmp_path):
         half.write('{"game": "mi')
     assert read_results(path) == [PLAY, PLAY]
     path.write_text("{}\n")
-    with pytest.raises(ValueError, match="results.jsonl:1: no result"):
+    with pytest.raises(ValueError, match=r"results\.jsonl:1: no result"):
         read_results(path)
 
 
