@@ -24,9 +24,9 @@ class LevelResult:
 
     Attributes:
       game: name of the track.
-      lifetime: number of the lifetime, that of the session.
+      lifetime: number of the lifetime.
       phase: "first", "second" or "validation"; "start" for a constructor that failed.
-      level: 0 to 4; None for such a constructor.
+      level: 0 to 4; null for such a constructor.
       play: number of the play in the lifetime, from 0; with the seed it gives start and randomness.
       winner: 1 win, 0 lose, -1 none, -100 disqualified.
       score: of the game; -1000 if disqualified.
