@@ -97,7 +97,7 @@ def load_class(path: Path) -> type:
         sys.path.append(folder)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"agent {path} cannot be imported: {described(error)}") from error
     found = getattr(module, CLASS_NAME, None)
     if not isinstance(found, type):

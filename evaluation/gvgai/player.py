@@ -120,7 +120,7 @@ class Player:
         began = self._clock.now()
         try:
             return True, function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.error = described(error)
             return False, None
         finally:

@@ -33,11 +33,11 @@ class LevelResult:
       ticks: steps played.
       aborted: whether the agent broke it off.
       overspent: whether an action came too late for the level to go on.
-      act_max_ms: longest time for an action, ms.
+      act_max_ms: longest time for an action, ms; at a server with its way there and back.
       performance: the task's score, in [0, 1].
       complete: whether it went on to its end with every number finite.
       seconds: simulated time, s.
-      error: the agent's exception that ended it, "" for none.
+      error: what ended it, if that was an exception of the agent or a client that vanished.
     """
 
     game: str

@@ -42,6 +42,7 @@ from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
 from evaluation.session import Episode, Log, Session
 from jaxsim import rng
 from jaxsim.embedding import Embedded
+from jaxsim.worlds.cartpole3d.types import Observation
 
 
 @dataclass
@@ -93,6 +94,9 @@ class Trial:
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
 
+    Raises:
+      ValueError: numbers out of bounds, or tasks that no agent of the track can play.
+
     Attributes:
       log: the levels played so far, for records.
       reason: why it ended early, "" if it did not.
@@ -117,6 +121,11 @@ class Trial:
         self._form: Form = "JSON"
         self.reason = ""
         self._play = self._open()
+        if not isinstance(self._play.episode.observation, Observation):
+            raise ValueError(
+                f"task {track.levels[0].task!r} does not report what CartPole3D reports, so that no "
+                "observation can be made of it; choose another task"
+            )
         self._began = clock.now()
         source = track.source or track.name
         self.log = Log(track.name, source, {"seed": seed, "lifetime": lifetime})

@@ -9,6 +9,9 @@ from evaluation.clock import ScriptedClock
 from evaluation.gvgai import Agent, ElapsedTimer
 from evaluation.gvgai.phases import Call
 from evaluation.gvgai.rules import PRESETS, Rules
+from evaluation.gvgai.track import Level, Track
+from evaluation.gvgai.trial import Trial
+from tests.evaluation import toy
 from tests.evaluation.gvgai.scripted import (
     ESCAPE,
     LEFT,
@@ -381,6 +384,13 @@ def test_what_an_agent_raises_counts_against_it_and_is_told():
         def __init__(self, sso, elapsed_timer):
             raise OSError("no model")
 
+    class Leaves(Raises):
+        def act(self, sso, elapsed_timer):
+            raise SystemExit(0)
+
+    done = run(Script(), Leaves, most_plays=1, on_overspent="abort_level")
+    assert [(r.winner, r.error) for r in done.results] == [(-1, "SystemExit: 0")] * 3
+
     done = run(Script(), Broken)
     assert done.results[0].winner == -100
     assert done.trial.reason == "the constructor failed or was late (OSError: no model)"
@@ -445,6 +455,13 @@ def test_the_levels_played_become_records():
     modes = [b.mode for b in records.schedule.blocks for _ in range(b.count)]
     assert modes == ["train"] * (len(done.results) - 2) + ["test"] * 2
     assert [b.learning for b in records.schedule.blocks[-2:]] == [False, False]
+
+
+def test_a_task_that_reports_something_else_is_refused():
+    with toy.registered():
+        other = Track("toys", (Level("Toy"),) * 5)
+        with pytest.raises(ValueError, match="task 'Toy' does not report what CartPole3D"):
+            Trial(other, ScriptedClock())
 
 
 def test_a_trial_that_is_over_takes_no_reply():
