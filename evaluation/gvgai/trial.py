@@ -123,7 +123,7 @@ class Trial:
         self._play = self._open()
         if not isinstance(self._play.episode.observation, Observation):
             raise ValueError(
-                f"task {track.levels[0].task!r} does not report what CartPole3D reports, so that no "
+                f"task {track.levels[0].task!r} does not report what CartPole3D reports, so no "
                 "observation can be made of it; choose another task"
             )
         self._began = clock.now()
