@@ -147,7 +147,7 @@ MESSAGES = (
 ROBUST = """\
 Replies to earlier messages are ignored, and so are replies to messages that were not sent yet and
 lines that are none. The limits are the client's to keep, as in the framework: it sends
-`ACTION_NIL`, `END_OVERSPENT` and so on by itself. The server ends training by its own clock too, and
+`ACTION_NIL`, `END_OVERSPENT` and so on by itself. The server ends training by its own clock, and
 waits TRANSPORT s (`--transport-seconds`) longer for a reply than the agent may take.
 
 It hangs up when a line is longer than LONGEST bytes, and when a client closes, does not read or

@@ -44,7 +44,8 @@ def run(
     """
     check_numbers(seed, lifetime)
     warm_up(track)
-    trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime)
+    name = getattr(make, "__name__", type(make).__name__)
+    trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
     player = Player(make, clock, track.rules, form)
     while trial.waiting:
         sso = trial.observation()

@@ -216,6 +216,7 @@ class Server:
             announcer,
             seed=self._seed,
             lifetime=self._lifetime,
+            agent="client",
         )
         self._lifetime += 1
         try:

@@ -93,6 +93,7 @@ class Trial:
       announcer: hears of results and phases.
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
+      agent: who plays, for the records.
 
     Raises:
       ValueError: numbers out of bounds, or tasks that no agent of the track can play.
@@ -110,6 +111,7 @@ class Trial:
         *,
         seed: int = 0,
         lifetime: int = 0,
+        agent: str = "",
     ) -> None:
         self.track, self._clock = track, clock
         self._announcer = announcer or Announcer()
@@ -128,7 +130,8 @@ class Trial:
             )
         self._began = clock.now()
         source = track.source or track.name
-        self.log = Log(track.name, source, {"seed": seed, "lifetime": lifetime})
+        origin = {"agent": agent, "seed": seed, "lifetime": lifetime}
+        self.log = Log(track.name, source, origin)
 
     # Asking ---------------------------------------------------------------------------------------
 
@@ -219,7 +222,7 @@ class Trial:
         """Let a reply have its effect, and go on to the next call."""
         call, answer = self.call, said.answer
         if call == Call.START:
-            self._started(answer)
+            self._started(answer, error)
         elif call == Call.INIT and answer != Answer.DONE:
             self._finish(answer, error)
         elif call == Call.ACT:
@@ -230,7 +233,7 @@ class Trial:
         if self.call == Call.CLOSED:
             self.reason = _reason(call, answer) + (f" ({error})" if error else "")
 
-    def _started(self, answer: Answer) -> None:
+    def _started(self, answer: Answer, error: str) -> None:
         if answer == Answer.DONE:
             self._announcer.say(phase_line(Phase.FIRST))
         elif answer == Answer.FAILED:
@@ -244,6 +247,7 @@ class Trial:
                     winner=WINNERS["PLAYER_DISQ"],
                     score=SCORE_DISQUALIFIED,
                     ticks=0,
+                    error=error,
                 )
             )
 

@@ -392,7 +392,7 @@ def test_what_an_agent_raises_counts_against_it_and_is_told():
     assert [(r.winner, r.error) for r in done.results] == [(-1, "SystemExit: 0")] * 3
 
     done = run(Script(), Broken)
-    assert done.results[0].winner == -100
+    assert (done.results[0].winner, done.results[0].error) == (-100, "OSError: no model")
     assert done.trial.reason == "the constructor failed or was late (OSError: no model)"
 
 
@@ -450,7 +450,7 @@ def test_the_levels_played_become_records():
     done = run(trained_for(4, actions=always(LEFT)), seed=3)
     records = done.trial.log.records()
     assert records.schedule.name == "poles"
-    assert records.metadata["seed"] == 3
+    assert (records.metadata["agent"], records.metadata["seed"]) == ("Agent", 3)
     np.testing.assert_array_equal(records.columns["length"][0], [r.ticks for r in done.results])
     modes = [b.mode for b in records.schedule.blocks for _ in range(b.count)]
     assert modes == ["train"] * (len(done.results) - 2) + ["test"] * 2

@@ -80,7 +80,7 @@ class Served:
         self.results: list[LevelResult] = []
         self.lines: list[str] = []
         self.served = threading.Semaphore(0)
-        self.thread = threading.Thread(target=self._serve)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
     def _serve(self) -> None:
