@@ -8,6 +8,7 @@ import pytest
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai import Agent, ElapsedTimer
 from evaluation.gvgai.phases import Call
+from evaluation.gvgai.player import Player
 from evaluation.gvgai.rules import PRESETS, Rules
 from evaluation.gvgai.track import Level, Track
 from evaluation.gvgai.trial import Trial
@@ -119,6 +120,17 @@ def test_a_result_during_which_the_time_runs_out(seconds, grace, call):
     done = run(script, learning_seconds=0.5, grace_on_crossing=grace)
     assert done.trial.call == call
     assert done.levels == ([0, 3, 4] if call == Call.FINISH else [0])
+
+
+@pytest.mark.requirement(79)
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "2"), (0.5, "END_TRAINING"), (1.5, "END_TRAINING")]
+)
+def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, said):
+    script = Script(levels=always(2), times={"result": always(seconds)})
+    player = Player(script.agent(), script.clock, Rules(learning_seconds=0.5))
+    player.answer("START")
+    assert player.answer('{"phase":"END","isValidation":false}')[0] == said
 
 
 @pytest.mark.requirement(80)
