@@ -37,21 +37,23 @@ def connect(
       clock: measures the agent.
       form: what observations shall hold.
       patience: time to wait for a message, s.
-      warn: called with every exception of the agent, in one line.
+      warn: called with a line of text: exceptions of the agent, why the server did not let it play.
 
     Returns:
-      Whether the server said farewell; False if it hung up before.
+      Whether the server said farewell at the end; False if it hung up before, or said so at once
+      because another client plays.
 
     Raises:
       OSError: no server is there.
     """
     clock = clock or SystemClock()
-    player = Player(make, clock, rules, form)
+    player, log = Player(make, clock, rules, form), warn or (lambda line: None)
     stream = socket.create_connection((host, port), timeout=patience)
     connection = Connection(stream, SystemClock(), protocol.LONGEST_MESSAGE)
     try:
-        return _converse(connection, player, patience, warn or (lambda line: None))
-    except Gone:
+        return _converse(connection, player, patience, log)
+    except Gone as gone:
+        log(f"the server is gone: {gone}")
         return False
     finally:
         connection.close()
@@ -61,6 +63,7 @@ def _converse(
     connection: Connection, player: Player, patience: float, warn: Callable[[str], None]
 ) -> bool:
     """Answer messages until there are no more."""
+    begun = False
     while True:
         message = protocol.read_message(connection.receive(patience))
         if message is None:
@@ -68,7 +71,10 @@ def _converse(
         number, payload = message
         answer = player.answer(payload)
         if answer is None:
-            return True
+            if not begun:
+                warn("the server plays with another client; try again later")
+            return begun
+        begun = True
         if player.error:
-            warn(player.error)
+            warn(f"the agent raised {player.error}")
         connection.send(protocol.reply_line(Reply(number, *answer)), patience)

@@ -230,10 +230,8 @@ def _connect(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         form=arguments.form,
-        warn=lambda line: _complain(f"the agent raised {line}"),
+        warn=_complain,
     )
-    if not finished:
-        _complain("the server hung up before the end of the track")
     return FINISHED if finished else ENDED_EARLY
 
 

@@ -172,10 +172,11 @@ def test_a_second_client_is_told_to_stop_and_the_first_plays_on():
 def test_an_agent_at_a_busy_server_is_not_even_made(served):
     first = served.connect()
     first.receive()
-    script = Script()
-    host, port = served.server.address
-    assert connect(script.agent(), Rules(), host=host, port=port, clock=script.clock)
+    script, told = Script(), []
+    _, port = served.server.address
+    assert not connect(script.agent(), Rules(), port=port, clock=script.clock, warn=told.append)
     assert script.calls == []
+    assert told == ["the server plays with another client; try again later"]
     first.close()
     served.next_trial()
 
@@ -401,7 +402,8 @@ def test_a_client_whose_server_hangs_up():
             raise RuntimeError("no weights")
 
     assert not connect(Broken, Rules(), port=port, clock=script.clock, warn=told.append)
-    assert told == ["RuntimeError: no weights"]
+    assert told[0] == "the agent raised RuntimeError: no weights"
+    assert told[1].startswith("the server is gone: ")
     thread.join()
     listener.close()
 
