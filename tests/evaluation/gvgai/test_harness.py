@@ -133,6 +133,15 @@ def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, said):
     assert player.answer('{"phase":"END","isValidation":false}')[0] == said
 
 
+@pytest.mark.requirement(78)
+def test_a_clients_time_begins_when_the_server_starts():
+    script = Script(levels=always(2))
+    player = Player(script.agent(), script.clock, Rules(learning_seconds=0.5))
+    script.clock.advance(HOUR)
+    player.answer("START")
+    assert player.answer('{"phase":"END","isValidation":false}')[0] == "2"
+
+
 @pytest.mark.requirement(80)
 @pytest.mark.parametrize("times", [1, 10])
 def test_validation_is_levels_3_and_4_in_turn(times):
