@@ -253,7 +253,7 @@ unflatten.register(CartPole3D, sensors_of)
 def _observation_of_one(env: Any, params: Any) -> Any:
     """Shapes and types of an observation of one lane."""
     one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
-    return jax.eval_shape(env.reset, jax.random.key(0), one)[0]
+    return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
 
 
 def _columns(vector: Any, width: int) -> list[jax.Array]:

@@ -284,7 +284,10 @@ def test_at_most_t_max_steps():
 
 
 WRONG = {
-    "n_runs negative": ({"n_runs": -1, "seeds": []}, "n_runs is -1; it must be a whole number from 0"),
+    "n_runs negative": (
+        {"n_runs": -1, "seeds": []},
+        "n_runs is -1; it must be a whole number from 0",
+    ),
     "n_runs a fraction": ({"n_runs": 1.5, "seeds": []}, "n_runs is 1.5"),
     "n_runs a truth": ({"n_runs": True, "seeds": []}, "n_runs is True"),
     "t_max negative": ({"t_max": -1}, "t_max is -1; it must be a whole number from 0"),
