@@ -43,7 +43,7 @@ def doors() -> list[str]:
     return [door for door in TITLES if (ROOT / "evaluation" / door / "__init__.py").is_file()]
 
 
-@dataclass
+@dataclass(eq=False)
 class Marks:
     """A plug-in of pytest that notes marked tests and how they went.
 
@@ -109,7 +109,7 @@ def page(tests: Mapping[int, Mapping[str, Counter[str]]]) -> Iterator[str]:
     for door, rows in requirements().items():
         results = [result(tests.get(number, {})) for number in rows]
         missing, failed = results.count("no test"), sum("failed" in r for r in results)
-        shown = len(rows) - missing - failed
+        shown = sum("passed" in r and "failed" not in r for r in results)
         yield f"| {TITLES[door]} | {len(rows)} | {shown} | {missing} | {failed} |"
     for door, rows in requirements().items():
         yield from _section(TITLES[door], rows, tests)

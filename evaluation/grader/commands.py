@@ -63,8 +63,8 @@ def _grade(arguments: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         suite = loading.load_suite(arguments.suite)
         for case in suite.test_cases:
-            case.isolate = case.isolate or arguments.isolate
-            case.memory_limit = memory or case.memory_limit
+            if arguments.isolate or memory is not None:
+                case.isolate, case.memory_limit = True, memory or case.memory_limit
         isolated = any(case.isolate or case.memory_limit for case in suite.test_cases)
         find = loading.Submission if isolated else loading.load_agent
         results = suite.run(find(arguments.agent))

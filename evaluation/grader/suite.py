@@ -51,7 +51,8 @@ class TestSuite:
         """
         self.results = []
         for case in self.test_cases:
-            self.results.append(TestResult(case.case_id, _evaluated(case, create_agent)))
+            case_id = getattr(case, "case_id", None)  # a subclass may not have asked its base
+            self.results.append(TestResult(case_id, _evaluated(case, create_agent)))
         results = [result.get_json() for result in self.results]
         return {"suite_id": plain(self.suite_id), "results": results}
 

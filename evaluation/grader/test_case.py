@@ -36,6 +36,9 @@ class TestCase(ABC):
 
     __test__ = False  # not a test of pytest's
 
+    memory_limit: int | None = None
+    isolate: bool = False
+
     def __init__(
         self,
         case_id: Any,
@@ -158,7 +161,10 @@ class ReinforcementLearningTestCase(TestCase):
             clock=clock,
         )
         self.t_max = _count("t_max", t_max)
-        self.seeds = [] if seeds is None else list(seeds)
+        # Gymnasium takes no numbers of NumPy's.
+        self.seeds = [
+            int(s) if isinstance(s, Integral) else s for s in (() if seeds is None else seeds)
+        ]
         if self.seeds and len(self.seeds) != n_runs:
             raise ValueError(
                 f"{len(self.seeds)} seeds were given for {n_runs} runs; give one for each, or none"

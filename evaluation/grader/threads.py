@@ -45,10 +45,11 @@ class ThreadHost(Host):
 
     def __exit__(self, *error: object) -> None:
         """Let the thread end, and give up the call that it is in."""
-        self._calls.put(None)
+        # In this order: a thread that has ended may have left its identity to another.
         if self._busy and self._thread.ident is not None:
             identity, kind = ctypes.c_ulong(self._thread.ident), ctypes.py_object(GivenUp)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, kind)
+        self._calls.put(None)
 
     def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
         self._busy = True

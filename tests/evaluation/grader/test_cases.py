@@ -196,6 +196,25 @@ def test_built_in_evaluators_sum_up():
     assert before.results == [3.5, 0.0, 0.5]
 
 
+@pytest.mark.requirement(70)
+def test_many_episodes_at_once_sum_up_the_same():
+    """To the last bit: sums are made in the same order."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        rewards = random.normal(size=(random.integers(0, 9), random.integers(0, 5))) * 1e3
+        lengths = random.integers(0, len(rewards) + 1, rewards.shape[1])
+        for kind in (RewardEvaluator, StepCountEvaluator):
+            one, many = kind(), kind()
+            for lane, length in enumerate(lengths):
+                one.reset()
+                for reward in rewards[:length, lane]:
+                    one.step({"reward": reward})
+            many.add_episodes(rewards, lengths)
+            assert many.get_result().get_json() == one.get_result().get_json()
+    with pytest.raises(ValueError, match="not a finite number"):
+        RewardEvaluator().add_episodes(np.full((1, 1), np.nan), np.array([1]))
+
+
 @pytest.mark.requirement(56)
 @pytest.mark.parametrize(
     ("full_state", "words"),
@@ -312,8 +331,11 @@ def test_numbers_that_cannot_work_are_refused(name):
 
 
 def test_numbers_of_numpy_will_do():
-    case = case_of(StepCountEvaluator(), n_runs=np.int64(2), t_max=np.int32(5), time_limit=np.pi)
-    assert case.evaluate(players.Always).results["total_episodes"] == 2
+    options = {"n_runs": np.int64(2), "t_max": np.int32(5), "time_limit": np.float32(9)}
+    env = NewCartPole(STARTS)
+    result = case_of(StepCountEvaluator(), env, seeds=np.arange(2), **options)
+    found = result.evaluate(players.Always)
+    assert (found.results["total_episodes"], found.error) == (2, None)
 
 
 @pytest.mark.parametrize(
