@@ -132,7 +132,9 @@ back, so that no code of a submission runs in the grader. It has the rights of t
 though: a child process is no prison.
 
 Environment and evaluator always stay in the thread of the caller; an agent that was given up
-cannot reach them any more. They are the grader's own, so one that hangs is not ended.
+cannot reach them any more. If one of them hangs, an alarm ends the case a second after its limit,
+but only in the main thread of a POSIX system and where nobody else has set an alarm: they are the
+grader's own, and nothing else can interrupt them.
 """
 
 RESULTS = """

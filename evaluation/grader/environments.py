@@ -80,7 +80,7 @@ def step(env: Any, action: Any) -> Outcome:
         return Outcome(observation, reward, bool(done), info)
     observation, reward, terminated, truncated, info = values
     if truncated:
-        info = {**info, CUT: not terminated}
+        info = {**(info or {}), CUT: not terminated}
     return Outcome(observation, reward, bool(terminated or truncated), info)
 
 

@@ -8,7 +8,8 @@ that was given up still does cannot reach them.
 The time limit of a case counts from the agent's construction on, environment and evaluator
 included. It is looked at before and after each call of the agent, and while one lasts; a call that
 does not return in time is given up. Nothing of it needs a signal, so limits work in any thread, may
-be nested, and are read from any clock.
+be nested, and are read from any clock. An environment or an evaluator that hangs is another matter:
+see `evaluation.grader.alarm`.
 """
 
 import math
@@ -61,9 +62,14 @@ class Limits:
             )
 
     @property
+    def seconds(self) -> float:
+        """The time limit, s; infinity for none."""
+        return float(self.time_limit) if self.time_limit else math.inf
+
+    @property
     def timed(self) -> bool:
         """Whether there is a time limit."""
-        return bool(self.time_limit) and self.time_limit != math.inf
+        return self.seconds < math.inf
 
     @property
     def child(self) -> bool:
@@ -84,9 +90,7 @@ class Deadline:
 
     def __init__(self, limits: Limits) -> None:
         self._clock = limits.clock
-        limit = limits.time_limit if limits.timed else math.inf
-        assert limit is not None
-        self._end = self._clock.now() + limit
+        self._end = self._clock.now() + limits.seconds
 
     def check(self) -> None:
         """Raise `TimeoutException` if more than the limit has passed."""

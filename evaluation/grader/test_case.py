@@ -8,6 +8,7 @@ from typing import Any
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import environments
 from evaluation.grader.agent import Agent, CreateAgent
+from evaluation.grader.alarm import backstop
 from evaluation.grader.environments import SEED_ORDERS, Seeding, SeedOrder
 from evaluation.grader.evaluators import Evaluator
 from evaluation.grader.limits import Limits, limited
@@ -88,7 +89,8 @@ class TestCase(ABC):
         """
         try:
             self.evaluator.error = None  # of an earlier run
-            with limited(self._limits(), create_agent, self._agent_init) as agent:
+            limits = self._limits()
+            with limited(limits, create_agent, self._agent_init) as agent, backstop(limits):
                 self.run(agent)
         except (Exception, SystemExit) as error:
             self.evaluator.terminate(error)

@@ -167,6 +167,27 @@ def test_a_batch_tells_an_evaluator_the_same(kind):
             assert a == b
 
 
+@pytest.mark.requirement(70)
+def test_a_batch_respects_what_a_subclass_has_changed():
+    class Discounted(RewardEvaluator):
+        def reset(self):
+            super().reset()
+            self.weight = 1.0
+
+        def step(self, full_state):
+            super().step({"reward": self.weight * full_state["reward"]})
+            self.weight *= 0.9
+
+    one, many = Discounted(), Discounted()
+    case_of(one, NewCartPole(STARTS)).evaluate(players.Always)
+    env = lanes_of("Gymnasium, five values", STARTS, 200, 2)
+    for t_max in (0, 500):
+        found = VectorTestCase(t_max, [0, 1], 0, 0, 2, env, many).evaluate(players.Always)
+        assert found.error is None
+    assert one.returns[0] == pytest.approx((1 - 0.9**8) / 0.1)
+    assert many.returns == [0.0, 0.0, *one.returns]
+
+
 @pytest.mark.requirement(53, 55, 56, 57)
 def test_built_in_evaluators_sum_up():
     rewards, steps = RewardEvaluator(), StepCountEvaluator()

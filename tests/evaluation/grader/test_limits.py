@@ -17,6 +17,7 @@ from evaluation.grader import (
     TestSuite,
     TimeoutException,
     VectorTestCase,
+    alarm,
     processes,
 )
 from evaluation.grader.limits import Limits
@@ -195,21 +196,73 @@ def test_limits_work_in_a_worker_thread():
 
 
 @pytest.mark.requirement(59)
-def test_limits_touch_no_signal_and_may_be_nested():
+def test_limits_leave_signals_alone_and_may_be_nested():
     handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
     inner = case_of(0.05)
 
     class Nested(players.Always):
         """Grades an agent that hangs while it is graded itself."""
 
-        def step(self, state):
+        def reset(self):
             assert inner.evaluate(players.Spinning).get_json()["error"] == TIMED_OUT
-            return 0
 
     found = case_of(30.0, n_runs=1).evaluate(Nested)
     assert found.error is None and found.value == 8.0
     assert signal.getsignal(signal.SIGALRM) is handler
     assert signal.getitimer(signal.ITIMER_REAL) == timer
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no alarms")
+@pytest.mark.requirement(59, 68)
+def test_an_environment_that_hangs_is_interrupted(monkeypatch):
+    monkeypatch.setattr(alarm, "GRACE", 0.05)
+    rung = []
+
+    class Hanging(OldCartPole):
+        def step(self, action):
+            while len(rung) < 2:  # one that catches the first, too
+                try:
+                    time.sleep(60.0)
+                except TimeoutException as error:
+                    rung.append(error)
+            raise rung[-1]
+
+    before = signal.getsignal(signal.SIGALRM)
+    case = case_of(0.2)  # time enough for the agent
+    case.env = Hanging(STARTS)
+    found = case.evaluate(players.Always)
+    assert found.error is rung[-1] and len(rung) == 2
+    assert found.results == {"total_episodes": 1, "total_steps": 0}
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no alarms")
+@pytest.mark.parametrize("why", ["no limit", "scripted clock", "another alarm", "another thread"])
+def test_no_alarm_is_set_where_there_should_be_none(why):
+    handlers = []
+
+    class Looking(players.Always):
+        def reset(self):
+            handlers.append(signal.getsignal(signal.SIGALRM))
+
+    before = signal.getsignal(signal.SIGALRM)
+    clock = ScriptedClock() if why == "scripted clock" else None
+    case = case_of(None if why == "no limit" else 30.0, clock=clock)
+    if why == "another alarm":
+        signal.setitimer(signal.ITIMER_REAL, 500.0)
+    try:
+        target = threading.Thread(target=case.evaluate, args=(Looking,))
+        if why == "another thread":
+            target.start()
+            target.join(30.0)
+        else:
+            assert case.evaluate(Looking).error is None
+        left = signal.getitimer(signal.ITIMER_REAL)[0]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    assert handlers == [before, before]
+    assert (left > 400.0) == (why == "another alarm")
 
 
 @pytest.mark.requirement(68)
