@@ -116,11 +116,12 @@ The time limit of a case counts from the construction of the agent to the end of
 environment and evaluator included. What was recorded until then stays in the result, an episode
 that was broken off included, with a `TimeoutException` as its error. The clock is an argument.
 
-With a time limit the agent lives in a thread of its own. Nothing of it needs a signal or the main
-thread, and limits may be nested. A call of the agent that does not return in time is given up,
-and the suite goes on. Python cannot end a thread from outside: the one that was given up ends as
-soon as it runs Python code again, but not if it catches even that, or never comes back from a
-call into a library; then it takes computing time until the program ends.
+With a time limit the agent lives in a thread of its own, in which what a caller has set for its own
+thread, as by `with jax.enable_x64()`, does not hold. Nothing of it needs a signal or the main
+thread, and limits may be nested. A call of the agent that does not return in time is given up, and
+the suite goes on. Python cannot end a thread from outside: the one that was given up ends as soon
+as it runs Python code again, but not if it catches even that, or never comes back from a call into
+a library; then it takes computing time until the program ends.
 
 With `isolate=True` the agent lives in a process of its own, which is ended for good, and the
 suite survives its crash too. `memory_limit` is the address space of that process in bytes, of

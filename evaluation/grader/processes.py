@@ -50,6 +50,11 @@ class ProcessHost(Host):
         arguments = (self._other_end, self._order, memory_limit)
         self._process = context.Process(target=child.serve, args=arguments, daemon=True)
         self._ready = False
+        self._advice = (
+            '; a script must run its suite under `if __name__ == "__main__":`'
+            if memory_limit is None
+            else f"; it may need more memory than {memory_limit} bytes to import the submission"
+        )
 
     def __enter__(self) -> Self:
         """Start the process and wait until it has imported the submission.
@@ -114,5 +119,4 @@ class ProcessHost(Host):
             how = f"was ended by {signal.Signals(-code).name if known else f'signal {-code}'}"
         else:
             how = f"ended with exit code {code}"
-        advice = '; a script must run its suite under `if __name__ == "__main__":`'
-        return AgentError(f"the agent's process {how}{'' if self._ready else advice}")
+        return AgentError(f"the agent's process {how}{'' if self._ready else self._advice}")

@@ -361,6 +361,15 @@ def test_a_memory_limit_is_the_agents_own():
     assert case_of(agent_init={"size": 2 * MEMORY}).evaluate(players.Hungry).error is None
 
 
+@pytest.mark.parametrize(
+    ("memory_limit", "words"), [(None, 'under `if __name__ == "__main__":`'), (MEMORY, "memory")]
+)
+def test_a_process_that_dies_at_its_start_is_explained(memory_limit, words):
+    case = case_of(isolate=True, memory_limit=memory_limit, agent_init={"x": players.Fatal()})
+    message = str(case.evaluate(players.Always).error)
+    assert message.startswith("the agent's process ended with exit code 4; ") and words in message
+
+
 def test_a_memory_limit_where_there_is_none(monkeypatch):
     monkeypatch.setattr("evaluation.grader.child.sys", SimpleNamespace(platform="win32"))
     found = case_of(memory_limit=MEMORY).evaluate(players.Always)
