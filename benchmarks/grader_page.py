@@ -129,8 +129,8 @@ which importing NumPy alone takes more than 100 MB. Starting the process and imp
 submission takes time that no limit counts, at most 60 s. The function that makes the agent must be
 at the top level of a module; a script runs its suite under `if __name__ == "__main__":`. States
 and actions travel as pickles, and only numbers, strings, lists, dictionaries and NumPy arrays come
-back, so that no code of a submission runs in the grader. It has the rights of the grader's user,
-though: a child process is no prison.
+back, so that what an agent sends runs no code in the grader. It has the rights of the grader's
+user, though: a child process is no prison.
 
 Environment and evaluator always stay in the thread of the caller; an agent that was given up
 cannot reach them any more. If one of them hangs, an alarm ends the case a second after its limit,

@@ -22,8 +22,8 @@ class ProcessHost(Host):
     """Calls an agent in a child process, which is started anew and shares nothing with this one.
 
     States, actions and the arguments of the agent travel as pickles. What comes back may only hold
-    numbers, strings, lists, dictionaries and NumPy arrays, so that a submission cannot have code
-    run here. Beyond that a child process is no prison: it has the rights of its user.
+    numbers, strings, lists, dictionaries and NumPy arrays, so that it runs no code here. Beyond
+    that a child process is no prison: it has the rights of its user.
 
     Args:
       create_agent: a submission's function; it must be importable, at the top level of a module.

@@ -13,7 +13,7 @@ class TestSuite:
 
     Args:
       suite_id: name or number of the suite.
-      cases: at least none; played in this order.
+      cases: played in this order; there may be none.
 
     Attributes:
       test_cases: as given.

@@ -1,11 +1,13 @@
 """Limits of time and memory: in any thread, without signals, and never a suite that hangs."""
 
+import pickle
 import signal
 import sys
 import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from evaluation.clock import ScriptedClock
@@ -18,6 +20,7 @@ from evaluation.grader import (
     TimeoutException,
     VectorTestCase,
     alarm,
+    child,
     processes,
 )
 from evaluation.grader.limits import Limits
@@ -319,6 +322,7 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
         (players.Dying, {"how": "kill"}, "AgentError", "was ended by SIGKILL"),
         (players.Returning, {"what": "none"}, "ValueError", "action is None"),
         (players.Returning, {"what": "object"}, "AgentError", "must be made of numbers, strings"),
+        (players.Returning, {"what": "fatal"}, "AgentError", "it sent an object of posix._exit"),
         (players.Failing, {}, "RuntimeError", "no model file"),
         (players.incomplete, {}, "TypeError", "no method step and no method reset"),
     ],
@@ -332,6 +336,26 @@ def test_errors_in_a_process_are_those_beside_it(create, agent_init, kind, words
     if kind not in ("AgentError",):
         beside = case_of(agent_init=agent_init).evaluate(create)
         assert beside.get_json() == found.get_json()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        3,
+        None,
+        [0.5, {"a": (1, "x")}, b"y", {2}],
+        np.float32(0.5),
+        np.int64(3),
+        np.arange(6.0).reshape(2, 3).T,
+        np.array(["x"]),
+        np.array([], bool),
+    ],
+)
+def test_plain_actions_come_back_as_they_were(action):
+    found = child.loads(pickle.dumps(action))
+    assert type(found) is type(action)
+    np.testing.assert_equal(found, action)
+    assert getattr(found, "dtype", None) == getattr(action, "dtype", None)
 
 
 def test_what_cannot_be_sent_is_named():
