@@ -4,9 +4,12 @@ import json
 import math
 from collections import Counter
 
-import gymnasium
 import numpy as np
 import pytest
+
+pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
+
+import gymnasium
 
 from evaluation.grader import (
     Agent,
