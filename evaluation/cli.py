@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__
+from evaluation.grader import commands as grader_commands
 from evaluation.gvgai import commands as gvgai_commands
 from evaluation.l2m import commands as l2m_commands
 from evaluation.l2m import ste_commands
@@ -54,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     classification.add_to(commands)
     l2metrics_command.add_to(commands)
     gvgai_commands.add_to(commands)
+    grader_commands.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",
