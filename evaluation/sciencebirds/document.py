@@ -32,7 +32,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from xml.sax.saxutils import quoteattr
 
 from evaluation.sciencebirds import markup
@@ -55,7 +54,7 @@ POOL = (
     "no_diff_portion",
 )
 
-Mode = Literal["training", "test"]
+PERCENTAGE = "set_appearance_percentage"
 
 
 @dataclass(frozen=True)
@@ -233,11 +232,16 @@ def read_evaluation(root: Element) -> Evaluation:
     """Read a config.xml from its outermost element; raises as `load`."""
     _named(root, "evaluation")
     root.only(children=("novelty_detection_measurement", "trials"))
-    trials = [_trial(trial, index) for index, trial in enumerate(_trials(root))]
-    levels = sum(len(level_set.levels) for trial in trials for level_set in trial.sets)
+    trials: dict[int, Trial] = {}
+    for index, element in enumerate(_trials(root)):
+        trial = _trial(element, index)
+        if trial.number in trials:
+            raise element.error(f"a second trial with id {trial.number}; give it another")
+        trials[trial.number] = trial
+    levels = sum(len(level_set.levels) for trial in trials.values() for level_set in trial.sets)
     if levels > MAX_LEVELS:
         raise root.error(f"holds {levels} levels; at most {MAX_LEVELS} are played")
-    return Evaluation(_measurement(root), tuple(trials))
+    return Evaluation(_measurement(root), tuple(trials.values()))
 
 
 def _named(root: Element, wanted: str) -> None:
@@ -317,18 +321,18 @@ def _sets(parent: Element) -> Iterator[Element]:
 
 
 def _pool_set(element: Element, *, test: bool) -> PoolSet:
-    names = (*POOL, "set_appearance_percentage", *LIMITS) if test else POOL
+    names = (*POOL, PERCENTAGE, *LIMITS) if test else POOL
     element.only(attributes=names, children=(*names, "limits", "limit") if test else names)
     for name in POOL[:3]:
         if element.value(name) is None:
             raise element.error(f"holds no {name}")
-    percentage = _integer(element, "set_appearance_percentage", 0) if test else 0
+    percentage = _integer(element, PERCENTAGE, 0) if test else 0
     if not 0 <= percentage <= 100:
-        raise element.error(f"set_appearance_percentage is {percentage}; it must be from 0 to 100")
+        raise element.error(f"{PERCENTAGE} is {percentage}; it must be from 0 to 100")
     limits = Limits()
     if test:
         inner = element.child("limits")
-        limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, names[5]))
+        limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, PERCENTAGE))
         if inner and (said := [name for name in LIMITS if element.value(name) is not None]):
             raise inner.error(f"stands beside the attribute {said[0]!r}; keep one of them")
     found = PoolSet(
@@ -371,8 +375,11 @@ def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) ->
             raise element.error(f"{name!r} is told twice; keep one of them")
         if value is not None:
             said[name] = value
-    numbers = [_as_integer(element, name, said.get(name, "0")) for name in LIMITS[:3]]
-    return Limits(*numbers, _as_boolean(element, LIMITS[3], said.get(LIMITS[3], "false")))
+    time, interactions, attempts = (
+        _as_integer(element, name, said.get(name, "0")) for name in LIMITS[:3]
+    )
+    selection = _as_boolean(element, LIMITS[3], said.get(LIMITS[3], "false"))
+    return Limits(time, interactions, attempts, selection)
 
 
 def _trial(trial: Element, index: int) -> Trial:

@@ -195,8 +195,9 @@ def _kinds(wanted: PoolSet, amount: int) -> list[Kind]:
     novel, absent, _ = shares(wanted.absence, wanted.no_difference)
     number_novel = min(amount, _rounded(amount * novel))
     number_absent = min(amount - number_novel, _rounded(amount * absent))
-    kinds: list[Kind] = ["novel"] * number_novel + ["absent"] * number_absent
-    return kinds + ["unseen"] * (amount - len(kinds))
+    numbers: dict[Kind, int] = {"novel": number_novel, "absent": number_absent}
+    numbers["unseen"] = amount - number_novel - number_absent
+    return [kind for kind, number in numbers.items() for _ in range(number)]
 
 
 def _training_levels(wanted: PoolSet, draw: _Draw) -> list[Level]:

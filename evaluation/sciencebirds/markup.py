@@ -188,7 +188,7 @@ def parse(data: bytes, name: str) -> Element:
             "holds a document type or entities, which are refused; write the values out", name
         ) from error
     except SAXParseException as error:
-        line, column = error.getLineNumber(), error.getColumnNumber() + 1
+        line, column = error.getLineNumber(), (error.getColumnNumber() or 0) + 1
         raise DocumentError(f"not XML: {error.getMessage()}", name, line, column) from error
     except SAXException as error:
         raise DocumentError(f"not XML: {error.getMessage()}", name) from error

@@ -290,6 +290,8 @@ def step(plan: Plan, state: State, event: Event) -> tuple[State, Reply]:
     return state, reply
 
 
+started = jax.jit(start)
+"""`start`, compiled."""
 jitted = jax.jit(step)
 """`step` for one run."""
 lanes = jax.jit(jax.vmap(step))
