@@ -116,6 +116,9 @@ def generate(meta: Meta, seed: int, options: Options | None = None) -> Evaluatio
         raise ValueError(f"seed is {seed}; it must be from 0 to {MAX_SEED}")
     options = options or Options()
     draw = _Draw(seed, options.pool)
+    least = [max(each.count, 0) * len(each.notify) for each in meta.trials]
+    amounts = [sum(part.amount[0] for part in each.training) for each in meta.trials]
+    _check(sum(least), sum(n * amount for n, amount in zip(least, amounts, strict=True)))
     trials: list[Trial] = []
     levels = 0
     for wanted in meta.trials:
@@ -123,12 +126,16 @@ def generate(meta: Meta, seed: int, options: Options | None = None) -> Evaluatio
             for trial in _trials(wanted, draw, options):
                 levels += sum(len(each.levels) for each in trial.sets)
                 trials.append(replace(trial, number=len(trials)))
-                if len(trials) > MAX_TRIALS or levels > MAX_LEVELS:
-                    raise ValueError(
-                        f"more than {MAX_TRIALS} trials or {MAX_LEVELS} levels; ask for fewer, or "
-                        "give checkpoints more time and interactions"
-                    )
+                _check(len(trials), levels)
     return Evaluation(meta.measurement, tuple(trials))
+
+
+def _check(trials: int, levels: int) -> None:
+    if trials > MAX_TRIALS or levels > MAX_LEVELS:
+        raise ValueError(
+            f"more than {MAX_TRIALS} trials or {MAX_LEVELS} levels; ask for fewer, or give "
+            "checkpoints more time and interactions"
+        )
 
 
 class _Draw:
@@ -225,9 +232,9 @@ def _test_sets(
             f"the test sets of a trial hold more than {MAX_LEVELS} levels; give checkpoints more "
             "time and interactions"
         )
-    rest: dict[tuple[int, int], list[int]] = {}
+    bags: dict[tuple[int, int], _Bag] = {}
     for kind in kinds:
-        numbers = _without_replacement(kind, amounts[kind], rest, draw)
+        numbers = _without_replacement(kind, amounts[kind], bags, draw)
         chosen = _named(kind, numbers, _kinds(kind, len(numbers)))
         yield LevelSet(kind.limits, tuple(draw.shuffle(chosen)))
 
@@ -253,17 +260,32 @@ def _listed(wanted: MetaTrial, training_time: int, options: Options) -> list[Poo
 
 
 def _without_replacement(
-    wanted: PoolSet, amount: int, rest: dict[tuple[int, int], list[int]], draw: _Draw
+    wanted: PoolSet, amount: int, bags: dict[tuple[int, int], "_Bag"], draw: _Draw
 ) -> list[int]:
     """Draw numbers of levels that no other test set of the trial has, while there are any."""
-    pool = wanted.novelty_level, wanted.novelty_type
-    chosen: list[int] = []
-    while len(chosen) < min(amount, draw.pool):
-        left = rest.get(pool) or draw.shuffle(list(range(draw.pool)))
-        take = min(amount, draw.pool) - len(chosen)
-        chosen += left[:take]
-        rest[pool] = left[take:]
-    return chosen
+    bag = bags.setdefault((wanted.novelty_level, wanted.novelty_type), _Bag(draw))
+    return [bag.take() for _ in range(min(amount, draw.pool))]
+
+
+class _Bag:
+    """The numbers of a pool, taken out one by one in random order; full again when empty.
+
+    Only numbers that are not in their place any more are stored.
+    """
+
+    def __init__(self, draw: _Draw) -> None:
+        self._draw, self._left = draw, draw.pool
+        self._moved: dict[int, int] = {}
+
+    def take(self) -> int:
+        """Take out a number."""
+        if self._left == 0:
+            self._left, self._moved = self._draw.pool, {}
+        place, last = self._draw.below(self._left), self._left - 1
+        taken = self._moved.get(place, place)
+        self._moved[place] = self._moved.pop(last, last)
+        self._left = last
+        return taken
 
 
 # Files ------------------------------------------------------------------------------------------
