@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import write_whole
-from evaluation.sciencebirds.client import Client, Disconnected
+from evaluation.sciencebirds.client import Client
 from evaluation.sciencebirds.codes import State
 
 REPORT = (0.9, 0.1, (1, -2, -398879789), 0, "")
@@ -199,7 +199,7 @@ def play(arguments: argparse.Namespace) -> int:
         with Client(arguments.host, arguments.port) as client:
             agent = DemoAgent(client, arguments.backups)
             agent.run()
-    except (Disconnected, RuntimeError, TimeoutError) as error:
+    except (OSError, RuntimeError) as error:
         print(f"demo agent: {error}", file=sys.stderr)
         return 1
     print(" ".join(agent.history))

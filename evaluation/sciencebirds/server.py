@@ -161,8 +161,8 @@ class Server:
         if self._client is not None and _has_left(self._client.socket):
             self._drop("the client has left")
         if self._client is not None:
-            _refuse(arrived)
             self._note("refused a second client")
+            _refuse(arrived)
             return
         arrived.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._selector.register(arrived, selectors.EVENT_READ)
@@ -224,10 +224,10 @@ class Server:
         """Close the connection of the client, if there is one."""
         if self._client is None:
             return
+        self._note(f"disconnected: {reason}")
         self._selector.unregister(self._client.socket)
         self._client.socket.close()
         self._client = None
-        self._note(f"disconnected: {reason}")
 
 
 def _has_left(connected: socket.socket) -> bool:
