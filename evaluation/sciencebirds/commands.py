@@ -208,7 +208,8 @@ def _serve(arguments: argparse.Namespace) -> int:
             raise ValueError(f"{name} is {said!r}; it must be {' or '.join(allowed)}")
     if not arguments.idle_limit > 0:
         raise ValueError(f"idle limit is {arguments.idle_limit}; it must be above 0 s")
-    evaluation = _selected(arguments, _evaluation(arguments, names))
+    whole, written = _evaluation(arguments, names)
+    evaluation = _selected(arguments, whole)
     game = CartPoleGame(
         levels.schedule(evaluation),
         seed=arguments.seed,
@@ -237,6 +238,8 @@ def _serve(arguments: argparse.Namespace) -> int:
             note=_say if not arguments.quiet else _say_nothing,
         )
         if not arguments.quiet:
+            if written:
+                _say(written)
             print(f"listening on {arguments.host}, port {port}; {_summary(evaluation)}", flush=True)
         serving.serve()
     if not arguments.quiet:
@@ -252,19 +255,23 @@ def _say_nothing(text: str) -> None:
     pass
 
 
-def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> "Evaluation":
-    """Read the trials, which are generated first where no config.xml is named."""
+def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple["Evaluation", str]:
+    """Read the trials, which are generated first where no config.xml is named.
+
+    Returns:
+      (trials, what was written, in words).
+    """
     from evaluation.sciencebirds import document, generate
 
     if arguments.config is not None:
-        return document.load(arguments.config)
+        return document.load(arguments.config), ""
     meta: Path = arguments.config_meta
     if not meta.exists():
         raise ValueError(f"there is no {meta}; name trials with --config, or --config-meta")
     config = meta.with_name("config.xml")
-    if generate.refresh(meta, config, arguments.seed, _options(arguments, names)):
-        _say(f"wrote {config} from {meta}, seed {arguments.seed}")
-    return document.load(config)
+    written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
+    said = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
+    return document.load(config), said
 
 
 def _selected(arguments: argparse.Namespace, evaluation: "Evaluation") -> "Evaluation":

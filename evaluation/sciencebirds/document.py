@@ -199,24 +199,24 @@ class Evaluation:
 # Reading ----------------------------------------------------------------------------------------
 
 
-def load_meta(path: Path) -> Meta:
+def load_meta(path: str | Path) -> Meta:
     """Read a configMeta.xml.
 
     Raises:
       DocumentError: with line and column, what is wrong and what is allowed.
       OSError: it cannot be read.
     """
-    return read_meta(markup.read(path))
+    return read_meta(markup.read(Path(path)))
 
 
-def load(path: Path) -> Evaluation:
+def load(path: str | Path) -> Evaluation:
     """Read a config.xml.
 
     Raises:
       DocumentError: with line and column, what is wrong and what is allowed.
       OSError: it cannot be read.
     """
-    return read_evaluation(markup.read(path))
+    return read_evaluation(markup.read(Path(path)))
 
 
 def read_meta(root: Element) -> Meta:

@@ -121,7 +121,7 @@ class CartPoleGame:
         self._steps = steps_per_shot
         self._episode: Any = None
         self._level: Level | None = None
-        self._first = NO_PICTURE
+        self._first: Any = None
 
     def warm(self) -> None:
         """Compile what will be played, so that no agent waits for it.
@@ -141,7 +141,7 @@ class CartPoleGame:
         assert self._session is not None, "a schedule without levels has none to load"
         self._level = level
         self._episode = self._session.start(self._variants[level.variant], level.number)
-        self._first = self.picture()
+        self._first = self._episode.observation
 
     def shoot(self, action: int) -> int:
         """Hold an action for the steps of a shot, or until the episode is over."""
@@ -187,17 +187,17 @@ class CartPoleGame:
 
     def picture(self) -> Picture:
         """Side and top view."""
-        from evaluation.sciencebirds.picture import draw
-
-        if self._episode is None:
-            return NO_PICTURE
-        params = self._episode.params
-        length, radius = float(params.pole_length), float(params.block_radius)
-        return draw(self._episode.observation, length, radius)
+        return NO_PICTURE if self._episode is None else self._drawn(self._episode.observation)
 
     def first_picture(self) -> Picture:
         """Side and top view at the start of the level."""
-        return self._first
+        return NO_PICTURE if self._episode is None else self._drawn(self._first)
+
+    def _drawn(self, observation: Any) -> Picture:
+        from evaluation.sciencebirds.picture import draw
+
+        params = self._episode.params
+        return draw(observation, float(params.pole_length), float(params.block_radius))
 
     def hint(self) -> Any:
         """All that the catalogue tells of the level's novelty; nothing of the nominal world."""

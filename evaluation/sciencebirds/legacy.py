@@ -51,8 +51,8 @@ SCHEDULING: Final[dict[str, Difference]] = {
     "one_execution": Difference("a trial is run as often as it says", "a trial is run once"),
     "lost_position": Difference(
         "after a test the training goes on behind the level before it",
-        "the level is forgotten; where it has no attempts left, no load is answered any more, and "
-        "the server closes the connection when it has been silent for too long",
+        "the level and the count that 12 goes by are forgotten; where it has no attempts left, no "
+        "load is answered any more, and the server closes the connection after the idle limit",
     ),
     "no_unlimited": Difference(
         "a limit of 0 or less attempts is none; 53 goes round all levels",

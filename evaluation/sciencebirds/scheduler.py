@@ -294,6 +294,8 @@ started = jax.jit(start)
 """`start`, compiled."""
 jitted = jax.jit(step)
 """`step` for one run."""
+started_lanes = jax.jit(jax.vmap(start))
+"""`start` for a batch of runs."""
 lanes = jax.jit(jax.vmap(step))
 """`step` for a batch of runs: plans from `stack`, states and events with the same leading axis."""
 
