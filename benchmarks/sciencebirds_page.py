@@ -132,6 +132,10 @@ Below the directory of `--results`, one named after agent, port and time holds f
   Commas and line ends of descriptions become spaces; true ids of objects stay empty.
 - `..._Descriptions.jsonl`, what was sent by 67, word for word.
 
+When the server ends it also writes `records.parquet`, the table that all protocols of this package
+share: a row a level, training and test told apart, of which `evaluation.records` and the metrics
+know everything. What an agent says of novelty is in the files above only.
+
 A row is on disk before the request that caused it is answered. `EvaluationIndex` is the number
 of the execution of the trial, `novelty` is novel where there is a novelty that can be seen.
 """

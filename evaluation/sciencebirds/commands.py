@@ -200,6 +200,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.sciencebirds import codec, harness, levels, server
     from evaluation.sciencebirds.game import CartPoleGame
     from evaluation.sciencebirds.results import Results
+    from evaluation.session import Log
 
     names = legacy.names_of(arguments.legacy)
     for name, allowed in (("interaction", ("step", "episode")), ("dialect", codec.DIALECTS)):
@@ -219,6 +220,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     port = listener.getsockname()[1]
     with listener:
         results = Results.below(arguments.results, arguments.agent_name, port, datetime.now())
+        log = Log("sciencebirds", metadata={"agent": arguments.agent_name, "seed": arguments.seed})
         run = harness.Harness(
             evaluation,
             game,
@@ -227,6 +229,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             options=harness.Options(
                 arguments.interaction == "episode", arguments.tell_levels, legacy.quirks(names)
             ),
+            after_level=lambda place, phase: game.record(log, phase, place.testing),
         )
         game.warm()
         serving = server.Server(
@@ -241,7 +244,11 @@ def _serve(arguments: argparse.Namespace) -> int:
             if written:
                 _say(written)
             print(f"listening on {arguments.host}, port {port}; {_summary(evaluation)}", flush=True)
-        serving.serve()
+        try:
+            serving.serve()
+        finally:
+            if len(log):
+                log.records().write(results.folder / "records.parquet")
     if not arguments.quiet:
         print(f"the evaluation has ended; results in {results.folder}")
     return 0

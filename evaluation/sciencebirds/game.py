@@ -17,12 +17,15 @@ the game is told.
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from evaluation.schedule import Schedule
 from evaluation.sciencebirds.codec import NO_PICTURE, Picture
 from evaluation.sciencebirds.codes import LOST, PLAYING, WON
 from evaluation.sciencebirds.levels import Level
+
+if TYPE_CHECKING:
+    from evaluation.session import Log
 
 POLAR_UNIT = 1000
 """Components of a polar shot are taken to this share of its radius."""
@@ -163,6 +166,24 @@ class CartPoleGame:
             return PLAYING
         result = self._episode.result()
         return WON if result.complete and not result.terminated else LOST
+
+    def record(self, log: "Log", phase: int, testing: bool) -> None:
+        """Add the level to a log, as far as it has been played.
+
+        Args:
+          log: of this session.
+          phase: number of the phase, from 1.
+          testing: whether it was played in a test.
+        """
+        assert self._session is not None and self._level is not None, "no level was loaded"
+        log.add(
+            self._session,
+            self._variants[self._level.variant],
+            self._episode.result(),
+            phase=phase,
+            mode="test" if testing else "train",
+            learning=not testing,
+        )
 
     @property
     def score(self) -> int:

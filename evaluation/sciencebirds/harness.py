@@ -8,9 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-import numpy as np
-
 from evaluation.clock import Clock
 from evaluation.sciencebirds import scheduler
 from evaluation.sciencebirds.codec import NO_PICTURE, Picture, Request
@@ -19,7 +16,7 @@ from evaluation.sciencebirds.document import LARGEST, Evaluation
 from evaluation.sciencebirds.game import Game, action_of, polar_action
 from evaluation.sciencebirds.levels import Level
 from evaluation.sciencebirds.results import Place, Results
-from evaluation.sciencebirds.scheduler import Event, Quirks, Reply
+from evaluation.sciencebirds.scheduler import Quirks, Reply, State
 
 MAX_VECTORS = 300
 """Most feature vectors in one reply."""
@@ -49,6 +46,8 @@ class Harness:
       clock: what time limits are measured with.
       results: files; None to leave none.
       options: how it is run.
+      after_level: told where a level was, and the number of its phase from 1, when it is over or
+        left; a phase is a set, or a part of one between two tests.
     """
 
     def __init__(
@@ -59,29 +58,32 @@ class Harness:
         clock: Clock,
         results: Results | None = None,
         options: Options | None = None,
+        after_level: Callable[[Place, int], None] = lambda place, phase: None,
     ) -> None:
         self._options = options or Options()
         self._trials = scheduler.runnable(evaluation)
         self._sets = [level_set for trial in self._trials for level_set in trial.sets]
-        self._plan = scheduler.plan_of(
-            evaluation, per_episode=self._options.per_episode, quirks=self._options.quirks
+        self._run = scheduler.Single(
+            scheduler.plan_of(
+                evaluation, per_episode=self._options.per_episode, quirks=self._options.quirks
+            )
         )
-        self._state = scheduler.started(self._plan)
         self._game, self._clock, self._results = game, clock, results
         self._began, self._milliseconds = clock.now(), 0
+        self._after_level = after_level
         self._place: Place | None = None
-        self._running = False
+        self._running, self._phase, self._phase_begun = False, 0, False
         self._reply = self._happens(scheduler.TICK)
 
     @property
-    def reply(self) -> Reply:
-        """What the scheduler said last."""
-        return self._reply
+    def state(self) -> State:
+        """State of the scheduler."""
+        return self._run.state
 
     @property
     def terminated(self) -> bool:
         """Whether the evaluation has ended and nothing is asked for any more."""
-        return int(self._reply.reported) == EVALUATION_TERMINATED
+        return self._reply.reported == EVALUATION_TERMINATED
 
     def answer(self, request: Request) -> bytes | None:
         """Answer a request.
@@ -106,43 +108,46 @@ class Harness:
 
     def _happens(self, kind: int, value: int = 0) -> Reply:
         """Tell the scheduler of an event; write down a level that it ends."""
-        now = min(round((self._clock.now() - self._began) * 1000), LARGEST)
+        # Sums of floats may fall short of what they stand for by less than this.
+        passed = (self._clock.now() - self._began) * 1000 + 1e-6
+        now = min(int(passed), LARGEST)
         elapsed = now - self._milliseconds
         self._milliseconds = now
-        event = Event(np.int32(kind), np.int32(value), np.int32(elapsed))
-        self._state, reply = scheduler.jitted(self._plan, self._state, event)
-        self._reply = jax.device_get(reply)
+        self._reply = self._run.happens(kind, value, elapsed)
         if kind == scheduler.SHOT and value != PLAYING:
             self._leave("Pass" if value == WON else "Fail")
-        elif int(self._reply.status) != PLAYING:
+        elif self._reply.status != PLAYING:
             self._leave("Playing")
         return self._reply
 
     def _leave(self, status: str) -> None:
         """Write down the level that was played, if there was one."""
-        if self._running and self._results is not None:
-            assert self._place is not None
-            self._results.level(self._place, self._game.score, status, self._game.counts)
+        if self._running and self._place is not None:
+            if self._results is not None:
+                self._results.level(self._place, self._game.score, status, self._game.counts)
+            self._after_level(self._place, self._phase)
         self._running = False
 
     def _enter(self, number: int) -> None:
         """Begin level `number`, from 1, of the current set."""
         self._leave("Playing")
-        level = self._sets[int(self._reply.set)].levels[number - 1]
+        level = self._sets[self._reply.set].levels[number - 1]
         self._place = self._where(number, level)
+        self._phase += not self._phase_begun
+        self._phase_begun = True
         self._game.load(level)
         self._running = True
 
     def _where(self, number: int, level: Level | None) -> Place:
         reply = self._reply
-        trial = self._trials[int(reply.trial)]
-        testing = int(reply.mode) == scheduler.TESTING
-        return Place(trial, int(reply.execution) + 1, testing, number, level)
+        trial = self._trials[reply.trial]
+        testing = reply.mode == scheduler.TESTING
+        return Place(trial, reply.execution + 1, testing, number, level)
 
     def _here(self) -> Place:
         """Where reports belong: to the level that was loaded last, while its set lasts."""
-        number = int(self._reply.level) + 1
-        levels = self._sets[int(self._reply.set)].levels
+        number = self._reply.level + 1
+        levels = self._sets[self._reply.set].levels
         return self._where(number, levels[number - 1] if number else None)
 
     def _level(self) -> Level | None:
@@ -151,7 +156,7 @@ class Harness:
     # Answers --------------------------------------------------------------------------------
 
     def _state_code(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        return (int(self._happens(scheduler.TICK).reported),)
+        return (self._happens(scheduler.TICK).reported,)
 
     def _load_level(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         number = min(values["level"], LARGEST)
@@ -161,11 +166,11 @@ class Harness:
         return self._loads(scheduler.NEXT, 0, lambda answer: answer)
 
     def _restart(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        return self._loads(scheduler.RESTART, 0, lambda answer: int(self._reply.level) + 1)
+        return self._loads(scheduler.RESTART, 0, lambda answer: self._reply.level + 1)
 
     def _loads(self, kind: int, value: int, number: Callable[[int], int]) -> tuple[Any, ...] | None:
         """Ask for a level; `number` tells which one it was, by the answer."""
-        answer = int(self._happens(kind, value).value)
+        answer = self._happens(kind, value).value
         if answer == scheduler.NO_ANSWER:
             return None
         if answer:
@@ -176,7 +181,7 @@ class Harness:
         """Play an action if that is allowed now; 1 if it was."""
         if not self._happens(scheduler.TICK).playable:
             return 0
-        return int(self._happens(scheduler.SHOT, self._game.shoot(action)).value)
+        return self._happens(scheduler.SHOT, self._game.shoot(action)).value
 
     def _cartesian(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         x, y = (values["dx"], values["dy"]) if "dx" in values else (values["x"], values["y"])
@@ -206,7 +211,7 @@ class Harness:
     def _report_likelihood(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         room = True
         if self._results is not None and self._trials:
-            place, count = self._here(), int(self._reply.count)
+            place, count = self._here(), self._reply.count
             room = self._results.likelihood(place, count, dict(values))
         self._happens(scheduler.LIKELIHOOD)
         return (int(room),)
@@ -215,11 +220,13 @@ class Harness:
         self._happens(scheduler.TICK)
         if self._results is None or not self._trials:
             return (1,)
-        place, count = self._here(), int(self._reply.count)
+        place, count = self._here(), self._reply.count
         return (int(self._results.description(place, count, values["text"])),)
 
     def _ready(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        time, interactions, levels, *rest = self._happens(scheduler.READY).header.tolist()
+        reply = self._happens(scheduler.READY)
+        self._phase_begun = self._phase_begun and not reply.value
+        time, interactions, levels, *rest = reply.header
         return (time, interactions, levels if self._options.tell_levels else 0, *rest)
 
     def _novelty_info(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -230,11 +237,11 @@ class Harness:
         return (int(level is not None and level.novel),)
 
     def _informed(self) -> bool:
-        return bool(self._trials) and self._trials[int(self._reply.trial)].notify
+        return bool(self._trials) and self._trials[self._reply.trial].notify
 
     def _number_of_levels(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         known = self._options.tell_levels and self._sets
-        return (len(self._sets[int(self._reply.set)].levels) if known else 0,)
+        return (len(self._sets[self._reply.set].levels) if known else 0,)
 
     def _truth(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return (self._vector(),)

@@ -16,6 +16,10 @@ MAX_BYTES = 64 * 2**20
 """Longest file that is read."""
 MAX_DEPTH = 16
 """Deepest nesting of elements; the grammars need eight."""
+MAX_ELEMENTS = 1_100_000
+"""Most elements of a document."""
+MAX_TEXT = 1000
+"""Longest text of an element, characters; it is a number or a word."""
 
 _ENCODING = re.compile(r"""^(\s*<\?xml[^>]*?)(\sencoding\s*=\s*(["'])([^"'>]*)\3)""")
 
@@ -38,7 +42,7 @@ class DocumentError(ValueError):
         self.reason, self.line, self.column = reason, line, column
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """One element of a document.
 
@@ -121,6 +125,7 @@ class _Builder(ContentHandler):
         self.name = name
         self.root: Element | None = None
         self.open: list[Element] = []
+        self.count = 0
         self.locator: Any = None
 
     def setDocumentLocator(self, locator: Any) -> None:
@@ -129,6 +134,9 @@ class _Builder(ContentHandler):
     def startElement(self, name: str, attrs: Any) -> None:
         line, column = self.locator.getLineNumber(), self.locator.getColumnNumber() + 1
         element = Element(name, dict(attrs.items()), self.name, line, column)
+        self.count += 1
+        if self.count > MAX_ELEMENTS:
+            raise element.error(f"is one of more than {MAX_ELEMENTS} elements; split the document")
         if len(self.open) == MAX_DEPTH:
             raise element.error(f"elements are nested more than {MAX_DEPTH} deep")
         if self.open:
@@ -141,8 +149,12 @@ class _Builder(ContentHandler):
         self.open.pop()
 
     def characters(self, content: str) -> None:
-        if content.strip():
-            self.open[-1].text += content
+        if not content.strip():
+            return
+        element = self.open[-1]
+        element.text += content
+        if len(element.text) > MAX_TEXT:
+            raise element.error(f"holds more than {MAX_TEXT} characters; write a number or a word")
 
 
 def read(path: Path) -> Element:

@@ -84,6 +84,11 @@ class Place:
         )
 
 
+def _plain(text: str) -> str:
+    """Text for a cell: without commas, line ends and what cannot be printed."""
+    return " ".join("".join(c if c.isprintable() and c != "," else " " for c in text).split())
+
+
 @dataclass
 class Results:
     """The files of one evaluation.
@@ -125,7 +130,7 @@ class Results:
 
     def likelihood(self, place: Place, interaction: int, values: dict[str, Any]) -> bool:
         """Add a report of novelty; return whether there is still room for it."""
-        description = " ".join(str(values.get("description", "")).replace(",", " ").split())
+        description = _plain(values.get("description", ""))
         ids = " ".join(str(number) for number in values.get("ids", ()))
         if not self._room(len(description) + len(ids) + 256):
             return False

@@ -4,8 +4,8 @@
     state, reply = step(plan, state, event)
 
 Everything is int32 or bool data of a fixed shape, so that the same function runs one evaluation
-behind a socket and, with `jax.vmap`, thousands with different plans side by side. `jitted` is the
-single run, `lanes` the batch; both are `step`.
+behind a socket and, with `jax.vmap`, thousands with different plans side by side. `Single` is the
+one run, `lanes` the batch; both are `step`.
 
 The states of the protocol are codes: 1 a menu is shown, 5 playing, 6 won, 7 lost; 8 a test set, 9 a
 training set, 10 the old training set and 11 a trial comes next; 12 novelty is asked for; 13 the
@@ -67,8 +67,6 @@ class Quirks(NamedTuple):
 
 
 QUIRKS = Quirks._fields
-ADDED_LATER = ("direct_start", "count_loads")
-"""Quirks of the original's older snapshot only."""
 
 
 class Plan(NamedTuple):
@@ -241,20 +239,11 @@ def stack(plans: Sequence[Plan]) -> Plan:
 
 def start(plan: Plan) -> State:
     """State before the first event."""
-    state = _execution(plan, _blank(plan), jnp.int32(0), jnp.int32(0))
+    state = _execution(plan, jnp.int32(0), jnp.int32(0), jnp.bool_(False))
     direct = plan.quirks.direct_start & (state.mode == TRAINING)
     first = jnp.where(direct, NEW_TRAINING_SET, NEW_TRIAL)
     code = jnp.where(plan.trials == 0, EVALUATION_TERMINATED, first)
     return state._replace(pending=code.astype(jnp.int32))
-
-
-def _blank(plan: Plan) -> State:
-    """A state of which only types and shapes matter."""
-    zero, no = jnp.int32(0), jnp.bool_(False)
-    fields = dict.fromkeys(State._fields, zero)
-    flags = dict.fromkeys(("asked", "refused", "last", "tested", "lost"), no)
-    progress = _fresh(plan, zero)
-    return State(**{**fields, **flags, "current": progress, "kept": progress})
 
 
 def step(plan: Plan, state: State, event: Event) -> tuple[State, Reply]:
@@ -290,10 +279,38 @@ def step(plan: Plan, state: State, event: Event) -> tuple[State, Reply]:
     return state, reply
 
 
-started = jax.jit(start)
-"""`start`, compiled."""
-jitted = jax.jit(step)
-"""`step` for one run."""
+class Single:
+    """One run, event by event; `step`, compiled once for all plans of a shape.
+
+    Args:
+      plan: what is run.
+
+    Attributes:
+      state: what it has come to.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = jax.device_put(plan)
+        self.state = _started(self._plan)
+
+    def happens(self, kind: int, value: int = 0, elapsed: int = 0) -> Reply:
+        """Take in an event; return the reply as Python's integers, the header as a tuple."""
+        event = np.array((kind, value, elapsed), np.int32)
+        self.state, packed = _packed_step(self._plan, self.state, event)
+        answer, state, playable, *rest = np.asarray(packed).tolist()
+        return Reply(answer, state, bool(playable), tuple(rest[:7]), *rest[7:])
+
+
+_started = jax.jit(start)
+
+
+@jax.jit
+def _packed_step(plan: Plan, state: State, event: Array) -> tuple[State, Array]:
+    """`step` with the reply in one array: each array that leaves the device costs time."""
+    state, reply = step(plan, state, Event(*event))
+    return state, jnp.concatenate([jnp.ravel(leaf).astype(jnp.int32) for leaf in reply])
+
+
 started_lanes = jax.jit(jax.vmap(start))
 """`start` for a batch of runs."""
 lanes = jax.jit(jax.vmap(step))
@@ -440,12 +457,12 @@ def _after_execution(plan: Plan, state: State) -> State:
     trial = jnp.where(again, state.trial, state.trial + 1)
     execution = jnp.where(again, state.execution + 1, 0)
     ended = trial >= plan.trials
-    begun = _execution(plan, state, jnp.minimum(trial, plan.trials - 1), execution)
+    begun = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution, state.asked)
     stopped = state._replace(pending=jnp.int32(EVALUATION_TERMINATED), status=jnp.int32(MAIN_MENU))
     return _select(ended, stopped, begun)
 
 
-def _execution(plan: Plan, state: State, trial: Array, execution: Array) -> State:
+def _execution(plan: Plan, trial: Array, execution: Array, asked: Array) -> State:
     """Announce an execution of a trial, of which nothing has been played."""
     zero, no = jnp.int32(0), jnp.bool_(False)
     training = jnp.asarray(plan.training)[trial]
@@ -460,7 +477,7 @@ def _execution(plan: Plan, state: State, trial: Array, execution: Array) -> Stat
         set=first,
         test=zero,
         pending=jnp.int32(NEW_TRIAL),
-        asked=state.asked,
+        asked=asked,
         status=jnp.int32(MAIN_MENU),
         current=fresh,
         kept=fresh,

@@ -210,13 +210,14 @@ class Server:
 
     def _send(self, client: _Client) -> None:
         """Send what the client takes; go on reading when it has taken all."""
+        now = self._clock.now()
         try:
             sent = client.socket.send(client.unsent)
         except (BlockingIOError, InterruptedError):
             sent = 0
         del client.unsent[:sent]
         if sent:
-            client.deadline = self._clock.now() + self._idle_limit
+            client.deadline = now + self._idle_limit
         wanted = selectors.EVENT_WRITE if client.unsent else selectors.EVENT_READ
         self._selector.modify(client.socket, wanted)
 

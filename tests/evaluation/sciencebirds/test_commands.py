@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import cli
+from evaluation import cli, records
 from evaluation.sciencebirds import document, generate, legacy, scheduler, selection, server
 from evaluation.sciencebirds.client import Client
 from evaluation.sciencebirds.demo_agent import DemoAgent
@@ -253,3 +253,13 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
     assert [row["novelty"] for row in rows] == ["novel", "basic"] * 2
     assert all(0 < int(row["Score"]) <= 200 for row in rows)
     assert len(list(folder.glob("*Likelihood.csv"))) == 2
+    found = records.read(folder / "records.parquet")
+    blocks = [(b.phase, b.mode, b.learning, b.count) for b in found.schedule.blocks]
+    assert blocks == [
+        (1, "train", True, 1),
+        (2, "test", False, 1),
+        (3, "train", True, 1),
+        (4, "test", False, 1),
+    ]
+    assert found.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
+    assert found.novelty_levels.tolist() == [1, 0]

@@ -277,6 +277,30 @@ def test_types_and_entities_are_refused(text):
         config(text)
 
 
+def test_any_damage_is_an_error_with_a_place():
+    draw = random.Random(8)
+    refused = 0
+    for _ in range(400):
+        text = list(CONFIG if draw.random() < 0.5 else META % ATTRIBUTES)
+        for _ in range(draw.choice((1, 1, 3))):
+            at = draw.randrange(len(text))
+            text[at : at + draw.choice((0, 1, 1, 20))] = draw.choice(("", "x", "<", "9", "&", '"'))
+        read = config if "<evaluation" in "".join(text) else meta
+        try:
+            read("".join(text))
+        except DocumentError:
+            refused += 1
+    assert refused > 100
+
+
+def test_too_many_elements_and_too_much_text_are_refused(monkeypatch):
+    with pytest.raises(DocumentError, match=r"config\.xml:1:1: <evaluation>: holds more than 1000"):
+        config("<evaluation>" + "word\n" * 300 + "</evaluation>")
+    monkeypatch.setattr(markup, "MAX_ELEMENTS", 5)
+    with pytest.raises(DocumentError, match="is one of more than 5 elements"):
+        config(CONFIG)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -338,6 +338,23 @@ def test_results_are_not_mixed_with_older_ones(files, tmp_path):
         Results.below(tmp_path, "naive", 2004, STARTED)
 
 
+def test_phases_are_sets_and_parts_of_them():
+    phases = []
+
+    def note(place, phase):
+        phases.append((phase, place.testing, place.level_index))
+
+    what = evaluation(trial(level_set(3, attempts=2), [2], interactions=2), trial(1))
+    run = Run(what, after_level=note)
+    run.trace()
+    assert phases == [
+        (1, False, 1), (1, False, 1), (2, True, 1), (2, True, 2),
+        (3, False, 2), (3, False, 2), (4, True, 1), (4, True, 2),
+        (5, False, 3), (5, False, 3), (6, True, 1), (6, True, 2),
+        (7, False, 1),
+    ]  # fmt: skip
+
+
 def test_menu_after_a_set_has_begun():
     run = Run(evaluation(trial(1)))
     assert run.begin() == [11, 9]

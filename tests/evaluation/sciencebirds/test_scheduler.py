@@ -157,7 +157,7 @@ def test_a_limit_of_nothing_is_no_checkpoint(limit):
 @pytest.mark.requirement(29)
 def test_a_checkpoint_takes_one_test_set_and_the_next_the_next():
     tests = [1, 2, 3]
-    what = evaluation(trial(level_set(20, time=600), tests, time=250))
+    what = evaluation(trial(level_set(9, time=600), tests, time=250))
     # 125 s a level: tests at 250 and 500 s, and the final one at 600.
     wanted = "11 9 L1 L2 8 T1 10 L3 L4 8 T1 T2 10 L5 8 T1 T2 T3 13"
     assert Run(what).trace(seconds=125) == wanted
@@ -266,9 +266,9 @@ def test_a_level_without_attempts_is_not_loaded():
     for _ in range(2):
         assert run.ask("load_level", level=1) == 1
         run.shoot()
-    before = jax.device_get(run.harness._state)
+    before = jax.device_get(run.harness.state)
     assert run.ask("load_level", level=1) == 0
-    jax.tree.map(np.testing.assert_array_equal, before, jax.device_get(run.harness._state))
+    jax.tree.map(np.testing.assert_array_equal, before, jax.device_get(run.harness.state))
     assert len(run.game.loaded) == 2
     assert run.ask("load_level", level=2) == 1
 
@@ -349,7 +349,7 @@ def test_training_goes_on_where_it_was():
         loaded.append(run.ask("load_next"))
         run.shoot()
     assert loaded == [1, 1, 2]
-    left = np.asarray(run.harness._state.current.left).tolist()
+    left = np.asarray(run.harness.state.current.left).tolist()
     assert run.state == 8
     header = run.ask("ready")
     assert (header["mode"], header["attempts"]) == (1, 1)
@@ -358,7 +358,7 @@ def test_training_goes_on_where_it_was():
         run.shoot()
     assert run.state == 10
     assert run.ask("ready")["mode"] == 0
-    assert np.asarray(run.harness._state.current.left).tolist() == left
+    assert np.asarray(run.harness.state.current.left).tolist() == left
     assert run.ask("load_next") == 2  # one attempt is left
 
 
@@ -369,9 +369,9 @@ def test_ready_without_an_announcement_changes_nothing():
     for prepare in (lambda: None, lambda: run.ask("load_next"), run.shoot, run.shoot):
         prepare()
         assert run.state in (MAIN_MENU, PLAYING)
-        before = jax.device_get(run.harness._state)
+        before = jax.device_get(run.harness.state)
         assert list(run.ask("ready").values()) == [0] * 7
-        jax.tree.map(np.testing.assert_array_equal, before, jax.device_get(run.harness._state))
+        jax.tree.map(np.testing.assert_array_equal, before, jax.device_get(run.harness.state))
     assert run.state == PLAYING  # a test is due and waits for the level
     run.shoot(), run.shoot()
     assert run.state == 8
@@ -548,10 +548,6 @@ def columns(events) -> scheduler.Event:
     return scheduler.Event(*(np.array(part, np.int32) for part in zip(*events, strict=True)))
 
 
-def as_rows(reply, lane) -> tuple:
-    return tuple(np.asarray(leaf)[lane].tolist() for leaf in reply)
-
-
 @pytest.fixture(scope="module")
 def lanes():
     """256 lanes of random events, in one compiled function, with what each was given."""
@@ -585,21 +581,23 @@ def lanes():
     return whats, episodes, quirks, plans, events, replies, len(traced)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(49)
 def test_lanes_equal_single_runs_and_compile_once(lanes):
     _, _, _, plans, events, replies, traces = lanes
     assert traces == 1
-    compiled = scheduler.jitted._cache_size()
+    compiled = scheduler._packed_step._cache_size()
     for lane, (plan, own) in enumerate(zip(plans, events, strict=True)):
-        state = scheduler.started(plan)
-        for number, (kind, value, elapsed) in enumerate(own):
-            event = scheduler.Event(np.int32(kind), np.int32(value), np.int32(elapsed))
-            state, reply = scheduler.jitted(plan, state, event)
-            alone = tuple(leaf.tolist() for leaf in jax.device_get(reply))
-            assert alone == as_rows(replies[number], lane), (lane, number, kind, value)
-    assert scheduler.jitted._cache_size() <= compiled + 1
+        single = scheduler.Single(plan)
+        for number, event in enumerate(own):
+            alone = single.happens(*event)
+            reply = replies[number]
+            together = tuple(np.asarray(leaf)[lane].tolist() for leaf in reply)
+            assert together == (*alone[:3], list(alone.header), *alone[4:]), (lane, number, event)
+    assert scheduler._packed_step._cache_size() <= compiled + 1
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(49)
 def test_lanes_equal_rules_written_out(lanes):
     whats, episodes, quirks, _, events, replies, _ = lanes
