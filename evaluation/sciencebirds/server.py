@@ -147,7 +147,7 @@ class Server:
                 self._exchange(self._client)
         client = self._client
         if client is not None and client.more and not client.unsent:
-            self._exchange(client, receive=False)
+            self._exchange(client)
         if self._client is not None and self._clock.now() >= self._client.deadline:
             self._drop(f"no whole request, or a reply not taken, for {self._idle_limit:g} s")
 
@@ -170,13 +170,13 @@ class Server:
         self._client, self._served = _Client(arrived, Decoder(self._table), deadline), True
         self._note("a client is connected")
 
-    def _exchange(self, client: _Client, *, receive: bool = True) -> None:
-        """Send what is unsent, or else receive and answer."""
+    def _exchange(self, client: _Client) -> None:
+        """Send what is unsent, or else answer what was received, or else receive and answer."""
         try:
             if client.unsent:
                 self._send(client)
                 return
-            if receive:
+            if not client.more:
                 data = client.socket.recv(PIECE)
                 if not data:
                     self._drop("the client has left")

@@ -159,6 +159,13 @@ def test_requests_in_pieces_have_the_same_replies(piece):
         assert rest(connected) == wanted
 
 
+def test_requests_that_come_early_are_all_answered():
+    with serving(evaluation(trial(1))) as (server, _, _), plug(server) as connected:
+        connected.sendall(b"\x0c" * 1000 + b"\x0e" * 1000)
+        connected.shutdown(socket.SHUT_WR)
+        assert rest(connected) == b"\x0b" * 1000 + b"\0\0\0\1" * 1000
+
+
 @pytest.mark.requirement(43)
 @pytest.mark.parametrize("data", [b"\xc8", b"\x00", b"\x43\xff\xff\xff\xff", b"\x0c\x07"])
 def test_what_is_no_request_ends_the_connection(data):
