@@ -76,8 +76,8 @@ A trial begins with 11, then 9, or 8 if it has no training. Announcements 8, 9, 
 answered by 68, whose reply tells limits and kind of the set; a question for novelty, 12, by 66.
 Until then nothing can be loaded or played. Trials that tell of novelty never ask. 12, 11 and 13
 come at once, the others when the level is over. Time stands still from an announcement to its
-68; the time and the interactions of tests do not count as training. After a test the training
-goes on with the level, the attempts and the counts that it had.
+68, and runs on while 12 waits; the time and the interactions of tests do not count as training.
+After a test the training goes on with the level, the attempts and the counts that it had.
 
 Five levels, a limit of five interactions, a checkpoint every two, one test of two levels each
 time, and an agent that needs one interaction a level:
@@ -132,9 +132,11 @@ Below the directory of `--results`, one named after agent, port and time holds f
   Commas and line ends of descriptions become spaces; true ids of objects stay empty.
 - `..._Descriptions.jsonl`, what was sent by 67, word for word.
 
-When the server ends it also writes `records.parquet`, the table that all protocols of this package
-share: a row a level, training and test told apart, of which `evaluation.records` and the metrics
-know everything. What an agent says of novelty is in the files above only.
+When the server ends it also writes `records.parquet`, the table that all protocols of this
+package share: a row a level, training and test told apart, of which `evaluation.records` and the
+metrics know everything. Its novelty predictions are the last report that came while a level was
+running or before the next one was: the probability is novel / (novel + non_novel), the threshold
+0.5.
 
 A row is on disk before the request that caused it is answered. `EvaluationIndex` is the number
 of the execution of the trial, `novelty` is novel where there is a novelty that can be seen.

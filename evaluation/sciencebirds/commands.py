@@ -199,6 +199,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.clock import SystemClock
     from evaluation.sciencebirds import codec, harness, levels, server
     from evaluation.sciencebirds.game import CartPoleGame
+    from evaluation.sciencebirds.recording import Recorder
     from evaluation.sciencebirds.results import Results
     from evaluation.session import Log
 
@@ -221,6 +222,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     with listener:
         results = Results.below(arguments.results, arguments.agent_name, port, datetime.now())
         log = Log("sciencebirds", metadata={"agent": arguments.agent_name, "seed": arguments.seed})
+        recorder = Recorder(game, log)
         run = harness.Harness(
             evaluation,
             game,
@@ -229,7 +231,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             options=harness.Options(
                 arguments.interaction == "episode", arguments.tell_levels, legacy.quirks(names)
             ),
-            after_level=lambda place, phase: game.record(log, phase, place.testing),
+            observer=recorder,
         )
         game.warm()
         serving = server.Server(
@@ -247,6 +249,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         try:
             serving.serve()
         finally:
+            recorder.finish()
             if len(log):
                 log.records().write(results.folder / "records.parquet")
     if not arguments.quiet:

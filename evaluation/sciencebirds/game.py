@@ -25,7 +25,7 @@ from evaluation.sciencebirds.codes import LOST, PLAYING, WON
 from evaluation.sciencebirds.levels import Level
 
 if TYPE_CHECKING:
-    from evaluation.session import Log
+    from evaluation.session import Result, Session
 
 POLAR_UNIT = 1000
 """Components of a polar shot are taken to this share of its radius."""
@@ -58,6 +58,20 @@ class Counts(NamedTuple):
     pigs_remaining: int
     birds_at_start: int
     pigs_at_start: int
+
+
+class Played(NamedTuple):
+    """A level that was played.
+
+    Attributes:
+      session: in which.
+      variant: index of its physics in the session's schedule.
+      result: totals.
+    """
+
+    session: "Session"
+    variant: int
+    result: "Result"
 
 
 class Game(Protocol):
@@ -167,23 +181,11 @@ class CartPoleGame:
         result = self._episode.result()
         return WON if result.complete and not result.terminated else LOST
 
-    def record(self, log: "Log", phase: int, testing: bool) -> None:
-        """Add the level to a log, as far as it has been played.
-
-        Args:
-          log: of this session.
-          phase: number of the phase, from 1.
-          testing: whether it was played in a test.
-        """
+    def played(self) -> Played:
+        """The level as far as it has been played, as a log takes it."""
         assert self._session is not None and self._level is not None, "no level was loaded"
-        log.add(
-            self._session,
-            self._variants[self._level.variant],
-            self._episode.result(),
-            phase=phase,
-            mode="test" if testing else "train",
-            learning=not testing,
-        )
+        variant = self._variants[self._level.variant]
+        return Played(self._session, variant, self._episode.result())
 
     @property
     def score(self) -> int:

@@ -6,7 +6,7 @@ plays levels, and every level that is over is written down before its last shot 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from evaluation.clock import Clock
 from evaluation.sciencebirds import scheduler
@@ -37,6 +37,23 @@ class Options:
     quirks: Quirks = field(default_factory=Quirks)
 
 
+class Observer(Protocol):
+    """Whoever wants to know what happens in an evaluation."""
+
+    def level_over(self, place: Place, phase: int) -> None:
+        """Hear of a level that is over or was left, before the next one is loaded.
+
+        Args:
+          place: where it was.
+          phase: number from 1; a phase is a set, or a part of one between two tests.
+        """
+        ...
+
+    def novelty_reported(self, values: Mapping[str, Any], running: bool) -> None:
+        """Hear of a report of novelty, and whether a level is running."""
+        ...
+
+
 class Harness:
     """One evaluation.
 
@@ -46,8 +63,7 @@ class Harness:
       clock: what time limits are measured with.
       results: files; None to leave none.
       options: how it is run.
-      after_level: told where a level was, and the number of its phase from 1, when it is over or
-        left; a phase is a set, or a part of one between two tests.
+      observer: told of levels and reports; None for nobody.
     """
 
     def __init__(
@@ -58,7 +74,7 @@ class Harness:
         clock: Clock,
         results: Results | None = None,
         options: Options | None = None,
-        after_level: Callable[[Place, int], None] = lambda place, phase: None,
+        observer: Observer | None = None,
     ) -> None:
         self._options = options or Options()
         self._trials = scheduler.runnable(evaluation)
@@ -70,7 +86,7 @@ class Harness:
         )
         self._game, self._clock, self._results = game, clock, results
         self._began, self._milliseconds = clock.now(), 0
-        self._after_level = after_level
+        self._observer = observer
         self._place: Place | None = None
         self._running, self._phase, self._phase_begun = False, 0, False
         self._reply = self._happens(scheduler.TICK)
@@ -125,7 +141,8 @@ class Harness:
         if self._running and self._place is not None:
             if self._results is not None:
                 self._results.level(self._place, self._game.score, status, self._game.counts)
-            self._after_level(self._place, self._phase)
+            if self._observer is not None:
+                self._observer.level_over(self._place, self._phase)
         self._running = False
 
     def _enter(self, number: int) -> None:
@@ -213,6 +230,8 @@ class Harness:
         if self._results is not None and self._trials:
             place, count = self._here(), self._reply.count
             room = self._results.likelihood(place, count, dict(values))
+        if self._observer is not None:
+            self._observer.novelty_reported(values, self._running)
         self._happens(scheduler.LIKELIHOOD)
         return (int(room),)
 

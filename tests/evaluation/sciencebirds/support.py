@@ -102,9 +102,7 @@ class ShotGame:
 class Run:
     """A harness that is asked without a socket."""
 
-    def __init__(
-        self, what, *, shots=1, results=None, quirks=(), after_level=lambda *_: None, **options
-    ) -> None:
+    def __init__(self, what, *, shots=1, results=None, quirks=(), observer=None, **options) -> None:
         self.clock, self.game = ScriptedClock(), ShotGame(shots)
         chosen = Quirks(**dict.fromkeys(quirks, True))
         self.harness = harness.Harness(
@@ -113,7 +111,7 @@ class Run:
             clock=self.clock,
             results=results,
             options=harness.Options(quirks=chosen, **options),
-            after_level=after_level,
+            observer=observer,
         )
 
     def ask(self, name, **values):

@@ -263,3 +263,4 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
     ]
     assert found.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
     assert found.novelty_levels.tolist() == [1, 0]
+    assert found.columns["predicted_probability"][0].tolist() == pytest.approx([0.9] * 4)

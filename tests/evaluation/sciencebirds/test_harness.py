@@ -5,13 +5,18 @@ import json
 import math
 from datetime import datetime
 
+import numpy as np
 import pytest
 
-from evaluation.sciencebirds import codec, results
+from evaluation.clock import ScriptedClock
+from evaluation.schedule import Block, Schedule
+from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.game import action_of, polar_action
+from evaluation.sciencebirds.game import Played, action_of, polar_action
+from evaluation.sciencebirds.recording import Recorder
 from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, Results
-from tests.evaluation.sciencebirds.support import Run, evaluation, level_set, trial
+from evaluation.session import Log, Result
+from tests.evaluation.sciencebirds.support import Run, ShotGame, evaluation, level_set, trial
 
 STARTED = datetime(2020, 4, 7, 12, 30, 59)
 
@@ -341,11 +346,12 @@ def test_results_are_not_mixed_with_older_ones(files, tmp_path):
 def test_phases_are_sets_and_parts_of_them():
     phases = []
 
-    def note(place, phase):
-        phases.append((phase, place.testing, place.level_index))
+    class Notes:
+        def level_over(self, place, phase):
+            phases.append((phase, place.testing, place.level_index))
 
     what = evaluation(trial(level_set(3, attempts=2), [2], interactions=2), trial(1))
-    run = Run(what, after_level=note)
+    run = Run(what, observer=Notes())
     run.trace()
     assert phases == [
         (1, False, 1), (1, False, 1), (2, True, 1), (2, True, 2),
@@ -353,6 +359,38 @@ def test_phases_are_sets_and_parts_of_them():
         (5, False, 3), (5, False, 3), (6, True, 1), (6, True, 2),
         (7, False, 1),
     ]  # fmt: skip
+
+
+def test_a_report_belongs_to_the_level_that_runs_or_was_played_last():
+    class Session:
+        schedule = Schedule("s", (Block(0, 1, "train", "CartPole3D", (), 1, True),))
+        tasks = type("Tasks", (), {"novelty_levels": np.array([0])})
+
+    class Game(ShotGame):
+        def played(self):
+            return Played(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
+
+    game, log = Game(2), Log("s")
+    recorder = Recorder(game, log)
+    what = evaluation(trial(level_set(4, attempts=2)))
+    clock = ScriptedClock()
+    run = Run(what, shots=2, observer=recorder)
+    run.harness = harness.Harness(what, game, clock=clock, observer=recorder)
+    run.likelihood(novel=1.0, non_novel=0.0)  # before any level: of none
+    run.begin()
+    run.ask("load_next"), run.shoot()
+    run.likelihood(novel=0.5, non_novel=1.5, level=3)
+    run.shoot(), run.ask("load_next"), run.shoot(), run.shoot()
+    run.likelihood(novel=2.0, non_novel=0.0, level=-4)
+    run.ask("load_next"), run.shoot(), run.shoot()
+    run.likelihood(novel=float("nan"))
+    run.ask("load_next"), run.shoot(), run.harness.close()
+    recorder.finish()
+    found = log.records().columns
+    assert found["length"].tolist() == [[2, 2, 2, 1]]
+    assert found["predicted_probability"].tolist() == [[0.25, 1.0, 0.0, 0.0]]
+    assert found["predicted_level"].tolist() == [[3, 0, 0, 0]]
+    assert found["threshold"].tolist() == [[0.5, 0.5, 0.5, 1.0]]
 
 
 def test_menu_after_a_set_has_begun():
