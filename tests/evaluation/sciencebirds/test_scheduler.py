@@ -198,6 +198,20 @@ def test_time_stands_still_until_the_agent_is_ready():
     assert run.state == 13
 
 
+@pytest.mark.requirement(15, 18)
+def test_time_goes_on_while_a_checkpoint_waits_for_the_level():
+    run = Run(evaluation(trial(level_set(5, time=20), [1, 1], interactions=1)), shots=2)
+    run.begin()
+    run.ask("load_next")
+    run.shoot()  # a checkpoint is due
+    run.clock.advance(20)
+    assert run.state == PLAYING
+    run.shoot()
+    assert run.begin() == [8]
+    run.ask("load_next"), run.shoot(), run.shoot()
+    assert run.state == 13  # that was the final test
+
+
 @pytest.mark.requirement(15)
 @pytest.mark.parametrize("time", [0, -1])
 def test_training_without_a_time_limit(time):
@@ -282,6 +296,17 @@ def test_when_no_level_is_left_the_set_is_over():
     assert run.state == PLAYING
     assert run.shoot() and run.shoot()
     assert run.state == 8
+
+
+@pytest.mark.requirement(20, 30)
+@pytest.mark.parametrize("name", ["load_next", "load_level"])
+def test_a_load_when_no_level_is_left_ends_a_trial_at_once(name):
+    run = Run(evaluation(trial(1), trial(1)), shots=2)
+    run.begin()
+    run.ask("load_next")
+    run.shoot()
+    assert run.ask(name, **({"level": 1} if name == "load_level" else {})) == 0
+    assert run.state == 11
 
 
 @pytest.mark.requirement(30)
@@ -420,6 +445,11 @@ SHARED = evaluation(trial(level_set(9, interactions=6), [2], interactions=2))
             evaluation(trial(2, [1, 2], interactions=1)),
             ["all_tests"],
             "11 9 L1 8 T1 8 T1 T2 10 L2 8 T1 8 T1 T2 13",
+        ),
+        (
+            evaluation(trial(level_set(2, attempts=2, interactions=3), [1, 1], interactions=1)),
+            ["all_tests"],
+            "11 9 L1 8 T1 8 T1 10 L1 8 T1 8 T1 10 L2 8 T1 8 T1 13",
         ),
         (ONE_TEST, ["all_tests", "spent_tests"], "11 9 L1 L2 8 T1 T2 10 L3 L4 8 10 L5 8 13"),
         (evaluation(trial(level_set(9, interactions=4))), ["count_loads"], "11 9 L1 L2 13"),
