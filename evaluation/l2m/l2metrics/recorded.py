@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,9 +18,9 @@ from evaluation.metrics.l2m.lifetimes import Options, Results, lifetime_metrics
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.records import Records
 
-CHUNKS: Final = {"float64": 64, "float32": 128}
+CHUNKS: Final = {"float64": 32, "float32": 64}
 """Lifetimes that one call of the compiled program computes, by precision: for 1,920 episodes a
-lifetime these were the fastest of 32, 64, 128, 256 and 512; more do not fit a core's cache."""
+lifetime these were among the fastest of 16, 32, 64 and 128; more do not fit a core's cache."""
 
 _compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
 
@@ -67,29 +67,39 @@ def record_metrics(
     if precision not in CHUNKS:
         raise ValueError(f"precision is {precision!r}; it must be float64 or float32")
     options = options or Options()
-    values, counts = records.by_block(measure)
-    plan, tasks = _plan(records, counts, aware)
-    curves = [[list((experts or {}).get(task, [])) for task in tasks]]
-    padded = pad_experts(curves, len(tasks))
-    there = _arranged(records, counts, values.shape) & ~np.isnan(values)
-    whole = there.sum(axis=(1, 2)) == counts.sum()
-    room = values.shape[-1]
+    counts = np.array([block.count for block in records.schedule.blocks])
+    room = int(counts.max())
+    plan, tasks = _plan(records, aware)
+    padded = pad_experts([[list((experts or {}).get(task, [])) for task in tasks]], len(tasks))
     experiences = np.cumsum([0, *counts[:-1]])[None, :, None] + np.arange(room)
     shared = find_structure(**plan, counts=counts[None], num_tasks=len(tasks), room=room)
-    parts = list(_computed(values[whole], experiences, shared, padded, options, precision))
-    numbers = np.flatnonzero(whole)
-    if not whole.all():
-        numbers = np.concatenate([numbers, np.flatnonzero(~whole)])
-        gaps = _compacted(values[~whole], experiences, there[~whole])
-        parts += [_with_gaps(*gaps, plan, len(tasks), padded, options, precision)]
-    order = np.argsort(numbers)
-    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays)[order], *parts)
+    there = records.columns["complete"] & ~np.isnan(records.columns[measure])
+    whole = there.all(axis=1)
+    numbers, gaps = np.flatnonzero(whole), np.flatnonzero(~whole)
+    curves = functools.partial(_curves, records, measure)
+    parts = list(_computed(curves, numbers, experiences, shared, padded, options, precision))
+    if len(gaps):
+        inside = np.arange(room) < counts[:, None]
+        own = np.zeros((len(gaps), *inside.shape), bool)
+        own[:, inside] = there[gaps]
+        left = _compacted(curves(gaps), experiences, own)
+        parts.append(_with_gaps(*left, plan, len(tasks), padded, options, precision))
+    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+    if len(gaps):
+        order = np.argsort(np.concatenate([numbers, gaps]))
+        joined = jax.tree.map(lambda array: array[order], joined)
     return RecordMetrics(joined, tasks)
 
 
-def _plan(
-    records: Records, counts: npt.NDArray[np.int32], aware: bool
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _curves(
+    records: Records, measure: str, lifetimes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """(N, B, T) a column of some lifetimes, block by block."""
+    column = {measure: records.columns[measure][lifetimes]}
+    return Records(records.schedule, column, records.novelty_levels).by_block(measure)[0]
+
+
+def _plan(records: Records, aware: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What `find_structure` wants to know of the schedule, and the names of the tasks."""
     blocks, variants = records.schedule.blocks, records.schedule.block_variants()
     labels = [label.lower() for label in task_labels(records.schedule)]
@@ -101,37 +111,33 @@ def _plan(
     return {"tasks": tasks, "train": train, "sleep": np.zeros_like(train)}, order
 
 
-def _arranged(
-    records: Records, counts: npt.NDArray[np.int32], shape: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
-    """(L, B, T) whether an episode is there and was played to its end."""
-    there = np.zeros(shape, bool)
-    there[:, np.arange(shape[-1]) < counts[:, None]] = records.columns["complete"]
-    return there
-
-
 def _computed(
-    values: npt.NDArray[np.float64],
+    curves: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]],
+    lifetimes: npt.NDArray[np.int64],
     experiences: npt.NDArray[np.int64],
     structure: Structure,
     experts: Experts,
     options: Options,
     precision: str,
 ) -> Iterator[Results]:
-    """Results of lifetimes of one plan, some at a time, on all cores."""
+    """Results of lifetimes of one plan, some at a time, on all cores.
+
+    Curves are arranged a chunk at a time, so that they stay in the cache of a core: all of them at
+    once cost as much time in fresh memory as the metrics do.
+    """
     chunk = CHUNKS[precision]
     rest = tuple(_narrow(part, precision) for part in (experiences, structure, experts))
 
     def compute(start: int) -> Results:
-        part = values[start : start + chunk]
-        size = len(part)
-        filled = np.concatenate([part, np.repeat(part[-1:], chunk - size, axis=0)])
+        some = lifetimes[start : start + chunk]
+        size = len(some)
+        filled = curves(np.pad(some, (0, chunk - size), mode="edge"))
         with jax.enable_x64(precision == "float64"):
             results = _compiled(filled.astype(precision), *rest, options)
             return jax.tree.map(functools.partial(_own, size=size), results)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from pool.map(compute, range(0, len(values), chunk))
+        yield from pool.map(compute, range(0, len(lifetimes), chunk))
 
 
 def _own(array: jax.Array, size: int) -> npt.NDArray[Any]:

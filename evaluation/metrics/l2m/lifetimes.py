@@ -9,7 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers, take
+from evaluation.metrics.l2m.arrays import (
+    Array,
+    Numbers,
+    materialised,
+    namespace,
+    numbers,
+    take,
+)
 from evaluation.metrics.l2m.experts import (
     Experts,
     SampleEfficiency,
@@ -224,18 +231,19 @@ def measure(
     xp = namespace(values)
     compat = options.compat
     if not compat:
-        values = xp.where(_spoiled(values, structure)[..., None], np.nan, values)
+        spoiled = _spoiled(values, structure)[..., None]
+        (values,) = materialised(xp.where(spoiled, np.nan, values))
     means, spans = values, structure.counts
     if options.repeats:
         means, spans = mean_per_experience(values, spans, experiences)
     regimes = regime_numbers(values, structure.counts, means, spans, structure.train, compat)
-    regimes = regimes._replace(avg_perf=_awake(regimes.avg_perf, structure))
+    (regimes,) = materialised(regimes._replace(avg_perf=_awake(regimes.avg_perf, structure)))
     recovery = recovery_times(means, spans, regimes.term_perf, structure, compat)
     mrlep = maintenance(regimes.term_perf, structure.reference, structure)
     mrtlp = maintenance(regimes.term_perf, structure.latest_training, structure)
     moved = transfer(regimes.term_perf, structure, compat)
     flat = values.reshape(*values.shape[:-2], 1, -1)
-    curves = take(flat, structure.curves)
+    (curves,) = materialised(take(flat, structure.curves))
     when = take(experiences.reshape(*experiences.shape[:-2], 1, -1), structure.curves)
     lengths = (structure.curves >= 0).sum(axis=-1)
     averaged = options.ste_averaging == "time"
@@ -284,7 +292,8 @@ def lifetime_metrics(
 ) -> Results:
     """`process`, then `measure`: the arguments are theirs."""
     processed = process(values, structure, experts, options, ranges)
-    return measure(processed.values, experiences, structure, processed.experts, options)
+    curves, runs = materialised(processed.values, processed.experts)
+    return measure(curves, experiences, structure, runs, options)
 
 
 def _inside(values: Array, structure: Structure) -> Array:
@@ -292,15 +301,26 @@ def _inside(values: Array, structure: Structure) -> Array:
 
 
 def _smoothed(values: Array, structure: Structure, options: Options) -> Array:
-    if options.smoothing is None:
+    kind = options.smoothing
+    if kind is None:
         return values
     xp = namespace(values)
-    curves = smooth(
-        values, structure.counts, options.window, options.smoothing, centred=not options.compat
-    )
+
+    def curves(chosen: Array, counts: Array) -> Array:
+        return smooth(chosen, counts, options.window, kind, not options.compat)
+
     if options.smooth_tests:
-        return curves
-    return xp.where(structure.train[..., None], curves, values)
+        return curves(values, structure.counts)
+    places = structure.training
+    counts = xp.where(places < 0, 0, take(structure.counts, places))
+    trained = curves(_rows(values, xp.maximum(places, 0)), counts)
+    number = xp.cumsum(structure.train, axis=-1) - 1
+    return xp.where(structure.train[..., None], _rows(trained, xp.maximum(number, 0)), values)
+
+
+def _rows(values: Array, places: Array) -> Array:
+    """(L, M, T) the regimes at (L or 1, M) places of (L, R, T) values."""
+    return namespace(values).take_along_axis(values, places[..., None], axis=-2)
 
 
 def _joined(experts: Experts) -> tuple[Array, Array]:
