@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.logs.problems import LogError
+
 USAGE_ERROR: Final = 2
 FAILURE: Final = 1
 
@@ -92,7 +94,8 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     try:
         return _report(arguments)
     except (ValueError, OSError) as error:
-        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        words = error.line() if isinstance(error, LogError) else str(error)
+        print(f"{parser.prog}: {' '.join(words.split())}", file=sys.stderr)
         return USAGE_ERROR
 
 

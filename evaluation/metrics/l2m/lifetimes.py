@@ -26,7 +26,12 @@ from evaluation.metrics.l2m.experts import (
     sample_efficiency,
 )
 from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import RegimeNumbers, mean_per_experience, regime_numbers
+from evaluation.metrics.l2m.regimes import (
+    ROUNDING,
+    RegimeNumbers,
+    mean_per_experience,
+    regime_numbers,
+)
 from evaluation.metrics.l2m.scaling import (
     OFFSET,
     SCALE,
@@ -353,7 +358,7 @@ def _without_rounding(ranges: Range) -> Range:
     """Ranges that are nothing but the rounding error of smoothing, made empty."""
     xp = namespace(ranges.low)
     scale = xp.maximum(xp.abs(ranges.low), xp.abs(ranges.high))
-    least = scale * (128 * float(np.finfo(ranges.low.dtype).eps))
+    least = scale * (ROUNDING * float(np.finfo(ranges.low.dtype).eps))
     return Range(ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high))
 
 

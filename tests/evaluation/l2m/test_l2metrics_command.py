@@ -15,6 +15,7 @@ from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
+from evaluation.logs.learnkit import RunLogger
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
@@ -154,6 +155,95 @@ def test_the_output_says_where_l2metrics_differs(log):
             assert listed[name]["here"] == ours[name] and listed[name]["there"] == theirs[name]
             assert listed[name]["because"]
     assert "regimes_that_differ" in listed["regimes"]["saturation"]
+
+
+def test_own_training_is_flagged_where_transfer_differs(tmp_path):
+    """Between the tests of b both a and b are trained: l2metrics 3.1 books it as transfer."""
+    tests = [("test", "a_1"), ("test", "b_1")]
+    plan = [*tests, ("train", "a_1"), ("train", "b_1"), *tests]
+    content = [
+        (number, kind, task, [float(number + k) for k in range(6)])
+        for number, (kind, task) in enumerate(plan)
+    ]
+    (analysis,) = run(write_log(tmp_path / "both", rows(content))).analyses
+    found = run_json(analysis)[DIFFERENCE]["forward_transfer_ratio"]
+    assert found["here"] is None and found["there"] > 1
+    assert found["own_training_before_regimes"] == [4, 5]
+
+
+def test_data_that_are_constant_but_for_rounding_are_named_as_such(tmp_path):
+    """Windows of even length, so that no other reason applies."""
+    steady = [(0, "test", "a_1", [1.0] * 4), (1, "train", "a_1", [1.0 - 1e-16] * 29 + [1.0])]
+    log = write_log(tmp_path / "steady", rows([*steady, (2, "test", "a_1", [1.0] * 15)]))
+    (analysis,) = run(log).analyses
+    found = run_json(analysis)[DIFFERENCE]["avg_eval_perf"]
+    assert (found["here"], found["there"]) == (1.0, 101.0)
+    assert found["because"].startswith("values of a task that differ by rounding alone")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"window_length": "5"}, "window_length is '5'; it must be a whole number or null"),
+        ({"noise": 5}, "noise is 5; it must be a list of two numbers"),
+        ({"noise_seed": -1}, "noise_seed is -1; it must be a whole number from 0"),
+        ({"do_plot": "no"}, "do_plot is 'no'; it must be true or false"),
+        ({"output_dir": None}, "output_dir is None; it must be text"),
+        ({"log_dir": 7}, "log_dir is 7; it must be text or null"),
+        ({"plot_types": "raw"}, "plot_types is 'raw'; it must be a list of all, raw"),
+        ({"data_range": {"a": 3}}, "task 'a' needs"),
+        ({"aggregation_method": "mode"}, "aggregation_method is 'mode'; it must be one of mean"),
+    ],
+)
+def test_settings_of_a_wrong_type_say_what_they_must_be(log, content, words, capsys):
+    Path("settings.json").write_text(json.dumps(content))
+    assert cli.main(["l2metrics", "-l", str(log), "-c", "settings.json", "-O", "out"]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_a_log_of_2019_is_sent_to_its_own_command(capsys, tmp_path):
+    with RunLogger("old", tmp_path) as logger:
+        logger.log("1.train", "Pole", {}, reward=1.0)
+    assert cli.main(["l2metrics", "-l", str(logger.directory)]) == 2
+    assert "use python -m evaluation.l2metrics -log_dir" in capsys.readouterr().err
+
+
+# Statistics over logs -----------------------------------------------------------------------------
+
+
+def test_statistics_over_logs(capsys):
+    for number in range(5):
+        write_log(Path(f"logs/run{number}").absolute(), good_rows(number))
+    Path("range.json").write_text(json.dumps({f"task{t}_1": {"min": -1, "max": 8} for t in "ab"}))
+    words = ["-l", "logs", "-R", "-m", "both", "-d", "range.json", "-O", "out"]
+    compute(*words, "--statistics", "--seed", "3")
+    printed = capsys.readouterr()
+    assert "Over 5 logs, with 95 % intervals" in printed.out and printed.err == ""
+    found = strict("out/ll_metrics_statistics.json")
+    runs = strict("out/ll_metrics.json")
+    assert found["logs"] == [f"run{number}" for number in range(5)]
+    for name, entry in found["metrics"].items():
+        values = [run[name] for run in runs if run[name] is not None]
+        assert entry["lifetimes"] == len(values)
+        if values:
+            assert entry["mean"] == pytest.approx(np.mean(values))
+            assert entry["statistics"]["median"]["value"] == pytest.approx(np.median(values))
+            assert entry["low"] <= entry["mean"] <= entry["high"]
+        else:
+            assert entry["reason"] == runs[0]["why"][name]
+    of_task = [run["task_metrics"]["taska_1"]["avg_train_perf"] for run in runs]
+    assert found["tasks"]["taska_1"]["avg_train_perf"]["mean"] == pytest.approx(np.mean(of_task))
+    compute(*words, "--statistics", "--seed", "3", "-O", "again")
+    assert strict("again/ll_metrics_statistics.json") == found
+    compute("-l", "logs", "-R", "--statistics", "--no-save", "--no-save-settings")
+    assert "each log was normalised by its own range" in capsys.readouterr().err
+
+
+def test_statistics_need_many_logs(log, capsys):
+    assert cli.main(["l2metrics", "-l", str(log), "--statistics"]) == 2
+    assert "pass -R too" in capsys.readouterr().err
 
 
 def test_parameters_begin_a_regime():
