@@ -81,6 +81,11 @@ LIFETIME_METRICS = (
 """Metrics with one number a lifetime, in the order of the result files."""
 
 
+SINGLE_RTOL, SINGLE_ATOL = 2e-5, 2e-4
+"""What float32 may be off from float64 on a processor, |a - b| <= atol + rtol |b|, where
+performance is normalised to 1 to 101. Episodes that are counted, and what is missing and why, are
+the same."""
+
 _QUIET = np.errstate(all="ignore")
 """NumPy need not say what is missing: the reasons do."""
 
