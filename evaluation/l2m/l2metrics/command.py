@@ -8,6 +8,7 @@ EPILOG = """examples:
   jaxsim l2metrics -l logs/my-run -p performance
   jaxsim l2metrics -l logs -R -O results -m both -t both
   jaxsim l2metrics -l logs -R --statistics -d ranges.json
+  jaxsim l2metrics -l logs/my-run --metric examples/metrics/learning_range.py
   jaxsim l2metrics -l logs/my-run --compat l2metrics-3.1
 
 Writes <name>_settings.json, <name>_metrics.json, <name>_regime.tsv and <name>_data.feather, or with
@@ -75,6 +76,8 @@ def _add_methods(parser: argparse.ArgumentParser) -> None:
     )
     add("-N", "--noise", type=float, nargs=2, default=(0.0, 0.0), metavar=("MEAN", "STD"),
         help="Gaussian noise (0 0)")  # fmt: skip
+    add("--metric", action="append", default=[], metavar="FILE[:NAME]",
+        help="custom metric: a function of RunArrays, or an ExtraMetric; may be repeated")  # fmt: skip
     add("--noise-seed", type=int, default=0, metavar="N", help="of the noise (0)")
 
 

@@ -1,6 +1,7 @@
 """What ``jaxsim l2metrics`` does with its arguments."""
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.l2m import ste_store
+from evaluation.l2m.custom import load_metric
 from evaluation.l2m.l2metrics import outputs
-from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
+from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
@@ -72,7 +74,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise L2MetricsError(Kind.SETTINGS, "--statistics are over the logs of -R; pass -R too")
     if arguments.do_plot:
         _plots()
-    outcome = run(names, settings)
+    outcome = run(names, settings, extra_metrics=[_custom(text) for text in arguments.metric])
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
@@ -120,6 +122,9 @@ def _wanted(name: str, value: Any, default: Any) -> str:
     if name == "noise":
         fits = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
         return "" if fits else "a list of two numbers"
+    if name == "metric":
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return "" if fits else "a list of FILE[:NAME]"
     if name == "plot_types":
         fits = isinstance(value, list) and all(kind in PLOT_TYPES for kind in value)
         return "" if fits else f"a list of {', '.join(PLOT_TYPES)}"
@@ -136,6 +141,24 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     if values["data_range"] is None and arguments.data_range_file:
         values["data_range"] = read_data_range(Path(arguments.data_range_file))
     return Settings(**values)
+
+
+def _custom(text: str) -> ExtraMetric:
+    """A custom metric from ``FILE`` or ``FILE:NAME``; a function gives numbers of regimes.
+
+    Raises:
+      L2MetricsError: there is none.
+    """
+
+    def is_metric(value: Any) -> bool:
+        plain = inspect.isfunction(value) and len(inspect.signature(value).parameters) == 1
+        return plain or isinstance(value, ExtraMetric)
+
+    try:
+        found = load_metric(text, is_metric)
+    except ValueError as error:
+        raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
+    return found if isinstance(found, ExtraMetric) else ExtraMetric(found.__name__, found)
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:

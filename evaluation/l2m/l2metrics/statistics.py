@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.l2m.l2metrics.analysis import Analysis
-from evaluation.l2m.l2metrics.result import selected_metrics
+from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import TASK_METRICS
@@ -31,7 +31,8 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
     names = selected_metrics(settings)
     found = Lifelong(
         tasks,
-        {name: _joined([_lifetime(a, name) for a in analyses]) for name in names},
+        {name: _joined([_lifetime(a, name) for a in analyses]) for name in names}
+        | {name: _joined([_custom(a, name) for a in analyses]) for name in analyses[0].extra_tasks},
         {
             name: _joined([_by_task(a, name, tasks) for a in analyses])
             for name in names
@@ -49,6 +50,13 @@ def _joined(parts: Sequence[Numbers]) -> Numbers:
 
 def _lifetime(analysis: Analysis, name: str) -> Numbers:
     return analysis.of(analysis.results.lifetime[name])
+
+
+def _custom(analysis: Analysis, name: str) -> Numbers:
+    value = lifetime_values(analysis)[name]
+    if value is None:
+        return Numbers(np.array(np.nan), np.array(int(Reason.NO_TASK_HAS_VALUE)))
+    return Numbers(np.array(value), np.array(int(Reason.NONE)))
 
 
 def _by_task(analysis: Analysis, name: str, tasks: Sequence[str]) -> Numbers:

@@ -16,6 +16,7 @@ from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
 from evaluation.logs.learnkit import RunLogger
+from tests.conftest import ROOT
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
@@ -320,6 +321,42 @@ def test_custom_metrics_reach_every_file(log):
     with open("regime.tsv", newline="") as stream:
         table = list(csv.DictReader(stream, delimiter="\t"))
     assert [float(row["twice"]) for row in table] == [2 * float(row["spread"]) for row in table]
+
+
+def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
+    write_log(Path("logs/two").absolute(), good_rows(1))
+    Path("mine.py").write_text(
+        "from evaluation.l2m.l2metrics import ExtraMetric\n"
+        "rows = ExtraMetric('rows', tasks=lambda a: [56.0] * len(a.task_names))\n"
+    )
+    example = str(ROOT / "examples" / "metrics" / "learning_range.py")
+    words = ["--metric", example, "--metric", "mine.py:rows"]
+    compute("-l", "logs", "-R", "--statistics", "-O", "out", *words)
+    assert "learning_range" in capsys.readouterr().out
+    first, second = strict("out/ll_metrics.json")
+    assert first["rows"] == 56.0 and first["learning_range"] > 0
+    found = strict("out/ll_metrics_statistics.json")["metrics"]["learning_range"]
+    mean = (first["learning_range"] + second["learning_range"]) / 2
+    assert found["mean"] == pytest.approx(mean)
+    for name in ("ll_metrics.tsv", "ll_metrics_regime.tsv"):
+        assert "learning_range" in Path("out", name).read_text().splitlines()[0].split("\t")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "is not a Python file"),
+        ("def a(run): ...\ndef b(run): ...\n", "has 2 metrics; name one of a, b"),
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("def a(run):\n    return run.nothing\n", "metric 'a' failed: AttributeError"),
+    ],
+)
+def test_files_without_a_metric_say_so(log, content, words, capsys):
+    if content is not None:
+        Path("mine.py").write_text(content)
+    assert cli.main(["l2metrics", "-l", str(log), "--metric", "mine.py"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"jaxsim: {Kind.CUSTOM_METRIC}: ") and words in error
 
 
 def test_a_failing_custom_metric_fails_its_run_only(log):
