@@ -88,6 +88,13 @@ def _add_run(commands: Any) -> None:
         metavar="K",
         help="number of the first lifetime, to play a part of a longer run again (0)",
     )
+    run.add_argument(
+        "--width",
+        type=int,
+        default=1,
+        metavar="N",
+        help="episodes of a block that a lifetime plays side by side before it learns (1)",
+    )
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     run.add_argument("--overwrite", action="store_true", help="replace results in DIR; logs stay")
     run.add_argument(
@@ -195,6 +202,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lifetimes=arguments.lifetimes,
         seed=arguments.seed,
         first_lifetime=arguments.lifetime_idx,
+        width=arguments.width,
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,
