@@ -1,6 +1,7 @@
 """The table of requirements is complete, and the page names the tests that there are."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -47,7 +48,8 @@ def test_the_page_names_exactly_these_tests(marked):
 
 
 def test_nothing_failed_when_the_page_was_written():
-    assert "failed" not in PAGE.replace("| failed |", "")
+    # Names of tests may have the word.
+    assert not re.search(r"\d failed", PAGE)
 
 
 def test_the_page_is_made_of_what_pytest_says():
