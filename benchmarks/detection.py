@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 import jax
-
 import numpy as np
 from scipy import stats
 
@@ -40,8 +39,8 @@ def schedule(level: int, difficulty: str, episodes: int, button: int) -> Schedul
     """One trial: nominal episodes up to the button, novel ones from there."""
     plan = [(NOMINAL, "easy", button), (level, difficulty, episodes - button)]
     blocks = tuple(
-        Block(index, 1, "test", "CartPole3D", _parameters(*variant), count, False)
-        for index, (*variant, count) in enumerate(p for p in plan if p[2])
+        Block(index, 1, "test", "CartPole3D", _parameters(number, grade), count, False)
+        for index, (number, grade, count) in enumerate(part for part in plan if part[2])
     )
     return Schedule(f"{level}-{difficulty}", blocks)
 

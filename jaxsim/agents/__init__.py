@@ -3,10 +3,9 @@
 from functools import cache
 
 from jaxsim import parameters
-from jaxsim.agents import reference
+from jaxsim.agents import reference, residual
 from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
 from jaxsim.agents.detection import Detector, joined
-from jaxsim.agents.residual import residual
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent
@@ -14,7 +13,7 @@ AGENTS: dict[str, Agent] = {
 }
 """Agents that act; alone they say nothing of novelty."""
 
-DETECTORS: dict[str, Detector] = {detector.name: detector for detector in (residual,)}
+DETECTORS: dict[str, Detector] = {detector.name: detector for detector in (residual.residual,)}
 """Novelty detectors, which join any of them."""
 
 

@@ -27,9 +27,10 @@ STRUCTURE_LEVELS = (0, *(level for level, _ in _OF_STRUCTURE))
 """Level of each model of cart and pole; the first is nominal."""
 
 BLOCK_LEVELS = (104, 106, 107, 207, 206, 105, 205)
-"""Level of each model of the blocks."""
-FITTED = 6
-"""Models of the blocks that are fitted; the last one serves both 105 and 205, told by its sign."""
+"""Level of each model of the blocks. The last model serves two levels, told by the sign of its
+force."""
+MODELS = len(BLOCK_LEVELS) - 1
+CENTROID, AWAY = MODELS - 1, MODELS
 
 WIDE = float(CATALOGUE[104].overrides[0]["block_radius"])  # m
 FALLING = -Params().gravity  # m/s^2
@@ -56,7 +57,8 @@ def structure_params() -> Params:
 class Errors(NamedTuple):
     """What models of the blocks leave unexplained in one tick."""
 
-    total: jax.Array  # (6,) m/s^2, summed over blocks
+    total: jax.Array  # (6,) m/s^2, summed over blocks; in the order of `BLOCK_LEVELS`
+    missed: jax.Array  # (6,) m/s^2, what the nominal world leaves of the same blocks
     number: jax.Array  # (6,) blocks
     inward: jax.Array  # () m/s^2, force towards the centroid
 
@@ -83,12 +85,14 @@ def unexplained(
     left = [geo.sub(change, geo.scale(u, s)) for u, s in zip(pulls, sizes, strict=True)]
     fall = geo.sub(change, Vector(zero, zero, zero + FALLING))
     errors = [wide, fall, left[0], left[1], _off_wind(p, change, free), left[2]]
-    counted = [clear, *(free,) * (FITTED - 1)]
-    total = [
-        jnp.sum(jnp.where(m, dynamics.norm(e), 0.0)) for e, m in zip(errors, counted, strict=True)
-    ]
-    counts = [jnp.sum(m, dtype=jnp.float32) for m in counted]
-    return Errors(jnp.stack(total), jnp.stack(counts), sizes[2])
+    counted = [clear & free, *(free,) * (MODELS - 1)]
+
+    def total(which: list[Vector]) -> jax.Array:
+        sizes = (jnp.where(m, dynamics.norm(e), 0.0) for e, m in zip(which, counted, strict=True))
+        return jnp.stack([jnp.sum(size) for size in sizes])
+
+    counts = jnp.stack([jnp.sum(m, dtype=jnp.float32) for m in counted])
+    return Errors(total(errors), total([change] * MODELS), counts, sizes[2])
 
 
 def _towards(target: Vector, p: Vector) -> Vector:

@@ -35,7 +35,8 @@ CART_AT_WALL = 4.4  # m, |x| or |y| from which the cart may touch a wall
 SURE = 1e4  # strength of evidence that is not a matter of degree
 NAMING_TICKS = 12  # with evidence, that the bank looks at
 NAMED_BY_BLOCKS = 0.5  # m/s^2, mean error up to which a model explains blocks
-NAMED_BY_STRUCTURE = 1e-3  # mean error up to which a model explains cart and pole
+EXPLAINED = 0.9  # share of what the nominal world leaves that such a model explains
+RESTING = 2.5  # m/s, up to which a new block counts as one that rested and was pushed
 THRESHOLD = 0.5
 EXTRA = 0.02  # m, added to the reach of cart and pole
 
@@ -55,7 +56,7 @@ class Evidence:
     strength: jax.Array  # () largest residual by its limit
     touched: jax.Array  # () bool, cart or pole may have been hit
     still: jax.Array  # () bool, the blocks' reported velocities were zero at the start
-    moved: jax.Array  # () bool, a block was not where it was predicted
+    moved: jax.Array  # () bool, a block changed its place
     crowded: jax.Array  # () bool, more blocks at the start than the nominal world has
     aimed: jax.Array  # () bool, a block started towards the cart, at an odd speed or not
     gathered: jax.Array  # () bool, all blocks started at one speed
@@ -63,11 +64,11 @@ class Evidence:
     flying: jax.Array  # () int32, blocks that appeared moving
     fast_walls: jax.Array  # () bool, a wall returned a block faster than predicted
     block_errors: jax.Array  # (6,) see `bank.Errors`
+    block_missed: jax.Array  # (6,)
     block_counts: jax.Array  # (6,)
     block_ticks: jax.Array  # () int32, ticks in these; 0 before any block strays
     inward: jax.Array  # () m/s^2, summed
-    structure_errors: jax.Array  # (M,) by model
-    structure_ticks: jax.Array  # () int32, ticks in these; 0 before cart or pole stray
+    structure_ticks: jax.Array  # (M,) int32, in which a model explains cart and pole
 
 
 @jax.tree_util.register_dataclass
@@ -82,7 +83,7 @@ class Memory:
 
 def _no_evidence() -> Evidence:
     no, none = jnp.asarray(False), jnp.int32(0)
-    models = jnp.zeros(bank.FITTED)
+    models = jnp.zeros(bank.MODELS)
     return Evidence(
         strength=jnp.float32(0),
         touched=no,
@@ -95,11 +96,11 @@ def _no_evidence() -> Evidence:
         flying=none,
         fast_walls=no,
         block_errors=models,
+        block_missed=models,
         block_counts=models,
         block_ticks=none,
         inward=jnp.float32(0),
-        structure_errors=jnp.zeros(len(bank.STRUCTURE_LEVELS)),
-        structure_ticks=none,
+        structure_ticks=jnp.zeros(len(bank.STRUCTURE_LEVELS), jnp.int32),
     )
 
 
@@ -143,13 +144,13 @@ def name(now: Evidence) -> jax.Array:
     """Catalogue level that the evidence of one episode names, 0 for none; () int32.
 
     Evidence that other novelties cannot leave comes first: blocks that appear, then velocities
-    that are not reported, then forces on blocks, then cart and pole, then walls, then odd starts.
+    that are not reported, then cart and pole, then forces on blocks, then walls, then odd starts.
     """
     level = jnp.where(now.crowded, 208, 0)
     level = jnp.where(now.gathered, 103, level)
     level = jnp.where(now.aimed, 203, level)
     level = jnp.where(now.fast_walls, 204, level)
-    for found in (_structure_level(now), _block_level(now)):
+    for found in (_block_level(now), _structure_level(now)):
         level = jnp.where(found > 0, found, level)
     level = jnp.where(now.still, jnp.where(now.moved, 202, 102), level)
     spawned = jnp.where(now.resting >= now.flying, 108, 208)
@@ -159,21 +160,20 @@ def name(now: Evidence) -> jax.Array:
 
 def _block_level(now: Evidence) -> jax.Array:
     """Level of the model that explains the blocks, 0 if none does."""
-    looked = now.block_counts > 0
-    errors = jnp.where(looked, now.block_errors / jnp.maximum(now.block_counts, 1), jnp.inf)
+    counts = jnp.maximum(now.block_counts, 1)
+    errors, missed = now.block_errors / counts, now.block_missed / counts
+    explains = errors < jnp.minimum(NAMED_BY_BLOCKS, (1 - EXPLAINED) * missed)
+    errors = jnp.where(explains, errors, jnp.inf)
     best = jnp.argmin(errors)
-    # The last model is a force towards the centroid; away from it is another level.
-    place = jnp.where((best == bank.FITTED - 1) & (now.inward < 0), bank.FITTED, best)
-    named = (now.block_ticks > 0) & (errors[best] < NAMED_BY_BLOCKS)
-    return jnp.where(named, jnp.array(bank.BLOCK_LEVELS)[place], 0)
+    # A force away from the centroid is another level than one towards it.
+    place = jnp.where((best == bank.CENTROID) & (now.inward < 0), bank.AWAY, best)
+    return jnp.where(explains[best], jnp.array(bank.BLOCK_LEVELS)[place], 0)
 
 
 def _structure_level(now: Evidence) -> jax.Array:
-    """Level of the model that explains cart and pole, 0 if none does."""
-    errors = now.structure_errors / jnp.maximum(now.structure_ticks, 1)
-    best = jnp.argmin(errors)
-    named = (now.structure_ticks > 0) & (errors[best] < NAMED_BY_STRUCTURE)
-    return jnp.where(named, jnp.array(bank.STRUCTURE_LEVELS)[best], 0)
+    """Level of the model that explains cart and pole most often, 0 if none does."""
+    best = jnp.argmax(now.structure_ticks)
+    return jnp.where(now.structure_ticks[best] > 0, jnp.array(bank.STRUCTURE_LEVELS)[best], 0)
 
 
 # First observation of an episode ----------------------------------------------------------------
@@ -243,8 +243,8 @@ def _compare(old: Evidence, shown: Transition) -> Evidence:
     structure = _structure_errors(pose, shown)
     near = _near(NOMINAL, pose, before.block)
     touched = old.touched | jnp.any(near) | _at_wall(pose)
-    strays = ~touched & (structure[0] > FREE_LIMIT)
-    now = _count_structure(replace(old, touched=touched), structure, strays, ~touched)
+    explained = ~touched & (structure[0] > FREE_LIMIT) & (structure < FREE_LIMIT)
+    now = replace(old, touched=touched, structure_ticks=old.structure_ticks + explained)
     now = _count_spawned(now, before, after)
     now, block_strength = _compare_blocks(now, before, after, near, pose)
     structure_strength = jnp.where(touched, 0.0, structure[0] / FREE_LIMIT)
@@ -280,21 +280,9 @@ def _at_wall(pose: Pose) -> jax.Array:
     return jnp.maximum(jnp.abs(pose.x), jnp.abs(pose.y)) > CART_AT_WALL
 
 
-def _count_structure(
-    now: Evidence, errors: jax.Array, strays: jax.Array, clear: jax.Array
-) -> Evidence:
-    counted = strays | (clear & (now.structure_ticks > 0))
-    counted = counted & (now.structure_ticks < NAMING_TICKS)
-    return replace(
-        now,
-        structure_errors=now.structure_errors + jnp.where(counted, errors, 0.0),
-        structure_ticks=now.structure_ticks + counted,
-    )
-
-
 def _count_spawned(now: Evidence, before: Seen, after: Seen) -> Evidence:
     more = after.count > before.count
-    rests = dynamics.norm(after.newest) < 1e-3
+    rests = dynamics.norm(after.newest) < RESTING
     return replace(now, resting=now.resting + (more & rests), flying=now.flying + (more & ~rests))
 
 
@@ -319,7 +307,7 @@ def _compare_blocks(
     wall_strength = jnp.max(jnp.where(at_wall, size, 0.0)) / WALL_LIMIT
     now = replace(
         now,
-        moved=now.moved | jnp.any(astray),
+        moved=now.moved | jnp.any(block.alive & _apart(after.block.p, block.p)),
         fast_walls=now.fast_walls | jnp.any(faster),
     )
     now = _count_blocks(now, before, block, after, free, jnp.any(astray), pose)
@@ -346,10 +334,15 @@ def _count_blocks(
     return replace(
         now,
         block_errors=now.block_errors + jnp.where(counted, errors.total, 0.0),
+        block_missed=now.block_missed + jnp.where(counted, errors.missed, 0.0),
         block_counts=now.block_counts + jnp.where(counted, errors.number, 0.0),
         block_ticks=now.block_ticks + counted,
         inward=now.inward + jnp.where(counted, errors.inward, 0.0),
     )
+
+
+def _apart(a: Vector, b: Vector) -> jax.Array:
+    return _largest(geo.sub(a, b)) > FREE_LIMIT
 
 
 def _largest(a: Vector) -> jax.Array:
