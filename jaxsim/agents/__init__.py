@@ -3,17 +3,27 @@
 from functools import cache
 
 from jaxsim import parameters
-from jaxsim.agents import reference, residual
+from jaxsim.agents import reference, residual, wow
 from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
 from jaxsim.agents.detection import Detector, joined
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent
-    for agent in (reference.random, reference.nothing, reference.pd, reference.greedy)
+    for agent in (
+        reference.random,
+        reference.nothing,
+        reference.pd,
+        reference.greedy,
+        wow.agent(),
+        wow.agent(published=True),
+    )
 }
-"""Agents that act; alone they say nothing of novelty."""
+"""Agents that act; all but `wow` say nothing of novelty by themselves."""
 
-DETECTORS: dict[str, Detector] = {detector.name: detector for detector in (residual.residual,)}
+DETECTORS: dict[str, Detector] = {
+    detector.name: detector
+    for detector in (residual.residual, wow.detector(), wow.detector(published=True))
+}
 """Novelty detectors, which join any of them."""
 
 
