@@ -3,7 +3,7 @@
 from functools import cache
 
 from jaxsim import parameters
-from jaxsim.agents import reference, residual, wow
+from jaxsim.agents import mpc, reference, residual, wow
 from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
 from jaxsim.agents.detection import Detector, joined
 
@@ -14,6 +14,7 @@ AGENTS: dict[str, Agent] = {
         reference.nothing,
         reference.pd,
         reference.greedy,
+        mpc.mpc,
         wow.agent(),
         wow.agent(published=True),
     )

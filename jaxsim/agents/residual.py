@@ -18,27 +18,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.agents import bank, sight
+from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import Seen
-from jaxsim.worlds.cartpole3d import contacts, dynamics, hints
+from jaxsim.worlds.cartpole3d import dynamics, hints
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector
 
 FREE_LIMIT = 1e-4  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
 WALL_LIMIT = 0.2  # m/s, of blocks that touch walls
-NEAR_PLANE = 2e-4  # m, within which rounding decides whether a block touches a wall
-TOUCHING = 1e-4  # m, added to where walls and blocks touch
-CART_AT_WALL = 4.4  # m, |x| or |y| from which the cart may touch a wall
 SURE = 1e4  # strength of evidence that is not a matter of degree
 NAMING_TICKS = 12  # with evidence, that the bank looks at
 NAMED_BY_BLOCKS = 0.5  # m/s^2, mean error up to which a model explains blocks
 EXPLAINED = 0.9  # share of what the nominal world leaves that such a model explains
 RESTING = 2.5  # m/s, up to which a new block counts as one that rested and was pushed
 THRESHOLD = 0.5
-EXTRA = 0.02  # m, added to the reach of cart and pole
 
 NOMINAL = Params()
 FEWEST, MOST = int(NOMINAL.block_count_min), int(NOMINAL.block_count_max)
@@ -184,8 +180,8 @@ def _at_start(old: Evidence, seen: Seen) -> Evidence:
     block = seen.block
     v = _before_drag(block.v)
     p = geo.sub(block.p, geo.scale(block.v, DT))
-    free = block.alive & ~_near(NOMINAL, seen.reported, replace(block, p=p))
-    free = free & ~_paired(NOMINAL, replace(block, p=p))
+    free = block.alive & ~touch.near(NOMINAL, seen.reported, replace(block, p=p))
+    free = free & ~touch.paired(NOMINAL, replace(block, p=p))
     speed = dynamics.norm(v)
     odd = free & _any_component(v, lambda c: jnp.abs(c) < SLOWEST - SPEED_MARGIN)
     odd = odd | (free & _any_component(v, lambda c: jnp.abs(c) > FASTEST + SPEED_MARGIN))
@@ -241,8 +237,8 @@ def _compare(old: Evidence, shown: Transition) -> Evidence:
     before, after = shown.before, shown.after
     pose, _ = sight.moving(before)
     structure = _structure_errors(pose, shown)
-    near = _near(NOMINAL, pose, before.block)
-    touched = old.touched | jnp.any(near) | _at_wall(pose)
+    near = touch.near(NOMINAL, pose, before.block)
+    touched = old.touched | jnp.any(near) | touch.cart_at_wall(pose)
     explained = ~touched & (structure[0] > FREE_LIMIT) & (structure < FREE_LIMIT)
     now = replace(old, touched=touched, structure_ticks=old.structure_ticks + explained)
     now = _count_spawned(now, before, after)
@@ -276,10 +272,6 @@ def _quaternion(pose: Pose) -> tuple[Any, ...]:
     return pose.qx, pose.qy, pose.qz, pose.qw
 
 
-def _at_wall(pose: Pose) -> jax.Array:
-    return jnp.maximum(jnp.abs(pose.x), jnp.abs(pose.y)) > CART_AT_WALL
-
-
 def _count_spawned(now: Evidence, before: Seen, after: Seen) -> Evidence:
     more = after.count > before.count
     rests = dynamics.norm(after.newest) < RESTING
@@ -294,11 +286,11 @@ def _compare_blocks(
     speeds = bank.blocks_after(NOMINAL, block)
     change = geo.sub(after.block.v, speeds)
     shift = geo.sub(after.block.p, sight.place_next(block.p, speeds))
-    alone = block.alive & ~near & ~_paired(NOMINAL, block)
-    gap = _gap(NOMINAL, block.p)
-    free = alone & (gap > NEAR_PLANE)
-    at_wall = alone & (gap < TOUCHING) & _off_planes(NOMINAL, block.p)
-    error = jnp.maximum(_largest(change), _largest(shift))
+    alone = block.alive & ~near & ~touch.paired(NOMINAL, block)
+    gap = touch.least_gap(NOMINAL, block.p)
+    free = alone & (gap > touch.NEAR_PLANE)
+    at_wall = alone & (gap < touch.TOUCHING) & touch.off_planes(NOMINAL, block.p)
+    error = jnp.maximum(touch.largest(change), touch.largest(shift))
     astray = free & (error > FREE_LIMIT)
     size = dynamics.norm(change)
     bounced = at_wall & (size > WALL_LIMIT)
@@ -307,7 +299,7 @@ def _compare_blocks(
     wall_strength = jnp.max(jnp.where(at_wall, size, 0.0)) / WALL_LIMIT
     now = replace(
         now,
-        moved=now.moved | jnp.any(block.alive & _apart(after.block.p, block.p)),
+        moved=now.moved | jnp.any(block.alive & touch.apart(after.block.p, block.p)),
         fast_walls=now.fast_walls | jnp.any(faster),
     )
     now = _count_blocks(now, before, block, after, free, jnp.any(astray), pose)
@@ -325,8 +317,8 @@ def _count_blocks(
 ) -> Evidence:
     """Add a tick to what the bank has seen of the blocks."""
     large = replace(NOMINAL, block_radius=bank.WIDE)
-    clear = block.alive & ~_near(large, pose, block) & ~_paired(large, block)
-    clear = clear & _off_planes(large, block.p)
+    clear = block.alive & ~touch.near(large, pose, block) & ~touch.paired(large, block)
+    clear = clear & touch.off_planes(large, block.p)
     change = bank.missed(after.block.v, bank.blocks_after(NOMINAL, block))
     wide = bank.missed(after.block.v, bank.blocks_after(large, block))
     errors = bank.unexplained(before, change, free, wide, clear)
@@ -339,49 +331,6 @@ def _count_blocks(
         block_ticks=now.block_ticks + counted,
         inward=now.inward + jnp.where(counted, errors.inward, 0.0),
     )
-
-
-def _apart(a: Vector, b: Vector) -> jax.Array:
-    return _largest(geo.sub(a, b)) > FREE_LIMIT
-
-
-def _largest(a: Vector) -> jax.Array:
-    return jnp.maximum(jnp.maximum(jnp.abs(a.x), jnp.abs(a.y)), jnp.abs(a.z))
-
-
-def _gaps(params: Params, p: Vector) -> list[jax.Array]:
-    """Gaps between blocks and the nearer wall along each axis, m."""
-    side = params.room_half_width - params.block_radius
-    low, high = params.room_floor + params.block_radius, params.room_ceiling - params.block_radius
-    return [side - jnp.abs(p.x), side - jnp.abs(p.y), jnp.minimum(p.z - low, high - p.z)]
-
-
-def _gap(params: Params, p: Vector) -> jax.Array:
-    gaps = _gaps(params, p)
-    return jnp.minimum(jnp.minimum(gaps[0], gaps[1]), gaps[2])
-
-
-def _off_planes(params: Params, p: Vector) -> jax.Array:
-    """Whether rounding leaves no doubt which walls blocks touch."""
-    gaps = [jnp.abs(gap) > NEAR_PLANE for gap in _gaps(params, p)]
-    return gaps[0] & gaps[1] & gaps[2]
-
-
-def _paired(params: Params, block: Block) -> jax.Array:
-    """Which blocks touch another one, (4,)."""
-    places = [jnp.asarray(c) for c in block.p]
-    d = Vector(*(c[:, None] - c[None, :] for c in places))
-    reach = 2 * params.block_radius + TOUCHING
-    meet = (geo.dot(d, d) <= reach * reach) & block.alive[:, None] & block.alive[None, :]
-    return jnp.any(meet & ~jnp.eye(sight.SLOTS, dtype=bool), axis=1)
-
-
-def _near(params: Params, pose: Pose, block: Block) -> jax.Array:
-    """Which blocks may touch cart or pole, however the cart is turned, (4,)."""
-    grown = replace(params, block_radius=params.block_radius + EXTRA)
-    r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
-    cart, pole = contacts.near_structure(grown, pose, r, block)
-    return cart | pole
 
 
 residual = Detector("residual", _watch, _init, _begin)

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from jaxsim.agents import bank, reference, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Detector, Joined, Transition, joined
+from jaxsim.agents.rollouts import collided
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -268,23 +269,8 @@ def _away(p: Vector, top: float) -> jax.Array:
 
 def flown(block: Block) -> Block:
     """Blocks one tick later in the nominal world, with walls and one another, (4,)."""
-    v = _collided(block, bank.blocks_after(NOMINAL, block))
+    v = collided(NOMINAL, block, bank.blocks_after(NOMINAL, block))
     return replace(block, p=sight.place_next(block.p, v), v=v)
-
-
-def _collided(block: Block, v: Vector) -> Vector:
-    """Velocities after elastic collisions of equal blocks that touch and approach."""
-    p = [jnp.asarray(c) for c in block.p]
-    d = Vector(*(c[:, None] - c[None, :] for c in p))
-    w = Vector(*(jnp.asarray(c)[:, None] - jnp.asarray(c)[None, :] for c in v))
-    square = geo.dot(d, d)
-    reach = 2 * NOMINAL.block_radius
-    near = (square <= reach * reach) & (square > 0)
-    touching = near & block.alive[:, None] & block.alive[None, :]
-    approach = geo.dot(w, d) / jnp.where(near, square, 1.0)
-    size = jnp.where(touching & (approach < 0), approach, 0.0)
-    change = (jnp.sum(size * c, axis=1) for c in d)
-    return Vector(*(a - b for a, b in zip(v, change, strict=True)))
 
 
 def _forecast(memory: Memory, seen: Seen, published: bool) -> Memory:

@@ -11,6 +11,7 @@ from scipy import stats
 from jaxsim import agents
 from jaxsim.agents import wow
 from jaxsim.agents.detection import Transition
+from jaxsim.agents.rollouts import collided
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Vector
 
@@ -51,7 +52,7 @@ def test_the_forecast_collides_blocks_elastically():
     p = np.array([[0, 0, 5], [0.9, 0.1, 5], [3, 3, 3], [0, 0, 0]], np.float32)
     v = np.array([[6, 0, 0], [-6, 1, 2], [6, 7, 8], [0, 0, 0]], np.float32)
     block = Block(Vector(*p.T), Vector(*v.T), np.array([True, True, True, False]))
-    after = np.stack(wow._collided(block, Vector(*v.T)))
+    after = np.stack(collided(wow.NOMINAL, block, Vector(*v.T)))
     np.testing.assert_allclose(after.sum(axis=1), v.sum(axis=0), atol=1e-5)
     np.testing.assert_allclose(np.sum(after**2), np.sum(v**2), rtol=1e-5)
     assert after[0, 0] < 0 < after[0, 1]
