@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.rollouts import Field, Model, directions
+from jaxsim.agents.rollouts import Field, Model, directions, pull
 from jaxsim.agents.sight import Seen
 from jaxsim.worlds.cartpole3d import contacts, dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -32,10 +32,14 @@ DOUBT = 5  # ticks for which it is not
 STRAY = 2e-3  # m/s, change of a block's velocity that is worth fitting
 FORGETTING = 0.97
 RIDGE = 1e-3
-IGNORED = 0.5  # m/s^2 and share, left by the field, from which blocks are not believed
+STRUCK = 100.0  # m/s^2, more than a field does: a block was struck
+LEFT, LEFT_SHARE = 0.5, 0.5  # m/s^2, and share, left by the field where it does not explain
+LOST = 0.6  # share of unexplained ticks from which blocks are not believed
 FADING = 0.7
 HEAVY = 1e6  # kg, of blocks that cannot be moved
 FAST = 1.0  # m/s, at a wall, from which a bounce tells the restitution
+DEEP = 0.45  # m, in a wall, up to which it does
+USUAL_BOUNCE = 1.03  # restitution up to which walls are taken to be as usual
 
 
 @jax.tree_util.register_dataclass
@@ -53,8 +57,7 @@ class Fit:
     normal: jax.Array  # (4, 4) of the field's least squares
     moment: jax.Array  # (4,)
     strays: jax.Array  # () bool, blocks are accelerated
-    unexplained: jax.Array  # () m/s^2, fading mean of what the field leaves
-    missed: jax.Array  # () m/s^2, the same without the field
+    unexplained: jax.Array  # () fading share of ticks of blocks that the field does not explain
     restitution: jax.Array  # () of walls
     wide: jax.Array  # () bool, blocks are those of level 104
     still: jax.Array  # () bool, reported velocities of blocks are zero
@@ -76,7 +79,6 @@ def no_fit() -> Fit:
         moment=jnp.zeros(4),
         strays=no,
         unexplained=zero,
-        missed=zero,
         restitution=jnp.float32(1),
         wide=no,
         still=no,
@@ -160,15 +162,29 @@ def _blocks(fit: Fit, shown: Transition) -> Fit:
     apart = touch.apart(after.block.p, block.p)
     fit = replace(fit, moved=fit.moved | (fit.still & jnp.any(block.alive & apart)))
     alone = alone & ~fit.still
-    fit = _bounced(fit, params, block, after, alone)
+    fit = _bounced(fit, params, before, block, after, alone)
     fit = _widened(fit, pose, block, after, alone)
     free = alone & (touch.least_gap(params, block.p) > touch.NEAR_PLANE)
     return _pulled(fit, before, block, after, free)
 
 
-def _bounced(fit: Fit, params: Params, block: Block, after: Seen, alone: jax.Array) -> Fit:
+def _without_walls(fit: Fit, before: Seen, block: Block) -> Vector:
+    """Velocities of blocks after a tick in which they touch nothing, m/s."""
+    pulled = pull(field(fit), before.reported.x, before.reported.y, block)
+    return geo.add(dynamics.accelerate_block(NOMINAL, block, None), geo.scale(pulled, DT))
+
+
+def field(fit: Fit) -> Field:
+    """The field that explains an episode best, m/s^2."""
+    size = jnp.where(fit.strays & ~fit.still, _solved(fit.normal, fit.moment), 0.0)
+    return Field(*(size[i] for i in range(4)))
+
+
+def _bounced(
+    fit: Fit, params: Params, before: Seen, block: Block, after: Seen, alone: jax.Array
+) -> Fit:
     """Restitution of the walls, from the last bounce."""
-    v = dynamics.accelerate_block(params, block, None)
+    v = _without_walls(fit, before, block)
     middle = 0.5 * (params.room_floor + params.room_ceiling)
     sides = (block.p.x, block.p.y, block.p.z - middle)
     total, number = jnp.float32(0), jnp.float32(0)
@@ -177,13 +193,12 @@ def _bounced(fit: Fit, params: Params, block: Block, after: Seen, alone: jax.Arr
     ):
         out = jnp.where(side < 0, -speed, speed)
         back = jnp.where(side < 0, told, -told)
-        use = alone & (gap < -touch.NEAR_PLANE) & (out > FAST)
+        use = alone & (gap < -touch.NEAR_PLANE) & (gap > -DEEP) & (out > FAST)
         pushed = contacts.ERP / DT * jnp.maximum(-gap - contacts.SLOP, 0.0)
         total = total + jnp.sum(jnp.where(use, (back - pushed) / jnp.where(use, out, 1.0), 0.0))
         number = number + jnp.sum(use)
     seen = jnp.clip(total / jnp.maximum(number, 1), 0.0, 3.0)
-    # Forces at walls blur it; a bounce as usual stays one.
-    seen = jnp.where(jnp.abs(seen - 1) < 0.02, 1.0, seen)
+    seen = jnp.where(seen < USUAL_BOUNCE, 1.0, seen)
     return replace(fit, restitution=jnp.where(number > 0, seen, fit.restitution))
 
 
@@ -201,27 +216,24 @@ def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) 
     v = dynamics.accelerate_block(NOMINAL, block, None)
     change = bank.missed(after.block.v, v)
     sizes = dynamics.norm(change)
-    strays = fit.strays | jnp.any(free & (sizes > STRAY / DT))
-    use = (free & strays).astype(jnp.float32)
+    strays = fit.strays | jnp.any(free & (sizes > STRAY / DT) & (sizes < STRUCK))
+    use = (free & strays & (sizes < STRUCK)).astype(jnp.float32)
     basis = _basis(before, block)  # (4 forces, 3 axes, 4 blocks)
     target = jnp.stack(change)
     normal = FORGETTING * fit.normal + jnp.einsum("iab,jab,b->ij", basis, basis, use)
     moment = FORGETTING * fit.moment + jnp.einsum("iab,ab,b->i", basis, target, use)
     size = _solved(normal, moment)
     left = jnp.sqrt(jnp.sum((target - jnp.einsum("i,iab->ab", size, basis)) ** 2, axis=0))
-    number = jnp.sum(use)
-
-    def faded(old: jax.Array, new: Any) -> jax.Array:
-        mean = jnp.sum(use * new) / jnp.maximum(number, 1)
-        return jnp.where(number > 0, FADING * old + (1 - FADING) * mean, old)
-
+    number = jnp.sum(free)
+    odd = jnp.sum(free & (left > LEFT + LEFT_SHARE * sizes)) / jnp.maximum(number, 1)
+    unexplained = FADING * fit.unexplained + (1 - FADING) * odd
+    fitted = jnp.sum(use) > 0
     return replace(
         fit,
         strays=strays,
-        normal=jnp.where(number > 0, normal, fit.normal),
-        moment=jnp.where(number > 0, moment, fit.moment),
-        unexplained=faded(fit.unexplained, left),
-        missed=faded(fit.missed, sizes),
+        normal=jnp.where(fitted, normal, fit.normal),
+        moment=jnp.where(fitted, moment, fit.moment),
+        unexplained=jnp.where(number > 0, unexplained, fit.unexplained),
     )
 
 
@@ -259,10 +271,9 @@ def believed(fit: Fit, seen: Seen) -> tuple[Model, Block, jax.Array]:
         cart_mass=mass,
         block_radius=radius(fit),
         block_mass=jnp.where(fixed, HEAVY, NOMINAL.block_mass),
-        restitution_wall=fit.restitution,
+        restitution_wall=jnp.sqrt(fit.restitution),
+        restitution_block=jnp.sqrt(fit.restitution),
     )
-    size = jnp.where(fit.strays & ~fit.still, _solved(fit.normal, fit.moment), 0.0)
-    model = Model(params, force, Field(*(size[i] for i in range(4))), fit.still)
-    lost = fit.unexplained > jnp.maximum(IGNORED, IGNORED * fit.missed)
-    block = replace(seen.block, alive=seen.block.alive & ~lost)
+    model = Model(params, force, field(fit), fit.still)
+    block = replace(seen.block, alive=seen.block.alive & (fit.unexplained < LOST))
     return model, block, fit.doubt == 0
