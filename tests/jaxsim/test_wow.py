@@ -1,5 +1,6 @@
 """The re-implemented published agent, by hand."""
 
+import json
 from dataclasses import replace
 
 import jax
@@ -13,6 +14,7 @@ from jaxsim.agents import wow
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.rollouts import collided
 from jaxsim.agents.sight import see
+from jaxsim.worlds.cartpole3d.messages import feature_vector, parse_feature_vector
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Vector
 
 KEY = jax.random.key(0)
@@ -152,3 +154,14 @@ def test_the_published_form_joins_controllers_too():
     shown = Transition(see(USUAL), jnp.int32(0), see(USUAL), jnp.asarray(True))
     _, said = wow.detector(published=True).watch(wow._init(), shown)
     assert float(said.threshold) == wow.THRESHOLD
+
+
+def test_it_needs_no_more_than_a_feature_vector():
+    agent = agents.get("wow")
+    memory = agent.begin(agent.init(KEY), KEY)
+    vector = json.loads(json.dumps(feature_vector(USUAL, first=True, time_stamp=0.0)))
+    told, _ = parse_feature_vector(vector)
+    action, said, _ = agent.act(memory, told, KEY)
+    expected, same, _ = agent.act(memory, USUAL, KEY)
+    assert int(action) == int(expected)
+    assert float(said.probability) == float(same.probability)
