@@ -33,6 +33,8 @@ GOOD = 6.0  # cost up to which nothing is searched
 STEPS = 200  # of an episode
 PLACES, HOLDS = 0.15, 0.40  # shares of candidates: places to go to; up to here, leans to hold
 REACH = 3.0  # m, of places
+THREATS = 8  # blocks that futures hold, where there may be more than four
+PILLAR, HURRY = 0.7, 0.5  # m, height that blocks come close to; m/s, by which later ones are closer
 CAPS = (0.03, 0.15)  # rad, largest leans on the way to a place
 HOME_CAP = 0.06  # rad, of the default plan
 LONGEST_HOLD, LARGEST_HOLD = 50, 0.18  # ticks and rad
@@ -81,7 +83,7 @@ def _act(
     shown = Transition(memory.before, memory.action, seen, memory.first)
     fit = repair.learnt(memory.fit, shown)
     model, block, trusted = repair.believed(fit, seen)
-    world = _world(memory, fit, seen, block)
+    world = _crowded(_world(memory, fit, seen, block), observation)
     left = STEPS - memory.tick
     plans = _joined(_shifted(memory.plans), _home(1))
     costs, used = followed(model, world, plans, left)
@@ -107,6 +109,22 @@ def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> World:
     ahead = sight.place_next(block.p, v)
     p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
     return World(pose, velocity, Block(p, v, block.alive))
+
+
+def _crowded(world: World, observation: Observation) -> World:
+    """The world with the blocks that come closest first, where a room may hold more than four."""
+    blocks = sight.all_blocks(observation)
+    if len(blocks.alive) <= sight.SLOTS:
+        return world
+    pose, velocity = world.pose, world.velocity
+    d = geo.sub(blocks.p, Vector(pose.x, pose.y, PILLAR))
+    w = geo.sub(blocks.v, Vector(velocity.vx, velocity.vy, 0.0))
+    closest = -geo.dot(d, w) / jnp.maximum(geo.dot(w, w), 1e-6)
+    soon = jnp.clip(closest, 0.0, DT * HORIZON)
+    distance = dynamics.norm(geo.add(d, geo.scale(w, soon))) + HURRY * soon
+    number = min(THREATS, len(blocks.alive))
+    _, chosen = jax.lax.top_k(-jnp.where(blocks.alive, distance, jnp.inf), number)
+    return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
 def _fallen(seen: Seen) -> Any:

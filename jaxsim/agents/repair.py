@@ -60,6 +60,7 @@ class Fit:
     unexplained: jax.Array  # () fading share of ticks of blocks that the field does not explain
     restitution: jax.Array  # () of walls
     wide: jax.Array  # () bool, blocks are those of level 104
+    crowded: jax.Array  # () bool, more blocks than are looked at, whose blows look like a field
     still: jax.Array  # () bool, reported velocities of blocks are zero
     moved: jax.Array  # () bool, but they move
 
@@ -81,6 +82,7 @@ def no_fit() -> Fit:
         unexplained=zero,
         restitution=jnp.float32(1),
         wide=no,
+        crowded=no,
         still=no,
         moved=no,
     )
@@ -95,7 +97,8 @@ def learnt(fit: Fit, shown: Transition) -> Fit:
     """Add what one transition shows; the first observation of an episode shows only velocities."""
     block = shown.after.block
     still = jnp.all(~block.alive | (dynamics.norm(block.v) < 1e-6)) & (shown.after.count > 0)
-    fit = replace(fit, still=jnp.where(shown.first, still, fit.still & still))
+    crowded = fit.crowded | (shown.after.count > sight.SLOTS)
+    fit = replace(fit, still=jnp.where(shown.first, still, fit.still & still), crowded=crowded)
     later = _blocks(_structure(fit, shown), shown)
     return jax.tree.map(lambda a, b: jnp.where(shown.first, a, b), fit, later)
 
@@ -150,7 +153,7 @@ def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
 
 def radius(fit: Fit) -> jax.Array:
     """Radius of the blocks, m."""
-    return jnp.where(fit.wide, bank.WIDE, NOMINAL.block_radius)
+    return jnp.where(fit.wide & ~fit.crowded, bank.WIDE, NOMINAL.block_radius)
 
 
 def _blocks(fit: Fit, shown: Transition) -> Fit:
@@ -176,7 +179,8 @@ def _without_walls(fit: Fit, before: Seen, block: Block) -> Vector:
 
 def field(fit: Fit) -> Field:
     """The field that explains an episode best, m/s^2."""
-    size = jnp.where(fit.strays & ~fit.still, _solved(fit.normal, fit.moment), 0.0)
+    used = fit.strays & ~fit.still & ~fit.crowded
+    size = jnp.where(used, _solved(fit.normal, fit.moment), 0.0)
     return Field(*(size[i] for i in range(4)))
 
 
@@ -265,15 +269,17 @@ def believed(fit: Fit, seen: Seen) -> tuple[Model, Block, jax.Array]:
     """
     length, mass, force = structure(fit)
     fixed = fit.still & ~fit.moved
+    bounce = jnp.sqrt(jnp.where(fit.crowded, 1.0, fit.restitution))
     params = replace(
         NOMINAL,
         pole_length=length,
         cart_mass=mass,
         block_radius=radius(fit),
         block_mass=jnp.where(fixed, HEAVY, NOMINAL.block_mass),
-        restitution_wall=jnp.sqrt(fit.restitution),
-        restitution_block=jnp.sqrt(fit.restitution),
+        restitution_wall=bounce,
+        restitution_block=bounce,
     )
     model = Model(params, force, field(fit), fit.still)
-    block = replace(seen.block, alive=seen.block.alive & (fit.unexplained < LOST))
+    known = fit.crowded | (fit.unexplained < LOST)
+    block = replace(seen.block, alive=seen.block.alive & known)
     return model, block, fit.doubt == 0

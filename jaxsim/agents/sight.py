@@ -62,12 +62,12 @@ def see(observation: Observation) -> Seen:
     """
     o = observation
     zero = jnp.zeros_like(_number(o.cart_position.x))
-    alive = jnp.concatenate([jnp.atleast_1d(jnp.asarray(a)) for a in o.block_alive])
-    p, v = _slots(o.block_position), _slots(o.block_velocity)
+    blocks = all_blocks(o)
+    p, v, alive = blocks.p, blocks.v, blocks.alive
     count = jnp.sum(alive, dtype=jnp.int32)
     last = jnp.arange(alive.shape[0]) == count - 1
     newest = Vector(*(jnp.sum(jnp.where(last, c, 0.0)) for c in v))
-    first = Block(Vector(*map(_first, p)), Vector(*map(_first, v)), _first(alive))
+    first = jax.tree.map(_first, Block(p, v, alive))
     qx, qy, qz, qw = (_number(c) for c in o.pole_quaternion)
     reported = Pose(
         _number(o.cart_position.x), _number(o.cart_position.y), zero + 1, zero, qx, qy, qz, qw
@@ -81,6 +81,13 @@ def see(observation: Observation) -> Seen:
         newest,
         count,
     )
+
+
+def all_blocks(observation: Observation) -> Block:
+    """Every slot of an observation of one lane on one axis, (N,), in float32."""
+    o = observation
+    alive = jnp.concatenate([jnp.atleast_1d(jnp.asarray(a)) for a in o.block_alive])
+    return Block(_slots(o.block_position), _slots(o.block_velocity), alive)
 
 
 def _number(leaf: Scalar) -> jax.Array:

@@ -230,3 +230,36 @@ def test_pd_plays_while_nothing_explains_the_pole():
     action, _, memory = act(memory, odd, KEY)
     assert int(memory.fit.doubt) == repair.DOUBT
     assert int(action) == int(agents.get("pd").act((), odd, KEY)[0])
+
+
+def test_of_many_blocks_those_that_come_closest_are_planned_with():
+    far, near = [-4.0, 3.0, 8.0], [4.0, 0.0, 0.7]
+    p = [far] * 8 + [near, [3.0, 3.0, 5.0]]
+    v = [[-1.0, 2.0, 3.0]] * 8 + [[-8.0, 0.0, 0.0], [5.0, 5.0, 5.0]]
+    zero = np.float32(0)
+    nowhere = Vector(zero, zero, zero)
+    stacked = [Vector(*np.array(rows, np.float32).T) for rows in (p, v)]
+    alive = np.array([True] * 9 + [False])
+    pole = (zero, zero, zero, np.float32(1))
+    seen = Observation(nowhere, nowhere, pole, nowhere, *((one,) for one in stacked), (alive,))
+    first = see(seen)
+    assert int(first.count) == 9
+    world = rollouts.World(*sight.moving(first), first.block)
+    block = mpc._crowded(world, seen).block
+    assert block.alive.shape == (mpc.THREATS,)
+    assert np.asarray(block.alive).all()
+    np.testing.assert_allclose([block.p.x[0], block.p.y[0], block.p.z[0]], near)
+    # Four slots are looked at one by one, and stay where they are.
+    few = replace(
+        seen,
+        block_position=tuple(Vector(*map(np.float32, one)) for one in p[:4]),
+        block_velocity=tuple(Vector(*map(np.float32, one)) for one in v[:4]),
+        block_alive=tuple(alive[:4]),
+    )
+    assert mpc._crowded(world, few) is world
+
+
+def test_blows_in_a_crowd_are_no_field():
+    fit = replace(repair.no_fit(), strays=jnp.asarray(True), moment=jnp.ones(4))
+    assert max(repair.field(fit)) > 1
+    assert max(repair.field(replace(fit, crowded=jnp.asarray(True)))) == 0
