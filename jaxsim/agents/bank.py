@@ -34,7 +34,7 @@ CENTROID, AWAY = MODELS - 1, MODELS
 
 WIDE = float(CATALOGUE[104].overrides[0]["block_radius"])  # m
 FALLING = -Params().gravity  # m/s^2
-LONG_AGO = 1e-6  # keeps quotients finite
+TINY = 1e-6  # keeps quotients finite
 
 
 def structure_params() -> Params:
@@ -98,7 +98,7 @@ def unexplained(
 def _towards(target: Vector, p: Vector) -> Vector:
     """Unit vectors from places to a target."""
     d = geo.sub(target, p)
-    return geo.scale(d, 1 / jnp.maximum(dynamics.norm(d), LONG_AGO))
+    return geo.scale(d, 1 / jnp.maximum(dynamics.norm(d), TINY))
 
 
 def _fit(u: Vector, change: Vector, free: jax.Array) -> jax.Array:
@@ -110,7 +110,7 @@ def _fit(u: Vector, change: Vector, free: jax.Array) -> jax.Array:
 def _off_wind(p: Vector, change: Vector, free: jax.Array) -> Vector:
     """What a wind of the profile of level 206 leaves; it blows towards -x and -y only."""
     slab = jnp.where(free, wind_on_block(p.z), 0.0)
-    square = jnp.maximum(jnp.sum(slab * slab), LONG_AGO)
+    square = jnp.maximum(jnp.sum(slab * slab), TINY)
     x, y = (jnp.minimum(jnp.sum(slab * c) / square, 0.0) for c in (change.x, change.y))
     return Vector(change.x - slab * x, change.y - slab * y, change.z)
 

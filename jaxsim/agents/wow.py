@@ -164,7 +164,7 @@ def _init() -> Memory:
 # Relations of blocks ----------------------------------------------------------------------------
 
 
-def _relations(seen: Seen, published: bool) -> jax.Array:
+def _relations(seen: Seen) -> jax.Array:
     """Blocks that fly straight at the cart, at one another, or side by side."""
     p, v, alive = seen.block.p, seen.block.v, seen.block.alive
     speed = jnp.maximum(dynamics.norm(v), 1e-6)
@@ -214,7 +214,7 @@ def _opening(seen: Seen, published: bool) -> tuple[jax.Array, jax.Array]:
     crowd = jnp.where((seen.count < 1) | (seen.count > MOST_BLOCKS), 1.0, 0.0)
     low, high = USUAL_BLOCKS
     count = jnp.where((seen.count < low) | (seen.count > high), 1.0, 0.0)
-    relations = _relations(seen, published)
+    relations = _relations(seen)
     total = jnp.minimum(cart + pole + jnp.sum(odd) + crowd + count + relations, 4.0)
     return jnp.asarray(total), jnp.sum(odd > 0.1)
 
@@ -343,7 +343,7 @@ def _go_on(memory: Memory, shown: Transition, published: bool) -> Memory:
     hits = memory.hits + (structure > 0)
     number = jnp.where(hits > SOME_HITS, structure, 0.0)
     number = number + _block_error(before.block, after.block, published)
-    number = number + jnp.minimum(_relations(after, published), 0.1)
+    number = number + jnp.minimum(_relations(after), 0.1)
     more = (after.count != before.count).astype(jnp.float32)
     room = memory.entries < LISTED
     memory = replace(

@@ -100,12 +100,12 @@ def test_an_odd_start_is_evidence_and_a_usual_one_is_not():
 def test_a_block_that_flies_at_the_cart_is_a_relation():
     p = np.array([3.0, 4.0, 5.0])
     straight = observation([p], [-1.7 * p])
-    assert float(wow._relations(see(straight), False)) == pytest.approx(0.5)
+    assert float(wow._relations(see(straight))) == pytest.approx(0.5)
     away = observation([p], [1.7 * p])
-    assert float(wow._relations(see(away), False)) == 0
+    assert float(wow._relations(see(away))) == 0
     # Side by side: 0.5 for one direction; their lines are apart.
     beside = observation([[3, 3, 3], [-3, 2, 6]], [[7, -8, 9], [7, -8, 9]])
-    assert float(wow._relations(see(beside), False)) == pytest.approx(0.5)
+    assert float(wow._relations(see(beside))) == pytest.approx(0.5)
 
 
 def test_divergence_is_that_of_two_normal_distributions():
