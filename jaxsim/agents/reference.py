@@ -23,6 +23,8 @@ PUSHES = (
     ("nothing", 0.0, 0.0),
 )
 """Actions and their forces, N, in the order in which the first of equal ones wins."""
+CODED_PUSHES = tuple((ACTIONS.index(name), (fx, fy)) for name, fx, fy in PUSHES)
+"""The same by action code."""
 
 Decision = tuple[jax.Array, NoveltyPrediction, Memory]
 
@@ -75,6 +77,15 @@ def roll_pitch(observation: Observation) -> tuple[jax.Array, jax.Array]:
     return roll, jnp.arcsin(jnp.clip(2 * (w * y - x * z), -1.0, 1.0))
 
 
+def after_push(
+    observation: Observation, roll: Scalar, pitch: Scalar, fx: float, fy: float
+) -> tuple[Scalar, Scalar]:
+    """Roll and pitch, rad, one tick after those given, for a push of some N on the cart."""
+    rate = observation.pole_velocity
+    rolled = roll + DT * (rate.x + DT * (FALL * roll + TURN * fy))
+    return rolled, pitch + DT * (rate.y + DT * (FALL * pitch - TURN * fx))
+
+
 def _greedy(memory: Memory, observation: Observation, key: jax.Array) -> Decision:
     """Look one tick ahead and choose the push that leaves the least roll^2 + pitch^2.
 
@@ -82,14 +93,12 @@ def _greedy(memory: Memory, observation: Observation, key: jax.Array) -> Decisio
     simulator; the two chose alike in 99.0 % of 2,059 ticks of level 200.
     """
     roll, pitch = roll_pitch(observation)
-    rate = observation.pole_velocity
     best = jnp.full_like(roll, jnp.inf)
     action = jnp.zeros(roll.shape, jnp.int32)
-    for name, fx, fy in PUSHES:
-        rolled = roll + DT * (rate.x + DT * (FALL * roll + TURN * fy))
-        pitched = pitch + DT * (rate.y + DT * (FALL * pitch - TURN * fx))
+    for code, (fx, fy) in CODED_PUSHES:
+        rolled, pitched = after_push(observation, roll, pitch, fx, fy)
         cost = rolled * rolled + pitched * pitched
-        action = jnp.where(cost < best, ACTIONS.index(name), action)
+        action = jnp.where(cost < best, code, action)
         best = jnp.minimum(cost, best)
     return action, NoveltyPrediction.none(), memory
 

@@ -1,0 +1,136 @@
+"""The model bank: which known change of the physics explains what a nominal prediction misses.
+
+Two banks. Of cart and pole every model is a set of parameters, and all are predicted at once. Of
+blocks most models are a force of unknown size in a known direction, fitted tick by tick; the size
+is then free, so that a model holds for all difficulties and for strengths in between.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.sight import Seen
+from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE
+from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Scalar, Vector
+from jaxsim.worlds.cartpole3d.wind import BLOCK_REACH, CELLS, PER_METRE, PROFILE
+
+LEVELS = (*range(101, 109), *range(201, 209))
+"""Catalogue levels that can be named."""
+
+_OF_STRUCTURE = [(101, CATALOGUE[101].overrides[0])]
+_OF_STRUCTURE += [(201, overrides) for overrides in CATALOGUE[201].overrides]
+STRUCTURE_LEVELS = (0, *(level for level, _ in _OF_STRUCTURE))
+"""Level of each model of cart and pole; the first is nominal."""
+
+BLOCK_LEVELS = (104, 106, 107, 207, 206, 105, 205)
+"""Level of each model of the blocks. The last model serves two levels, told by the sign of its
+force."""
+MODELS = len(BLOCK_LEVELS) - 1
+CENTROID, AWAY = MODELS - 1, MODELS
+
+WIDE = float(CATALOGUE[104].overrides[0]["block_radius"])  # m
+FALLING = -Params().gravity  # m/s^2
+TINY = 1e-6  # keeps quotients finite
+
+
+def structure_params() -> Params:
+    """Parameters of the models of cart and pole, (M,) where they differ."""
+    names = {name for _, overrides in _OF_STRUCTURE for name in overrides}
+    nominal = Params()
+    columns = {
+        name: jnp.array(
+            [
+                getattr(nominal, name),
+                *(o.get(name, getattr(nominal, name)) for _, o in _OF_STRUCTURE),
+            ],
+            jnp.float32,
+        )
+        for name in names
+    }
+    return Params(**columns)
+
+
+class Errors(NamedTuple):
+    """What models of the blocks leave unexplained in one tick."""
+
+    total: jax.Array  # (6,) m/s^2, summed over blocks; in the order of `BLOCK_LEVELS`
+    missed: jax.Array  # (6,) m/s^2, what the nominal world leaves of the same blocks
+    number: jax.Array  # (6,) blocks
+    inward: jax.Array  # () m/s^2, force towards the centroid
+
+
+def unexplained(
+    seen: Seen, change: Vector, free: jax.Array, wide: Vector, clear: jax.Array
+) -> Errors:
+    """What is left of accelerations of blocks after the best fit of each model.
+
+    Args:
+      seen: the observation before the tick.
+      change: (4,) m/s^2, what a nominal prediction misses.
+      free: (4,) bool, blocks that touch nothing, of nominal size.
+      wide: (4,) m/s^2, what a prediction with blocks of level 104 misses.
+      clear: (4,) bool, blocks of that size that touch at most walls.
+    """
+    p, alive = seen.block.p, seen.block.alive
+    zero = jnp.zeros_like(p.x)
+    number = jnp.maximum(jnp.sum(alive), 1)
+    centroid = Vector(*(jnp.sum(jnp.where(alive, c, 0.0)) / number for c in p))
+    cart = Vector(seen.reported.x, seen.reported.y, zero + TARGET_HEIGHT)
+    pulls = [_towards(target, p) for target in (Vector(zero, zero, zero), cart, centroid)]
+    sizes = [_fit(u, change, free) for u in pulls]
+    left = [geo.sub(change, geo.scale(u, s)) for u, s in zip(pulls, sizes, strict=True)]
+    fall = geo.sub(change, Vector(zero, zero, zero + FALLING))
+    errors = [wide, fall, left[0], left[1], _off_wind(p, change, free), left[2]]
+    counted = [clear & free, *(free,) * (MODELS - 1)]
+
+    def total(which: list[Vector]) -> jax.Array:
+        sizes = (jnp.where(m, dynamics.norm(e), 0.0) for e, m in zip(which, counted, strict=True))
+        return jnp.stack([jnp.sum(size) for size in sizes])
+
+    counts = jnp.stack([jnp.sum(m, dtype=jnp.float32) for m in counted])
+    return Errors(total(errors), total([change] * MODELS), counts, sizes[2])
+
+
+def _towards(target: Vector, p: Vector) -> Vector:
+    """Unit vectors from places to a target."""
+    d = geo.sub(target, p)
+    return geo.scale(d, 1 / jnp.maximum(dynamics.norm(d), TINY))
+
+
+def _fit(u: Vector, change: Vector, free: jax.Array) -> jax.Array:
+    """The one size of a force along unit vectors that fits best, by least squares."""
+    along = jnp.sum(jnp.where(free, geo.dot(u, change), 0.0))
+    return along / jnp.maximum(jnp.sum(free), 1)
+
+
+def _off_wind(p: Vector, change: Vector, free: jax.Array) -> Vector:
+    """What a wind of the profile of level 206 leaves; it blows towards -x and -y only."""
+    slab = jnp.where(free, wind_on_block(p.z), 0.0)
+    square = jnp.maximum(jnp.sum(slab * slab), TINY)
+    x, y = (jnp.minimum(jnp.sum(slab * c) / square, 0.0) for c in (change.x, change.y))
+    return Vector(change.x - slab * x, change.y - slab * y, change.z)
+
+
+def wind_on_block(z: Scalar) -> jax.Array:
+    """Sum of the squared profile over the air that pushes a block at a height."""
+    table = jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(PROFILE, jnp.float32) ** 2)])
+    low, high = (
+        jnp.clip(jnp.trunc(PER_METRE * jnp.asarray(z + reach)).astype(jnp.int32), 0, CELLS)
+        for reach in (-BLOCK_REACH, BLOCK_REACH)
+    )
+    return jnp.maximum(table[high] - table[low], 0.0)
+
+
+def blocks_after(params: Params, block: Block) -> Vector:
+    """Velocities of blocks after a tick in which they touch at most walls, m/s."""
+    v = dynamics.accelerate_block(params, block, None)
+    return Vector(*(dynamics.clamp(c) for c in contacts.bounce_off_walls(params, block, v)))
+
+
+def missed(observed: Vector, expected: Vector) -> Vector:
+    """Acceleration that is not expected, m/s^2, from velocities after the tick."""
+    return geo.scale(geo.sub(observed, expected), 1 / DT)

@@ -1,0 +1,91 @@
+"""Novelty detectors, and how one joins a controller.
+
+A detector watches what a controller does and what becomes of it; it never acts. Any detector joins
+any controller, and the two then play exactly as the controller would by itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.base import Agent, Episodes, Memory, NoveltyPrediction
+from jaxsim.agents.sight import Seen, see
+from jaxsim.worlds.cartpole3d.types import Observation
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Transition:
+    """What a detector is shown with every observation."""
+
+    before: Seen  # the last observation; of no meaning at the first of an episode
+    action: jax.Array  # () int32, what was done then
+    after: Seen  # the present observation
+    first: jax.Array  # () bool, whether it is the first of its episode
+
+
+Watch = Callable[[Memory, Transition], tuple[Memory, NoveltyPrediction]]
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A pure novelty detector for a single lifetime; its memory is any pytree of arrays.
+
+    Attributes:
+      name: short name, for tables.
+      watch: (memory, transition) -> (memory, novelty prediction), at every observation.
+      init: () -> memory of a new lifetime.
+      begin: (memory) -> memory, at the beginning of an episode.
+    """
+
+    name: str
+    watch: Watch
+    init: Callable[[], Memory]
+    begin: Callable[[Memory], Memory]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Joined:
+    """Memory of a controller with a detector."""
+
+    controller: Any
+    detector: Any
+    before: Seen
+    action: jax.Array  # () int32
+    first: jax.Array  # () bool
+
+
+def joined(controller: Agent, detector: Detector) -> Agent:
+    """An agent that acts as one and says of novelty what the other finds."""
+
+    def init(key: jax.Array) -> Joined:
+        return Joined(
+            controller.init(key), detector.init(), Seen.nothing(), jnp.int32(0), jnp.asarray(True)
+        )
+
+    def begin(memory: Joined, key: jax.Array) -> Joined:
+        return replace(
+            memory,
+            controller=controller.begin(memory.controller, key),
+            detector=detector.begin(memory.detector),
+            first=jnp.asarray(True),
+        )
+
+    def act(
+        memory: Joined, observation: Observation, key: jax.Array
+    ) -> tuple[jax.Array, NoveltyPrediction, Joined]:
+        seen = see(observation)
+        shown = Transition(memory.before, memory.action, seen, memory.first)
+        watched, said = detector.watch(memory.detector, shown)
+        action, _, thought = controller.act(memory.controller, observation, key)
+        done = jnp.asarray(action, jnp.int32)
+        return action, said, Joined(thought, watched, seen, done, jnp.asarray(False))
+
+    def learn(memory: Joined, episodes: Episodes) -> Joined:
+        return replace(memory, controller=controller.learn(memory.controller, episodes))
+
+    return Agent(f"{controller.name}+{detector.name}", act, init, begin, learn)

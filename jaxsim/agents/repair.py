@@ -1,0 +1,285 @@
+"""Which physics an episode has, from what the nominal simulator misses of free ticks.
+
+Fitted are a constant force on the cart, the length of the pole and the mass of the cart (the best
+of a grid, all of which are predicted at once), a field that accelerates the blocks, the restitution
+of walls, the blocks' radius, and whether blocks slide on lines or cannot be moved. All of it is
+learnt anew in each episode: one to three ticks are enough, and a trial may mix worlds.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents import bank, sight, touch
+from jaxsim.agents.detection import Transition
+from jaxsim.agents.rollouts import Field, Model, directions, pull
+from jaxsim.agents.sight import Seen
+from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Vector
+
+NOMINAL = Params()
+LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
+MASSES = (1.0, 2.0, 5.0, 10.0)  # kg
+GRID = tuple(product(LENGTHS, MASSES))
+SPREAD, SIZE = 0.01, 1e-4  # rad/s by N, of the spread and the size of the force a model needs
+FITTED = 2e-3  # rad/s, score up to which the nominal world is believed
+UNEXPLAINED = 0.05  # rad/s, left by the best model, from which none is believed
+DOUBT = 5  # ticks for which it is not
+STRAY = 2e-3  # m/s, change of a block's velocity that is worth fitting
+FORGETTING = 0.97
+RIDGE = 1e-3
+STRUCK = 100.0  # m/s^2, more than a field does: a block was struck
+LEFT, LEFT_SHARE = 0.5, 0.5  # m/s^2, and share, left by the field where it does not explain
+LOST = 0.6  # share of unexplained ticks from which blocks are not believed
+FADING = 0.7
+HEAVY = 1e6  # kg, of blocks that cannot be moved
+FAST = 1.0  # m/s, at a wall, from which a bounce tells the restitution
+DEEP = 0.45  # m, in a wall, up to which it does
+USUAL_BOUNCE = 1.03  # restitution up to which walls are taken to be as usual
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Fit:
+    """What an episode has shown of its physics."""
+
+    touched: jax.Array  # () bool, cart or pole may have been hit
+    ticks: jax.Array  # () free ticks of cart and pole
+    left: jax.Array  # (32,) rad/s, summed over these, of each model of the grid
+    force_x: jax.Array  # (32,) N, summed
+    force_y: jax.Array  # (32,)
+    square: jax.Array  # (32,) N^2, summed
+    doubt: jax.Array  # () int32, ticks for which no model is believed
+    normal: jax.Array  # (4, 4) of the field's least squares
+    moment: jax.Array  # (4,)
+    strays: jax.Array  # () bool, blocks are accelerated
+    unexplained: jax.Array  # () fading share of ticks of blocks that the field does not explain
+    restitution: jax.Array  # () of walls
+    wide: jax.Array  # () bool, blocks are those of level 104
+    crowded: jax.Array  # () bool, more blocks than are looked at, whose blows look like a field
+    still: jax.Array  # () bool, reported velocities of blocks are zero
+    moved: jax.Array  # () bool, but they move
+
+
+def no_fit() -> Fit:
+    """Nothing known: the nominal world."""
+    zero, no, grid = jnp.float32(0), jnp.asarray(False), jnp.zeros(len(GRID))
+    return Fit(
+        touched=no,
+        ticks=zero,
+        left=grid,
+        force_x=grid,
+        force_y=grid,
+        square=grid,
+        doubt=jnp.int32(0),
+        normal=jnp.zeros((4, 4)),
+        moment=jnp.zeros(4),
+        strays=no,
+        unexplained=zero,
+        restitution=jnp.float32(1),
+        wide=no,
+        crowded=no,
+        still=no,
+        moved=no,
+    )
+
+
+def _grid() -> Params:
+    lengths, masses = zip(*GRID, strict=True)
+    return replace(NOMINAL, pole_length=jnp.array(lengths), cart_mass=jnp.array(masses))
+
+
+def learnt(fit: Fit, shown: Transition) -> Fit:
+    """Add what one transition shows; the first observation of an episode shows only velocities."""
+    block = shown.after.block
+    still = jnp.all(~block.alive | (dynamics.norm(block.v) < 1e-6)) & (shown.after.count > 0)
+    crowded = fit.crowded | (shown.after.count > sight.SLOTS)
+    fit = replace(fit, still=jnp.where(shown.first, still, fit.still & still), crowded=crowded)
+    later = _blocks(_structure(fit, shown), shown)
+    return jax.tree.map(lambda a, b: jnp.where(shown.first, a, b), fit, later)
+
+
+# Cart and pole ----------------------------------------------------------------------------------
+
+
+def _structure(fit: Fit, shown: Transition) -> Fit:
+    """Score every pair of length and mass by what the best constant force leaves of the pole."""
+    pose, _ = sight.moving(shown.before)
+    near = touch.near(replace(NOMINAL, block_radius=radius(fit)), pose, shown.before.block)
+    touched = fit.touched | jnp.any(near) | touch.cart_at_wall(pose)
+    grid = _grid()
+    push = sight.push(NOMINAL, shown.action)
+    _, velocity = sight.predicted(grid, shown.before, push)
+    m0 = dynamics.bodies(grid).m0 / DT
+    force = Vector(
+        m0 * (shown.after.vx - velocity.vx),
+        m0 * (shown.after.vy - velocity.vy),
+        jnp.zeros(len(GRID)),
+    )
+    _, velocity = sight.predicted(grid, shown.before, geo.add(push, force))
+    spin = sight.spin_of(pose, velocity)
+    left = jnp.maximum(jnp.abs(spin.x - shown.after.spin.x), jnp.abs(spin.y - shown.after.spin.y))
+    use = ~touched
+    worst = use & (jnp.min(left) > UNEXPLAINED)
+    return replace(
+        fit,
+        touched=touched,
+        ticks=fit.ticks + use,
+        left=fit.left + jnp.where(use, left, 0.0),
+        force_x=fit.force_x + jnp.where(use, force.x, 0.0),
+        force_y=fit.force_y + jnp.where(use, force.y, 0.0),
+        square=fit.square + jnp.where(use, force.x**2 + force.y**2, 0.0),
+        doubt=jnp.where(worst, DOUBT, jnp.maximum(fit.doubt - 1, 0)),
+    )
+
+
+def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
+    """Pole length, cart mass and force on the cart that explain an episode best; m, kg, N."""
+    ticks = jnp.maximum(fit.ticks, 1)
+    fx, fy = fit.force_x / ticks, fit.force_y / ticks
+    spread = jnp.sqrt(jnp.maximum(fit.square / ticks - fx * fx - fy * fy, 0.0))
+    score = fit.left / ticks + SPREAD * spread + SIZE * jnp.sqrt(fx * fx + fy * fy)
+    best = jnp.where(score[0] < FITTED, 0, jnp.argmin(score))
+    lengths, masses = (jnp.array(column) for column in zip(*GRID, strict=True))
+    return lengths[best], masses[best], Vector(fx[best], fy[best], jnp.float32(0))
+
+
+# Blocks -----------------------------------------------------------------------------------------
+
+
+def radius(fit: Fit) -> jax.Array:
+    """Radius of the blocks, m."""
+    return jnp.where(fit.wide & ~fit.crowded, bank.WIDE, NOMINAL.block_radius)
+
+
+def _blocks(fit: Fit, shown: Transition) -> Fit:
+    before, after = shown.before, shown.after
+    block = replace(before.block, alive=before.block.alive & after.block.alive)
+    pose, _ = sight.moving(before)
+    params = replace(NOMINAL, block_radius=radius(fit))
+    alone = block.alive & ~touch.near(params, pose, block) & ~touch.paired(params, block)
+    apart = touch.apart(after.block.p, block.p)
+    fit = replace(fit, moved=fit.moved | (fit.still & jnp.any(block.alive & apart)))
+    alone = alone & ~fit.still
+    fit = _bounced(fit, params, before, block, after, alone)
+    fit = _widened(fit, pose, block, after, alone)
+    free = alone & (touch.least_gap(params, block.p) > touch.NEAR_PLANE)
+    return _pulled(fit, before, block, after, free)
+
+
+def _without_walls(fit: Fit, before: Seen, block: Block) -> Vector:
+    """Velocities of blocks after a tick in which they touch nothing, m/s."""
+    pulled = pull(field(fit), before.reported.x, before.reported.y, block)
+    return geo.add(dynamics.accelerate_block(NOMINAL, block, None), geo.scale(pulled, DT))
+
+
+def field(fit: Fit) -> Field:
+    """The field that explains an episode best, m/s^2."""
+    used = fit.strays & ~fit.still & ~fit.crowded
+    size = jnp.where(used, _solved(fit.normal, fit.moment), 0.0)
+    return Field(*(size[i] for i in range(4)))
+
+
+def _bounced(
+    fit: Fit, params: Params, before: Seen, block: Block, after: Seen, alone: jax.Array
+) -> Fit:
+    """Restitution of the walls, from the last bounce."""
+    v = _without_walls(fit, before, block)
+    middle = 0.5 * (params.room_floor + params.room_ceiling)
+    sides = (block.p.x, block.p.y, block.p.z - middle)
+    total, number = jnp.float32(0), jnp.float32(0)
+    for gap, side, speed, told in zip(
+        touch.gaps(params, block.p), sides, v, after.block.v, strict=True
+    ):
+        out = jnp.where(side < 0, -speed, speed)
+        back = jnp.where(side < 0, told, -told)
+        use = alone & (gap < -touch.NEAR_PLANE) & (gap > -DEEP) & (out > FAST)
+        pushed = contacts.ERP / DT * jnp.maximum(-gap - contacts.SLOP, 0.0)
+        total = total + jnp.sum(jnp.where(use, (back - pushed) / jnp.where(use, out, 1.0), 0.0))
+        number = number + jnp.sum(use)
+    seen = jnp.clip(total / jnp.maximum(number, 1), 0.0, 3.0)
+    seen = jnp.where(seen < USUAL_BOUNCE, 1.0, seen)
+    return replace(fit, restitution=jnp.where(number > 0, seen, fit.restitution))
+
+
+def _widened(fit: Fit, pose: Any, block: Block, after: Seen, alone: jax.Array) -> Fit:
+    """Whether a bounce is explained by wide blocks and by nothing else."""
+    large = replace(NOMINAL, block_radius=bank.WIDE)
+    clear = alone & ~touch.near(large, pose, block) & ~touch.paired(large, block)
+    missed = dynamics.norm(geo.sub(after.block.v, bank.blocks_after(NOMINAL, block)))
+    left = dynamics.norm(geo.sub(after.block.v, bank.blocks_after(large, block)))
+    return replace(fit, wide=fit.wide | jnp.any(clear & (missed > FAST) & (left < 0.05 * missed)))
+
+
+def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) -> Fit:
+    """Least squares of the field, with forgetting, over blocks that touch nothing."""
+    v = dynamics.accelerate_block(NOMINAL, block, None)
+    change = bank.missed(after.block.v, v)
+    sizes = dynamics.norm(change)
+    strays = fit.strays | jnp.any(free & (sizes > STRAY / DT) & (sizes < STRUCK))
+    use = (free & strays & (sizes < STRUCK)).astype(jnp.float32)
+    basis = _basis(before, block)  # (4 forces, 3 axes, 4 blocks)
+    target = jnp.stack(change)
+    normal = FORGETTING * fit.normal + jnp.einsum("iab,jab,b->ij", basis, basis, use)
+    moment = FORGETTING * fit.moment + jnp.einsum("iab,ab,b->i", basis, target, use)
+    size = _solved(normal, moment)
+    left = jnp.sqrt(jnp.sum((target - jnp.einsum("i,iab->ab", size, basis)) ** 2, axis=0))
+    number = jnp.sum(free)
+    odd = jnp.sum(free & (left > LEFT + LEFT_SHARE * sizes)) / jnp.maximum(number, 1)
+    unexplained = FADING * fit.unexplained + (1 - FADING) * odd
+    fitted = jnp.sum(use) > 0
+    return replace(
+        fit,
+        strays=strays,
+        normal=jnp.where(fitted, normal, fit.normal),
+        moment=jnp.where(fitted, moment, fit.moment),
+        unexplained=jnp.where(number > 0, unexplained, fit.unexplained),
+    )
+
+
+def _basis(seen: Seen, block: Block) -> jax.Array:
+    zero = jnp.zeros_like(block.p.x)
+    up = Vector(zero, zero, zero + 1)
+    reported = seen.reported
+    return jnp.stack([jnp.stack(u) for u in (up, *directions(reported.x, reported.y, block))])
+
+
+def _solved(normal: jax.Array, moment: jax.Array) -> jax.Array:
+    """Solution of a small positive definite system, by elimination."""
+    rows = jnp.concatenate([normal + RIDGE * jnp.eye(4), moment[:, None]], axis=1)
+    for k in range(4):
+        row = rows[k] / rows[k, k]
+        rows = (rows - rows[:, k : k + 1] * row).at[k].set(row)
+    return rows[:, 4]
+
+
+def believed(fit: Fit, seen: Seen) -> tuple[Model, Block, jax.Array]:
+    """The physics that follows, the blocks as they are in it, and whether it is believed at all.
+
+    Args:
+      fit: what the episode has shown.
+      seen: the present observation.
+
+    Returns:
+      Model; blocks, without those that cannot be foretold; () bool.
+    """
+    length, mass, force = structure(fit)
+    fixed = fit.still & ~fit.moved
+    bounce = jnp.sqrt(jnp.where(fit.crowded, 1.0, fit.restitution))
+    params = replace(
+        NOMINAL,
+        pole_length=length,
+        cart_mass=mass,
+        block_radius=radius(fit),
+        block_mass=jnp.where(fixed, HEAVY, NOMINAL.block_mass),
+        restitution_wall=bounce,
+        restitution_block=bounce,
+    )
+    model = Model(params, force, field(fit), fit.still)
+    known = fit.crowded | (fit.unexplained < LOST)
+    block = replace(seen.block, alive=seen.block.alive & known)
+    return model, block, fit.doubt == 0

@@ -1,0 +1,351 @@
+"""What a planner thinks will happen: many futures of one world under lean references.
+
+The free motion and the answer of cart and pole to an impulse are the simulator's own. Contacts are
+resolved in one pass, cart before pole, on round shapes, so that a cart never turns; blocks bounce
+off walls and one another. Lanes are the last axis and blocks the one before it: leaves are (K,), of
+blocks (4, K).
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.backend import materialise, opaque_one
+from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
+from jaxsim.worlds.cartpole3d.types import (
+    DT,
+    PIVOT_HEIGHT,
+    POLE_BOTTOM,
+    Block,
+    Params,
+    Pose,
+    Scalar,
+    Vector,
+    Velocity,
+)
+
+HORIZON = 60  # ticks
+RATE_GAIN = 0.3  # s, weight of the lean's rate in the inner loop
+DEAD_BAND = 1e-3  # rad, demands below it get no push
+HOME, DAMPING = 0.08, 0.12  # rad/m and rad s/m, of the lean that brings the cart to a place
+FALL, FALL_EARLY = 2000.0, 3000.0  # cost of a fall, and of one at once besides
+HIT, HIT_FIXED = 30.0, 0.15  # cost of an impulse, 1/(N s), and what is added to each
+CLEARANCE, CLOSE = 0.12, 2.0  # m, within which a block costs, and how much at most
+AT_WALL, WALL_SPEED = 0.5, 2.0  # cost of a cart at a wall, and of its speed there
+CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
+FAR, FAR_COST = 2.8, 0.05  # m, beyond which a place costs, 1/m^2
+LEANING = 0.5
+END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
+
+
+class Plan(NamedTuple):
+    """A reference for the pole's lean, rad: given tick by tick, then that of going to a place."""
+
+    lean_x: Any  # (H, K)
+    lean_y: Any  # (H, K)
+    switch: Any  # (K,) int32, tick from which the cart goes to a place
+    target_x: Any  # (K,) m
+    target_y: Any  # (K,) m
+    cap: Any  # (K,) rad, largest lean on the way there
+
+
+class Field(NamedTuple):
+    """Acceleration of blocks, m/s^2: upwards, and towards cart, centroid and origin."""
+
+    up: Scalar
+    cart: Scalar
+    centroid: Scalar
+    origin: Scalar
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Model:
+    """The physics that a planner believes in; leaves ()."""
+
+    params: Params
+    force: Vector  # N on the cart besides pushes; z is 0
+    field: Field
+    on_lines: jax.Array  # bool, blocks slide on lines, without drag
+
+
+class World(NamedTuple):
+    """Where everything is; leaves (), of blocks (4,), and of futures (K,) and (4, K)."""
+
+    pose: Pose
+    velocity: Velocity
+    block: Block
+
+
+class _Now(NamedTuple):
+    """A future in the making."""
+
+    world: World
+    cost: jax.Array
+    fell: jax.Array
+
+
+def lean(r: Rotation, velocity: Velocity) -> tuple[Vector, Vector]:
+    """The pole's axis and its rate of change, 1/s, of a cart that does not turn."""
+    axis = Vector(r.x.z, r.y.z, r.z.z)
+    spin = geo.rotate(r, Vector(velocity.wx, velocity.wy, velocity.wz))
+    return axis, geo.cross(spin, axis)
+
+
+def going(plan: Plan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar]:
+    """Lean that brings the cart to the place of a plan, rad."""
+    ax = HOME * (plan.target_x - x) - DAMPING * vx
+    ay = HOME * (plan.target_y - y) - DAMPING * vy
+    size = jnp.sqrt(ax * ax + ay * ay)
+    share = jnp.minimum(1.0, plan.cap / jnp.maximum(size, 1e-6))
+    return ax * share, ay * share
+
+
+def demand(axis: Vector, rate: Vector, wanted: tuple[Scalar, Scalar]) -> tuple[Any, Any]:
+    """Direction of the push that follows a lean reference: -1, 0 or 1 along x and y."""
+    ex = axis.x + RATE_GAIN * rate.x - wanted[0]
+    ey = axis.y + RATE_GAIN * rate.y - wanted[1]
+    along_x = jnp.abs(ex) >= jnp.abs(ey)
+    dx = jnp.where(along_x & (jnp.abs(ex) > DEAD_BAND), jnp.sign(ex), 0.0)
+    dy = jnp.where(~along_x & (jnp.abs(ey) > DEAD_BAND), jnp.sign(ey), 0.0)
+    return dx, dy
+
+
+def followed(model: Model, world: World, plan: Plan, left: jax.Array) -> tuple[jax.Array, Any]:
+    """Follow plans.
+
+    Args:
+      model: the physics.
+      world: where everything is now, leaves () and (4,).
+      plan: K plans.
+      left: () ticks until the episode is over.
+
+    Returns:
+      (K,) costs, and the references that were followed, x and y, (H, K) each.
+    """
+    lanes = plan.cap.shape
+    start = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf[..., None], jnp.shape(leaf) + lanes), world
+    )
+    begun = _Now(start, jnp.zeros(lanes), jnp.zeros(lanes, bool))
+    steps = (plan.lean_x, plan.lean_y, jnp.arange(HORIZON))
+    now, used = jax.lax.scan(partial(_tick, model, plan, left), begun, steps)
+    pose, velocity, _ = now.world
+    axis, rate = lean(geo.pole_to_cart(pose), velocity)
+    end_x, end_y = axis.x + END_RATE * rate.x, axis.y + END_RATE * rate.y
+    end = END_LEAN * (end_x * end_x + end_y * end_y)
+    end = end + END_SPEED * (velocity.vx**2 + velocity.vy**2)
+    end = end + END_PLACE * (pose.x * pose.x + pose.y * pose.y)
+    # What comes after the episode does not matter.
+    counts = ~now.fell & (left >= HORIZON)
+    return now.cost + jnp.where(counts, end, 0.0), used
+
+
+def _tick(model: Model, plan: Plan, left: jax.Array, now: _Now, step: Any) -> tuple[_Now, Any]:
+    """One tick of all futures, and the reference that was followed."""
+    given_x, given_y, t = step
+    pose, velocity, block = now.world
+    one = opaque_one(pose.x)
+    r = geo.pole_to_cart(pose)
+    axis, rate = lean(r, velocity)
+    place = going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
+    given = t < plan.switch
+    wanted = materialise(
+        (jnp.where(given, given_x, place[0]), jnp.where(given, given_y, place[1])), one
+    )
+    dx, dy = demand(axis, rate, wanted)
+    size = model.params.force
+    push = Vector(size * dx + model.force.x, size * dy + model.force.y, 0.0 * dx)
+    body = dynamics.bodies(model.params)
+    velocity = dynamics.accelerate(model.params, body, pose, r, velocity, push)
+    velocity = materialise(velocity, one)
+    v = materialise(_blocks_moved(model, pose, block), one)
+    velocity, v, impulse, gap = _contacts(model.params, body, pose, r, velocity, block, v, one)
+    velocity, at_wall = _stopped(pose, velocity)
+    p = geo.add(block.p, geo.scale(v, DT))
+    world = World(dynamics.move(pose, velocity, one), velocity, replace(block, p=p, v=v))
+    fallen = _fallen(world.pose, model.params) & ~now.fell
+    cost = HIT * (impulse + jnp.where(impulse > 0, HIT_FIXED, 0.0))
+    cost = cost + CLOSE * jnp.clip((CLEARANCE - gap) / CLEARANCE, 0.0, 1.0) + at_wall
+    cost = cost + LEANING * (axis.x * axis.x + axis.y * axis.y)
+    for c in (pose.x, pose.y):
+        cost = cost + FAR_COST * jnp.maximum(jnp.abs(c) - FAR, 0.0) ** 2
+    cost = cost + jnp.where(fallen, FALL + FALL_EARLY * (HORIZON - t) / HORIZON, 0.0)
+    cost = now.cost + jnp.where(now.fell | (t >= left), 0.0, cost)
+    return _Now(world, materialise(cost, one), now.fell | fallen), wanted
+
+
+def _fallen(pose: Pose, params: Params) -> Any:
+    return dynamics.has_fallen(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), params.lean_limit)
+
+
+def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
+    """Velocities of a cart that side walls stop, and what that costs."""
+    cost: Any = 0.0
+    speeds = []
+    for c, v in ((pose.x, velocity.vx), (pose.y, velocity.vy)):
+        out = jnp.where(c > 0, v, -v)
+        held = (jnp.abs(c) + DT * out > CART_ROOM) & (out > 0)
+        cost = cost + jnp.where(held, AT_WALL + WALL_SPEED * out, 0.0)
+        speeds.append(jnp.where(held, 0.0, v))
+    return replace(velocity, vx=speeds[0], vy=speeds[1]), cost
+
+
+# Blocks -----------------------------------------------------------------------------------------
+
+
+def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
+    """Velocities of blocks after the tick, but for cart and pole."""
+    params, p = model.params, block.p
+    pulled = pull(model.field, pose.x, pose.y, block)
+    params = replace(params, drag=jnp.where(model.on_lines, 0.0, params.drag))
+    v = dynamics.accelerate_block(params, block, None)
+    v = geo.add(v, geo.scale(pulled, DT))
+    bounced = contacts.bounce_off_walls(params, replace(block, p=p), v)
+    turned = (bounced.x != v.x) | (bounced.y != v.y)
+    back = Vector(*(jnp.where(turned, -c, c) for c in v))
+    bounced = Vector(*(jnp.where(model.on_lines, a, b) for a, b in zip(back, bounced, strict=True)))
+    return collided(params, block, bounced)
+
+
+def directions(x: Scalar, y: Scalar, block: Block) -> tuple[Vector, Vector, Vector]:
+    """Unit vectors from blocks, (4, ...), to the cart, their centroid and the origin."""
+    p = block.p
+    zero = jnp.zeros_like(p.x)
+    number = jnp.maximum(jnp.sum(block.alive, axis=0), 1)
+    centroid = Vector(*(jnp.sum(jnp.where(block.alive, c, 0.0), axis=0) / number for c in p))
+    cart = Vector(x, y, TARGET_HEIGHT)
+    return _unit(cart, p), _unit(centroid, p), _unit(Vector(zero, zero, zero), p)
+
+
+def _unit(target: Vector, p: Vector) -> Vector:
+    d = geo.sub(target, p)
+    return geo.scale(d, jax.lax.rsqrt(jnp.maximum(geo.dot(d, d), 1e-12)))
+
+
+def pull(field: Field, x: Scalar, y: Scalar, block: Block) -> Vector:
+    """Acceleration of blocks by a field, m/s^2."""
+    cart, centroid, origin = directions(x, y, block)
+    total = geo.add(geo.scale(cart, field.cart), geo.scale(centroid, field.centroid))
+    total = geo.add(total, geo.scale(origin, field.origin))
+    return Vector(total.x, total.y, total.z + field.up)
+
+
+def collided(params: Params, block: Block, v: Vector) -> Vector:
+    """Velocities after collisions of equal blocks that touch and approach, each pair by itself."""
+    p = [jnp.asarray(c) for c in block.p]
+    d = Vector(*(c[:, None] - c[None, :] for c in p))
+    w = Vector(*(jnp.asarray(c)[:, None] - jnp.asarray(c)[None, :] for c in v))
+    square = geo.dot(d, d)
+    near = (square <= contacts.pair_reach(params)) & (square > 0)
+    touching = near & block.alive[:, None] & block.alive[None, :]
+    approach = geo.dot(w, d) / jnp.where(near, square, 1.0)
+    restitution = params.restitution_block * params.restitution_block
+    size = jnp.where(touching & (approach < 0), 0.5 * (1 + restitution) * approach, 0.0)
+    change = (jnp.sum(size * c, axis=1) for c in d)
+    return Vector(*(a - b for a, b in zip(v, change, strict=True)))
+
+
+# Contacts of blocks with cart and pole ----------------------------------------------------------
+
+
+def _contacts(
+    params: Params,
+    body: dynamics.Bodies,
+    pose: Pose,
+    r: Rotation,
+    velocity: Velocity,
+    block: Block,
+    v: Vector,
+    one: jax.Array,
+) -> tuple[Velocity, Vector, jax.Array, jax.Array]:
+    """Velocities after the contacts, the sum of impulses, N s, and the smallest gap, m."""
+    rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
+    zero = jnp.zeros_like(rel.x)
+    none = Vector(zero, zero, zero)
+    gap_cart, normal = _off_cart(rel, params)
+    a, alpha = dynamics.pivot_response(params, body, r, normal, none, none)
+    pushed = normal.x * velocity.vx + normal.y * velocity.vy
+    soft = normal.x * a.x + normal.y * a.y
+    given = _impulse(params, block, geo.dot(normal, v) - pushed, gap_cart, soft, one)
+    velocity, v = _applied(params, velocity, v, normal, a, alpha, given)
+    gap_pole, along, normal = _off_pole(rel, r, params)
+    local = geo.rotate_back(r, normal)
+    turn = Vector(-along * local.y, along * local.x, zero)
+    lever = along - params.pole_com
+    tau = Vector(-lever * local.y, lever * local.x, zero)
+    c = geo.scale(local, -1 / params.pole_mass)
+    a, alpha = dynamics.pivot_response(params, body, r, none, c, tau)
+    spun = turn.x * velocity.wx + turn.y * velocity.wy
+    pushed = normal.x * velocity.vx + normal.y * velocity.vy + spun
+    soft = normal.x * a.x + normal.y * a.y + turn.x * alpha.x + turn.y * alpha.y
+    more = _impulse(params, block, geo.dot(normal, v) - pushed, gap_pole, soft, one)
+    velocity, v = _applied(params, velocity, v, normal, a, alpha, more)
+    gap = jnp.where(block.alive, jnp.minimum(gap_cart, gap_pole), 10.0)
+    return velocity, v, jnp.sum(given + more, axis=0), jnp.min(gap, axis=0)
+
+
+def _off_cart(rel: Vector, params: Params) -> tuple[jax.Array, Vector]:
+    """Gaps between blocks and the cart, and normals towards the blocks, (4, K)."""
+    square = jnp.asarray(rel.x * rel.x + rel.y * rel.y)
+    rho = jnp.sqrt(jnp.maximum(square, 1e-12))
+    side = rho - dynamics.CART_RADIUS
+    up = jnp.abs(rel.z) - dynamics.CART_HALF_HEIGHT
+    out, above = jnp.maximum(side, 0.0), jnp.maximum(up, 0.0)
+    distance = jnp.sqrt(out * out + above * above)
+    outside = distance > 0
+    length = jnp.where(outside, distance, 1.0)
+    flat = jnp.where(outside, out / length, 1.0) / rho
+    nz = jnp.where(outside, above / length, 0.0) * jnp.sign(rel.z)
+    depth = jnp.where(outside, distance, side)
+    return depth - MARGIN - params.block_radius, Vector(rel.x * flat, rel.y * flat, nz)
+
+
+def _off_pole(rel: Vector, r: Rotation, params: Params) -> tuple[jax.Array, Any, Vector]:
+    """Gaps between blocks and the pole, heights of contact along it, and normals."""
+    axis = Vector(r.x.z, r.y.z, r.z.z)
+    along = jnp.clip(geo.dot(rel, axis), POLE_BOTTOM, POLE_BOTTOM + params.pole_length)
+    d = geo.sub(rel, geo.scale(axis, along))
+    distance = jnp.sqrt(jnp.maximum(geo.dot(d, d), 1e-12))
+    gap = distance - dynamics.POLE_RADIUS - MARGIN - params.block_radius
+    return gap, along, geo.scale(d, 1 / distance)
+
+
+def _impulse(
+    params: Params, block: Block, speed: Any, gap: jax.Array, soft: Any, one: jax.Array
+) -> jax.Array:
+    """Impulses, N s, of contacts that do not bounce."""
+    reach = contacts.BREAKING * contacts.breaking_size(params)
+    wanted = contacts.separating_speed(speed, gap, jnp.zeros_like(gap))
+    size = jnp.maximum(wanted / (1 / params.block_mass + soft), 0.0)
+    return materialise(jnp.where(block.alive & (gap <= reach), size, 0.0), one)
+
+
+def _applied(
+    params: Params,
+    velocity: Velocity,
+    v: Vector,
+    normal: Vector,
+    a: Vector,
+    alpha: Vector,
+    impulse: jax.Array,
+) -> tuple[Velocity, Vector]:
+    """Velocities after impulses along normals: on the blocks, and back on cart and pole."""
+
+    def total(response: Scalar) -> Any:
+        return jnp.sum(response * impulse, axis=0)
+
+    velocity = replace(
+        velocity,
+        vx=velocity.vx - total(a.x),
+        vy=velocity.vy - total(a.y),
+        wx=velocity.wx - total(alpha.x),
+        wy=velocity.wy - total(alpha.y),
+    )
+    return velocity, geo.add(v, geo.scale(normal, impulse / params.block_mass))

@@ -1,0 +1,157 @@
+"""What agents of CartPole3D see, in the simulator's own terms.
+
+Everything here follows from an observation, which holds what a feature vector holds and no more.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.backend import opaque_one
+from jaxsim.worlds.cartpole3d import dynamics
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.types import (
+    DT,
+    Block,
+    Observation,
+    Params,
+    Pose,
+    Scalar,
+    Vector,
+    Velocity,
+)
+
+SLOTS = 4
+"""Blocks that are looked at one by one; of those that appear later, the newest and how many."""
+
+DTYPE = jnp.float32
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Seen:
+    """One observation of one lane, in float32.
+
+    The reported pose is taken as that of a cart that is not turned: a feature vector does not tell
+    the yaw, which is zero until something hits the cart.
+    """
+
+    reported: Pose  # () cart and pole one tick ago
+    vx: jax.Array  # () m/s, cart
+    vy: jax.Array  # () m/s
+    spin: Vector  # () rad/s, pole, world frame
+    block: Block  # (4,) the first blocks
+    newest: Vector  # () m/s, velocity of the last block; zero if there is none
+    count: jax.Array  # () int32, number of blocks
+
+    @classmethod
+    def nothing(cls) -> "Seen":
+        """Return zeros of the right shapes, for a memory before the first observation."""
+        zero, empty = jnp.zeros((), DTYPE), jnp.asarray(False)
+        vector = Vector(zero, zero, zero)
+        slots = (vector,) * SLOTS
+        return see(Observation(vector, vector, (zero,) * 4, vector, slots, slots, (empty,) * SLOTS))
+
+
+def see(observation: Observation) -> Seen:
+    """Read an observation.
+
+    Args:
+      observation: of one lane, with any number of block slots, single or stacked.
+    """
+    o = observation
+    zero = jnp.zeros_like(_number(o.cart_position.x))
+    blocks = all_blocks(o)
+    p, v, alive = blocks.p, blocks.v, blocks.alive
+    count = jnp.sum(alive, dtype=jnp.int32)
+    last = jnp.arange(alive.shape[0]) == count - 1
+    newest = Vector(*(jnp.sum(jnp.where(last, c, 0.0)) for c in v))
+    first = jax.tree.map(_first, Block(p, v, alive))
+    qx, qy, qz, qw = (_number(c) for c in o.pole_quaternion)
+    reported = Pose(
+        _number(o.cart_position.x), _number(o.cart_position.y), zero + 1, zero, qx, qy, qz, qw
+    )
+    return Seen(
+        reported,
+        _number(o.cart_velocity.x),
+        _number(o.cart_velocity.y),
+        Vector(*(_number(c) for c in o.pole_velocity)),
+        first,
+        newest,
+        count,
+    )
+
+
+def all_blocks(observation: Observation) -> Block:
+    """Every slot of an observation of one lane on one axis, (N,), in float32."""
+    o = observation
+    alive = jnp.concatenate([jnp.atleast_1d(jnp.asarray(a)) for a in o.block_alive])
+    return Block(_slots(o.block_position), _slots(o.block_velocity), alive)
+
+
+def _number(leaf: Scalar) -> jax.Array:
+    return jnp.asarray(leaf, DTYPE)
+
+
+def _slots(vectors: tuple[Vector, ...]) -> Vector:
+    """All slots on one axis, (N,)."""
+    return Vector(
+        *(
+            jnp.concatenate([jnp.atleast_1d(_number(c)) for c in axis])
+            for axis in zip(*vectors, strict=True)
+        )
+    )
+
+
+def _first(leaf: Scalar) -> jax.Array:
+    """The first `SLOTS` of some slots, with empty ones behind them if there are fewer."""
+    leaf = jnp.asarray(leaf)
+    return jnp.pad(leaf[:SLOTS], (0, max(0, SLOTS - leaf.shape[0])))
+
+
+def moving(seen: Seen) -> tuple[Pose, Velocity]:
+    """Pose and velocities as they are now, of a cart that does not turn.
+
+    The reported pose is one tick old, and the velocities are those that have since moved it.
+    """
+    r = geo.pole_to_cart(seen.reported)
+    w = geo.rotate_back(r, seen.spin)
+    velocity = Velocity(seen.vx, seen.vy, jnp.zeros_like(seen.vx), w.x, w.y, w.z)
+    return dynamics.move(seen.reported, velocity, opaque_one(seen.vx)), velocity
+
+
+def push(params: Params, action: jax.Array) -> Vector:
+    """Force of an action on the cart, N, world frame; see `ACTIONS`."""
+    right, ahead = (action == 1, action == 2), (action == 3, action == 4)
+    along = [jnp.where(a, 1.0, jnp.where(b, -1.0, 0.0)) for a, b in (right, ahead)]
+    size = params.force * params.action_sign
+    return Vector(size * along[0], size * along[1], 0.0 * along[0])
+
+
+def predicted(params: Params, seen: Seen, force: Vector) -> tuple[Pose, Velocity]:
+    """What the next observation says of cart and pole if nothing touches them.
+
+    Args:
+      params: physics; leaves (), or (M,) for M models at once.
+      seen: the present observation.
+      force: N on the cart, world frame.
+
+    Returns:
+      The pose that is reported next, and the velocities then.
+    """
+    pose, velocity = moving(seen)
+    r = geo.pole_to_cart(pose)
+    after = dynamics.accelerate(params, dynamics.bodies(params), pose, r, velocity, force)
+    return pose, Velocity(*(dynamics.clamp(c) for c in vars(after).values()))
+
+
+def spin_of(pose: Pose, velocity: Velocity) -> Vector:
+    """Angular velocity of the pole as it is reported, rad/s, for a cart that does not turn."""
+    w = Vector(velocity.wx, velocity.wy, velocity.wz)
+    return geo.rotate(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), w)
+
+
+def place_next(p: Vector, v: Vector) -> Vector:
+    """Where something is after a tick with a velocity, m."""
+    return geo.add(p, geo.scale(v, DT))

@@ -1,0 +1,167 @@
+"""The re-implemented published agent, by hand."""
+
+import json
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxsim import agents
+from jaxsim.agents import wow
+from jaxsim.agents.detection import Transition
+from jaxsim.agents.rollouts import collided
+from jaxsim.agents.sight import see
+from jaxsim.worlds.cartpole3d.messages import feature_vector, parse_feature_vector
+from jaxsim.worlds.cartpole3d.types import Block, Observation, Vector
+
+KEY = jax.random.key(0)
+NOWHERE = Vector(0.0, 0.0, 0.0)
+
+
+def observation(p, v, q=(0.0, 0.0, 0.0, 1.0), rate=NOWHERE):
+    """Four slots, filled with what is given."""
+    empty = 4 - len(p)
+    p, v = (np.concatenate([a, np.zeros((empty, 3))]) for a in (p, v))
+    alive = [np.asarray(i < 4 - empty) for i in range(4)]
+    return Observation(
+        NOWHERE,
+        NOWHERE,
+        q,
+        rate,
+        tuple(Vector(*map(np.float32, one)) for one in p),
+        tuple(Vector(*map(np.float32, one)) for one in v),
+        tuple(alive),
+    )
+
+
+USUAL = observation([[3, 3, 3], [-3, 2, 6], [2, -3, 5]], [[7, -8, 9], [-7, 7, -6.5], [9, 6.2, -7]])
+
+
+def test_tails_are_those_of_weibull_or_as_published():
+    at = wow.Tail(2.0, 1.7, 0.6)
+    x = np.linspace(0, 5, 11)
+    weibull = stats.weibull_min.cdf(x, at.shape, loc=at.begin, scale=at.scale)
+    np.testing.assert_allclose(wow.tail(x, at, published=False), weibull, atol=1e-6)
+    exponential = stats.expon.cdf(x, loc=at.begin, scale=at.scale / at.shape)
+    np.testing.assert_allclose(wow.tail(x, at, published=True), exponential, atol=1e-6)
+    assert float(wow.tail(2.0, at, published=False)) == 0
+
+
+def test_the_forecast_collides_blocks_elastically():
+    p = np.array([[0, 0, 5], [0.9, 0.1, 5], [3, 3, 3], [0, 0, 0]], np.float32)
+    v = np.array([[6, 0, 0], [-6, 1, 2], [6, 7, 8], [0, 0, 0]], np.float32)
+    block = Block(Vector(*p.T), Vector(*v.T), np.array([True, True, True, False]))
+    after = np.stack(collided(wow.NOMINAL, block, Vector(*v.T)))
+    np.testing.assert_allclose(after.sum(axis=1), v.sum(axis=0), atol=1e-5)
+    np.testing.assert_allclose(np.sum(after**2), np.sum(v**2), rtol=1e-5)
+    assert after[0, 0] < 0 < after[0, 1]
+    np.testing.assert_array_equal(after[:, 2:], v.T[:, 2:])
+    moved = wow.flown(block)
+    assert float(moved.p.x[2]) == pytest.approx(3 + 0.02 * 6, abs=0.02)
+
+
+def watched(episode, first, later=None):
+    """Evidence of an episode of two observations."""
+    memory = replace(wow._init(), episode=jnp.int32(episode))
+    watch = wow.detector().watch
+    seen = see(first)
+    memory, said = watch(memory, Transition(seen, jnp.int32(0), seen, jnp.asarray(True)))
+    if later is not None:
+        shown = Transition(seen, jnp.int32(0), see(later), jnp.asarray(False))
+        memory, said = watch(memory, shown)
+    return memory, said
+
+
+def test_nothing_is_declared_in_the_first_episodes():
+    more = observation(
+        [[3, 3, 3], [-3, 2, 6], [2, -3, 5], [0, 4, 2]],
+        [[7, -8, 9], [-7, 7, -6.5], [9, 6.2, -7], [4, 4, 4]],
+    )
+    for episode, probability in ((5, 0.0), (16, 0.0), (17, 1.0), (30, 1.0)):
+        memory, said = watched(episode, USUAL, more)
+        assert float(said.probability) == probability
+        assert int(said.level) == (8 if probability else 0)
+        assert float(memory.appeared) == 1
+
+
+def test_an_odd_start_is_evidence_and_a_usual_one_is_not():
+    assert float(wow._opening(see(USUAL), False)[0]) == 0
+    slow = observation([[3, 3, 3], [-3, 2, 6]], [[0.1, 0.2, 0.1], [-7, 7, -6.5]])
+    number, violations = wow._opening(see(slow), False)
+    assert float(number) > 0.5
+    assert int(violations) == 1
+    one = observation([[3, 3, 3]], [[7, -8, 9]])
+    assert float(wow._opening(see(one), False)[0]) >= 1
+
+
+def test_a_block_that_flies_at_the_cart_is_a_relation():
+    p = np.array([3.0, 4.0, 5.0])
+    straight = observation([p], [-1.7 * p])
+    assert float(wow._relations(see(straight))) == pytest.approx(0.5)
+    away = observation([p], [1.7 * p])
+    assert float(wow._relations(see(away))) == 0
+    # Side by side: 0.5 for one direction; their lines are apart.
+    beside = observation([[3, 3, 3], [-3, 2, 6]], [[7, -8, 9], [7, -8, 9]])
+    assert float(wow._relations(see(beside))) == pytest.approx(0.5)
+
+
+def test_divergence_is_that_of_two_normal_distributions():
+    memory = replace(wow._init(), listed=jnp.float32(1.2), entries=jnp.int32(10))
+    assert float(wow._divergence(memory)) == pytest.approx((0.12 - 0.04) ** 2 / (2 * 0.09**2), 1e-4)
+    usual = replace(memory, listed=jnp.float32(0.2))
+    assert float(wow._divergence(usual)) == 0
+    worse = replace(memory, recent=jnp.full(7, 0.8), ticks=jnp.int32(159))
+    expected = 0.15 * (0.88835 - 0.8) ** 2 / (2 * 0.08242**2)
+    assert float(wow._worse(worse)) == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_lifetime_remembers_failures_and_never_forgets_a_detection():
+    begin = wow.detector().begin
+    memory = begin(wow._init())
+    assert int(memory.episode) == 0
+    memory = begin(replace(memory, ticks=jnp.int32(30)))
+    assert (int(memory.failures), int(memory.failed_row), int(memory.episode)) == (1, 1, 1)
+    assert float(memory.recent[0]) == pytest.approx(31 / 200)
+    memory = begin(replace(memory, ticks=jnp.int32(199), episode=jnp.int32(40)))
+    assert (int(memory.failures), int(memory.failed_row), int(memory.episode)) == (1, 0, 41)
+    memory = begin(replace(memory, declared=jnp.float32(0.7)))
+    assert float(memory.declared) == pytest.approx(0.7)
+    assert int(memory.since) == 1
+
+
+def test_it_plays_greedily_until_two_episodes_after_a_detection():
+    agent = agents.get("wow")
+    memory = agent.begin(agent.init(KEY), KEY)
+    leaning = replace(USUAL, pole_quaternion=(0.0, 0.02, 0.0, 0.9998))
+    action, said, after = agent.act(memory, leaning, KEY)
+    assert int(action) == int(agents.get("greedy").act((), leaning, KEY)[0]) == 1
+    assert float(said.probability) == 0
+    assert int(after.action) == 1
+    heeding = replace(memory, detector=replace(memory.detector, since=jnp.int32(2)))
+    assert int(agent.act(heeding, leaning, KEY)[0]) in range(5)
+    # A block overhead, off to the right: it does not push further under it.
+    near = observation([[0.75, 0.0, 0.9]], [[-1.0, 0.0, -1.0]])
+    away = int(agent.act(heeding, near, KEY)[0])
+    assert away != 1
+
+
+def test_the_published_form_joins_controllers_too():
+    assert agents.get("pd+wow").name == "pd+wow"
+    assert agents.get("wow-published").name == "wow-published"
+    shown = Transition(see(USUAL), jnp.int32(0), see(USUAL), jnp.asarray(True))
+    _, said = wow.detector(published=True).watch(wow._init(), shown)
+    assert float(said.threshold) == wow.THRESHOLD
+
+
+def test_it_needs_no_more_than_a_feature_vector():
+    agent = agents.get("wow")
+    memory = agent.begin(agent.init(KEY), KEY)
+    vector = json.loads(json.dumps(feature_vector(USUAL, first=True, time_stamp=0.0)))
+    told, _ = parse_feature_vector(vector)
+    action, said, _ = agent.act(memory, told, KEY)
+    expected, same, _ = agent.act(memory, USUAL, KEY)
+    assert int(action) == int(expected)
+    assert float(said.probability) == float(same.probability)
