@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from evaluation import counters
 from evaluation.records import Records
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
@@ -36,11 +37,6 @@ SEGMENT = 16
 """Episodes between two returns to the host, which shows progress."""
 MAX_LIFETIMES = 1_000_000
 MAX_CHUNK = 1 << 20
-
-# What a lane's randomness is for; the first counter below a lifetime's key.
-_AGENT, _EPISODE = 0, 1
-# The first counter below an episode's key.
-_RESET, _BEGIN, _ACT, _STEP = 0, 1, 2, 3
 
 Progress = Callable[[int, int], None]
 
@@ -132,11 +128,10 @@ def play(
       ValueError: a count or seed out of bounds, or tasks that do not fit together.
     """
     check_lifetimes(lifetimes, first_lifetime)
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
+    root = counters.root(seed)
     tasks = Tasks.of(schedule)
     numbers = range(first_lifetime, first_lifetime + lifetimes)
-    crew = _Crew(agent, tasks, seed, numbers, options or Options())
+    crew = _Crew(agent, tasks, root, numbers, options or Options())
     columns = crew.play(schedule, progress)
     metadata = {
         "agent": agent.name,
@@ -164,13 +159,12 @@ class _Crew:
     """All chunks of a run, each on its device with the memories of its lanes."""
 
     def __init__(
-        self, agent: Agent, tasks: Tasks, seed: int, numbers: range, options: Options
+        self, agent: Agent, tasks: Tasks, root: rng.Words, numbers: range, options: Options
     ) -> None:
         self.lifetimes, self.segment = len(numbers), options.segment
         devices, chunks, lanes = options.layout(self.lifetimes)
         self.tasks, self.dt = tasks, tasks.dt
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
-        root = rng.words(jax.random.key(seed))
         # The numbers of lifetimes are data: the program must not depend on it.
         tables = tuple(world.params for world in tasks.worlds)
         shared = (root, tables, jnp.uint32(numbers.stop))
@@ -275,7 +269,7 @@ def _columns(outcome: Any, dt: np.ndarray) -> dict[str, np.ndarray]:
 
 def _start_lifetimes(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
     """Memory of every lane at the start of its lifetime."""
-    return jax.vmap(agent.init)(rng.to_key(rng.fold(root, numbers, _AGENT)))
+    return jax.vmap(agent.init)(rng.to_key(rng.fold(root, numbers, counters.AGENT)))
 
 
 def _play_segment(
@@ -288,7 +282,7 @@ def _play_segment(
 ) -> tuple[Any, Outcome]:
     """Scan the episodes of one segment; outcome leaves are (S, L)."""
     root, tables, stop = shared
-    lanes = rng.fold(root, numbers, _EPISODE)
+    lanes = rng.fold(root, numbers, counters.EPISODE)
     worlds = tuple(zip(envs, tables, strict=True))
     step = partial(_next_episode, agent, worlds, lanes, numbers < stop)
     return jax.lax.scan(step, memory, plan)
@@ -349,15 +343,15 @@ def play_episode(
     Returns:
       (memory, outcome), leaves (L, ...).
     """
-    state = env.start(rng.to_key(rng.fold(key, _RESET)), params)
-    memory = jax.vmap(agent.begin)(memory, rng.to_key(rng.fold(key, _BEGIN)))
+    state = env.start(rng.to_key(rng.fold(key, counters.RESET)), params)
+    memory = jax.vmap(agent.begin)(memory, rng.to_key(rng.fold(key, counters.BEGIN)))
     outcome = _nothing_yet(active)
 
     def step(carry: Any) -> Any:
         tick, over, observation, state, memory, outcome = carry
-        act_key = rng.to_key(rng.fold(key, _ACT, tick))
+        act_key = rng.to_key(rng.fold(key, counters.ACT, tick))
         action, said, thought = jax.vmap(agent.act)(memory, observation, act_key)
-        step_key = rng.to_key(rng.fold(key, _STEP, tick))
+        step_key = rng.to_key(rng.fold(key, counters.STEP, tick))
         observation, state, reward, terminated, truncated, info = env.step(
             step_key, state, action, params
         )

@@ -1,0 +1,24 @@
+"""What the randomness of a run is for: the counters below its seed, the same in both engines.
+
+The key of anything is the run's seed folded with the number of the lifetime, then `AGENT` for the
+agent's own start or `EPISODE` and the number of the episode, and below an episode one of the
+others; `ACT` and `STEP` are followed by the tick, from 0 for the hidden first step.
+"""
+
+import jax
+
+from jaxsim import rng
+
+AGENT, EPISODE = 0, 1
+RESET, BEGIN, ACT, STEP = 0, 1, 2, 3
+
+
+def root(seed: int) -> rng.Words:
+    """Key of a whole run.
+
+    Raises:
+      ValueError: a seed that is not from 0 to 2^32 - 1.
+    """
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
+    return rng.words(jax.random.key(seed))

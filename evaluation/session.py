@@ -1,0 +1,434 @@
+"""The engine for ordinary agents: a schedule's episodes one decision at a time.
+
+A `Session` opens episodes, an `Episode` is stepped by whoever plays it: a Python object, a client
+at the other end of a socket. Start and randomness of an episode are those that the scanner gives
+the episode of the same number in the same lifetime. Whoever chooses episodes as they come, in any
+order, collects them in a `Log`; `play` runs a whole schedule with a `Player`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation import counters
+from evaluation.records import COLUMNS, Records
+from evaluation.schedule import Block, Mode, Schedule
+from evaluation.tasks import Tasks
+from jaxsim import __version__, rng, spaces
+from jaxsim.agents import Agent, Episodes
+
+LANES = 64
+"""Lanes that a step is compiled for: the fewest that round as a batch of the scanner does."""
+
+Progress = Callable[[int, int], None]
+
+
+class Prediction(NamedTuple):
+    """What an agent says of novelty; the default is nothing."""
+
+    level: int = 0  # of the novelty catalogue, 0 for none
+    probability: float = 0.0  # that the world has changed, in [0, 1]
+    threshold: float = 1.0  # probability from which the agent calls it a detection
+
+    def checked(self) -> "Prediction":
+        """Return it as plain numbers.
+
+        Raises:
+          ValueError: a level below 0, a probability or a threshold that is not in [0, 1].
+        """
+        level = int(self.level)
+        probability, threshold = float(self.probability), float(self.threshold)
+        if level < 0:
+            raise ValueError(f"novelty level is {level}; it must be 0 or more")
+        for name, value in (("probability", probability), ("threshold", threshold)):
+            if not 0 <= value <= 1:
+                raise ValueError(f"novelty {name} is {value}; it must be from 0 to 1")
+        return Prediction(level, probability, threshold)
+
+
+class Result(NamedTuple):
+    """Totals of one episode, ended or broken off."""
+
+    reward: float
+    performance: float  # in [0, 1]
+    length: int  # steps
+    terminated: bool  # the task ended it, rather than a limit
+    complete: bool  # it went on to its end, and every number stayed finite
+    seconds: float  # simulated time
+
+
+class Episode:
+    """One episode in play; `Session` makes it.
+
+    Attributes:
+      number: of the episode in its lifetime.
+      env: environment of the task.
+      params: its physics, scalar leaves.
+      observation: the latest, with NumPy scalars for leaves.
+      over: whether the episode has ended.
+      length: steps so far.
+      reward: sum of rewards so far.
+    """
+
+    def __init__(self, env: Any, params: Any, words: rng.Words, number: int) -> None:
+        self.env, self.params, self.number = env, params, number
+        self.over, self.length, self.reward = False, 0, 0.0
+        self._actions = spaces.action_space(env)
+        self._words, self._lanes = words, jax.tree.map(_alike, params)
+        self._tick = 0
+        self._said: Any = None
+        self._state = _start(env, words, self._lanes)
+        self._advance(0)
+        self.length, self.reward = 0, 0.0
+
+    @property
+    def state(self) -> Any:
+        """State of the world, with NumPy scalars for leaves; agents must not see it."""
+        return _first(self._state)
+
+    @property
+    def performance(self) -> float:
+        """The task's score so far, in [0, 1]."""
+        return float(self._said["performance"])
+
+    def act_key(self) -> jax.Array:
+        """Key for the decision that comes next, that of a pure agent in the scanner."""
+        return rng.to_key(rng.fold(self._words, counters.ACT, self._tick))
+
+    def begin_key(self) -> jax.Array:
+        """Key for the agent at the first observation, that of a pure agent in the scanner."""
+        return rng.to_key(rng.fold(self._words, counters.BEGIN))
+
+    def step(self, action: Any) -> Any:
+        """Advance one step.
+
+        Args:
+          action: integer from 0 to `env.num_actions - 1`.
+
+        Returns:
+          The new observation.
+
+        Raises:
+          ValueError: no such action.
+          RuntimeError: the episode is over.
+        """
+        if self.over:
+            raise RuntimeError("the episode is over; open the next one")
+        self._advance(int(self._actions.checked(action)))
+        return self.observation
+
+    def result(self) -> Result:
+        """Totals so far: of the episode if it is over, else of one broken off."""
+        complete = self.over and not self._said["nonfinite"]
+        seconds = float(np.float32(self.length * np.float32(self.env.dt(self.params))))
+        terminated = bool(self._said["terminated"])
+        return Result(self.reward, self.performance, self.length, terminated, complete, seconds)
+
+    def _advance(self, action: int) -> None:
+        """Step the world and note what came of it."""
+        tick = np.uint32(self._tick)
+        actions = np.full(LANES, action, np.int32)
+        self._state, seen = _step(self.env, self._words, tick, self._state, actions, self._lanes)
+        self.observation, self._said = jax.tree.map(np.asarray, seen)
+        self.over = bool(self._said["terminated"] | self._said["truncated"])
+        self.reward = float(np.float32(self.reward) + self._said["reward"])
+        self.length += 1
+        self._tick += 1
+
+
+def _alike(leaf: Any) -> jax.Array:
+    return jnp.broadcast_to(jnp.asarray(leaf), (LANES, *jnp.shape(leaf)))
+
+
+def _first(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), tree)
+
+
+@partial(jax.jit, static_argnames="env")
+def _start(env: Any, words: rng.Words, params: Any) -> Any:
+    """State before the hidden first step, the same in every lane."""
+    key = jax.tree.map(_alike, rng.fold(words, counters.RESET))
+    return env.start(rng.to_key(key), params)
+
+
+@partial(jax.jit, static_argnames="env", donate_argnames="state")
+def _step(
+    env: Any, words: rng.Words, tick: Any, state: Any, action: Any, params: Any
+) -> tuple[Any, Any]:
+    """Step every lane alike; return the state and what is seen of the first lane."""
+    key = jax.tree.map(_alike, rng.fold(words, counters.STEP, tick))
+    observation, state, reward, terminated, truncated, info = env.step(
+        rng.to_key(key), state, action, params
+    )
+    said = {
+        "reward": reward,
+        "terminated": terminated,
+        "truncated": truncated,
+        "performance": info["performance"],
+        "nonfinite": info["nonfinite"],
+    }
+    return state, jax.tree.map(lambda leaf: leaf[0], (observation, said))
+
+
+class Session:
+    """One lifetime of a schedule for an agent of any kind.
+
+    Args:
+      schedule: what there is to play.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      lifetime: number of the lifetime.
+
+    Attributes:
+      schedule: as given.
+      tasks: environments and parameters of its variants.
+
+    Raises:
+      ValueError: a seed or a number of lifetime out of bounds, or an unknown task or parameter.
+    """
+
+    def __init__(self, schedule: Schedule, *, seed: int = 0, lifetime: int = 0) -> None:
+        if not 0 <= lifetime < 2**32:
+            raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
+        self._lifetime = rng.fold(counters.root(seed), lifetime)
+        self.schedule, self.tasks = schedule, Tasks.of(schedule)
+        self._variants = schedule.block_variants()[schedule.episode_blocks()]
+
+    def agent_key(self) -> jax.Array:
+        """Key for the agent at the start of its lifetime, that of a pure agent in the scanner."""
+        return rng.to_key(rng.fold(self._lifetime, counters.AGENT))
+
+    def episode(self, number: int) -> Episode:
+        """Open an episode of the schedule.
+
+        Args:
+          number: from 0.
+
+        Raises:
+          IndexError: the schedule has fewer.
+        """
+        if not 0 <= number < len(self._variants):
+            raise IndexError(f"episode is {number}; the schedule has {len(self._variants)}")
+        return self.start(int(self._variants[number]), number)
+
+    def start(self, variant: int, number: int) -> Episode:
+        """Open an episode of one's own choice.
+
+        Args:
+          variant: index into `schedule.variants`.
+          number: number of the episode in the lifetime; start and randomness follow from it.
+
+        Raises:
+          IndexError: no such variant.
+        """
+        if not 0 <= variant < len(self.tasks.world):
+            raise IndexError(f"variant is {variant}; the schedule has {len(self.tasks.world)}")
+        env, params = self.tasks.variant(variant)
+        return Episode(env, params, rng.fold(self._lifetime, counters.EPISODE, number), number)
+
+
+@dataclass
+class Log:
+    """Episodes in the order in which they were played, to be made into records.
+
+    Attributes:
+      name: of the schedule that the records will have.
+      source: where it came from, for people.
+      metadata: agent, seed, ...; plain JSON values.
+    """
+
+    name: str
+    source: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    _blocks: list[Block] = field(default_factory=list, init=False)
+    _rows: list[tuple[Result, Prediction]] = field(default_factory=list, init=False)
+    _levels: dict[Any, int] = field(default_factory=dict, init=False)
+
+    def __len__(self) -> int:
+        """Number of episodes."""
+        return len(self._rows)
+
+    def add(
+        self,
+        session: Session,
+        variant: int,
+        result: Result,
+        said: Prediction | None = None,
+        *,
+        phase: int = 1,
+        mode: Mode = "test",
+        learning: bool = False,
+    ) -> None:
+        """Add an episode that was played.
+
+        Args:
+          session: where it was played.
+          variant: what was played, index into `session.schedule.variants`.
+          result: totals of the episode.
+          said: the last that the agent said of novelty.
+          phase: number of the phase it belongs to, from 1.
+          mode: whether the protocol calls it training or testing.
+          learning: whether the agent was allowed to learn from it.
+        """
+        task, parameters = what = session.schedule.variants[variant]
+        self._levels[what] = int(session.tasks.novelty_levels[variant])
+        block = Block(len(self._blocks), phase, mode, task, parameters, 1, learning)
+        self._rows.append((result, said or Prediction()))
+        if self._blocks and _same_run(self._blocks[-1], block):
+            last = self._blocks.pop()
+            values = (last.index, phase, mode, task, parameters, last.count + 1, learning)
+            block = Block(*values)
+        self._blocks.append(block)
+
+    def records(self) -> Records:
+        """Return the records of one lifetime, all episodes added so far.
+
+        Raises:
+          ValueError: there are none.
+        """
+        if not self._rows:
+            raise ValueError("no episode was played, so there are no records")
+        schedule = Schedule(self.name, tuple(self._blocks), self.source)
+        levels = np.array([self._levels[what] for what in schedule.variants], np.int32)
+        return Records(schedule, _columns(self._rows), levels, 0, _metadata(self.metadata))
+
+
+def _same_run(block: Block, other: Block) -> bool:
+    """Whether two neighbours belong to one maximal run."""
+
+    def kind(b: Block) -> Any:
+        return b.phase, b.mode, b.variant, b.learning
+
+    return bool(kind(block) == kind(other))
+
+
+def _columns(rows: list[tuple[Result, Prediction]]) -> dict[str, np.ndarray]:
+    """Columns of the records of one lifetime, (1, E) each."""
+    named = [
+        {
+            **result._asdict(),
+            "predicted_level": said.level,
+            "predicted_probability": said.probability,
+            "threshold": said.threshold,
+        }
+        for result, said in rows
+    ]
+    return {
+        name: np.array([[row[name] for row in named]], dtype) for name, dtype in COLUMNS.items()
+    }
+
+
+def _metadata(values: Mapping[str, Any]) -> dict[str, Any]:
+    versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
+    return {"lifetimes": 1, "versions": versions, **values}
+
+
+class Player(Protocol):
+    """An ordinary agent that plays a schedule through `play`."""
+
+    @property
+    def name(self) -> str:
+        """Short name, for tables."""
+        ...
+
+    def begin(self, episode: Episode) -> None:
+        """Hear of a new episode; `episode.observation` is its first."""
+        ...
+
+    def act(self, observation: Any) -> tuple[int, Prediction]:
+        """Choose an action, and say what there is to say of novelty."""
+        ...
+
+    def end(self, result: Result, learning: bool) -> None:
+        """Hear how the episode went, and whether one may learn from it."""
+        ...
+
+
+class PurePlayer:
+    """A pure agent as an ordinary one, with the randomness that it has in the scanner.
+
+    Args:
+      agent: the agent.
+      seed: that of `play`.
+      lifetime: that of `play`.
+    """
+
+    def __init__(self, agent: Agent, *, seed: int = 0, lifetime: int = 0) -> None:
+        self.name = agent.name
+        self._begin, self._learn = jax.jit(agent.begin), jax.jit(agent.learn)
+        self._act = jax.jit(agent.act)
+        words = rng.fold(counters.root(seed), lifetime, counters.AGENT)
+        self._memory = jax.jit(agent.init)(rng.to_key(words))
+        self._episode: Episode | None = None
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode."""
+        self._episode = episode
+        self._memory = self._begin(self._memory, episode.begin_key())
+
+    def act(self, observation: Any) -> tuple[int, Prediction]:
+        """Choose an action."""
+        assert self._episode is not None, "begin comes first"
+        action, said, self._memory = self._act(self._memory, observation, self._episode.act_key())
+        level, probability, threshold = int(said.level), float(said.probability), said.threshold
+        return int(action), Prediction(level, probability, float(threshold))
+
+    def end(self, result: Result, learning: bool) -> None:
+        """Learn from the episode if that is allowed."""
+        if learning:
+            values = (result.reward, result.performance, result.length, result.terminated)
+            dtypes = (jnp.float32, jnp.float32, jnp.int32, jnp.bool_)
+            totals = [jnp.array([v], dtype) for v, dtype in zip(values, dtypes, strict=True)]
+            self._memory = self._learn(self._memory, Episodes(*totals))
+
+
+def play(
+    schedule: Schedule,
+    player: Player,
+    *,
+    seed: int = 0,
+    lifetime: int = 0,
+    progress: Progress | None = None,
+) -> Records:
+    """Play a whole schedule with an ordinary agent.
+
+    Args:
+      schedule: what is played.
+      player: the agent.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      lifetime: number of the lifetime; with the same seed, that of the scanner.
+      progress: called as `progress(episodes done, episodes in all)`.
+
+    Returns:
+      The records of one lifetime.
+
+    Raises:
+      ValueError: a bad seed or task, or an action or a prediction that is none.
+    """
+    session = Session(schedule, seed=seed, lifetime=lifetime)
+    rows: list[tuple[Result, Prediction]] = []
+    blocks = [schedule.blocks[index] for index in schedule.episode_blocks()]
+    for number, block in enumerate(blocks):
+        rows.append(_play_episode(session.episode(number), player, block.learning))
+        if progress:
+            progress(number + 1, len(blocks))
+    metadata = _metadata({"agent": player.name, "seed": seed})
+    levels = session.tasks.novelty_levels
+    return Records(schedule, _columns(rows), levels, lifetime, metadata)
+
+
+def _play_episode(episode: Episode, player: Player, learning: bool) -> tuple[Result, Prediction]:
+    """Play one episode; its totals, and the last that the player said of novelty."""
+    player.begin(episode)
+    said = Prediction()
+    while not episode.over:
+        action, prediction = player.act(episode.observation)
+        said = prediction.checked()
+        episode.step(action)
+    result = episode.result()
+    player.end(result, learning)
+    return result, said

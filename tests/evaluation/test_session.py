@@ -1,0 +1,192 @@
+"""The session engine against the scanner, and what it says to wrong input."""
+
+import jax
+import numpy as np
+import pytest
+
+from evaluation import l2m, scanner, session
+from evaluation.clock import ScriptedClock, SystemClock
+from evaluation.records import COLUMNS, read
+from evaluation.session import Log, Prediction, PurePlayer, Result, Session
+from jaxsim import agents
+from tests.evaluation import toy
+from tests.evaluation.toy import repeat
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy_task():
+    with toy.registered():
+        yield
+
+
+def schedule():
+    """Several variants and two worlds, starts and places that are drawn, early ends."""
+    easy, drawn = repeat(2), repeat(3, wheel=5)
+    short, other = repeat(3, wheel=5, tolerance=2, target=1), repeat(2, wheel=3, rules="other")
+    return toy.schedule(
+        ("1.train", [easy, drawn, other]), ("1.test", [short, easy]), ("2.train", [short, drawn])
+    )
+
+
+@pytest.mark.parametrize("lifetime", [0, 2])
+def test_a_session_plays_what_the_scanner_plays(lifetime):
+    plan = schedule()
+    both = scanner.play(plan, toy.busy, lifetimes=3, seed=5, options=scanner.Options(devices=1))
+    calls = []
+    one = session.play(
+        plan,
+        PurePlayer(toy.busy, seed=5, lifetime=lifetime),
+        seed=5,
+        lifetime=lifetime,
+        progress=lambda *counts: calls.append(counts),
+    )
+    assert one.schedule == both.schedule
+    assert one.first_lifetime == lifetime
+    assert calls == [(n + 1, plan.num_episodes) for n in range(plan.num_episodes)]
+    np.testing.assert_array_equal(one.novelty_levels, both.novelty_levels)
+    for name, dtype in COLUMNS.items():
+        assert one.columns[name].dtype == dtype
+        np.testing.assert_array_equal(
+            one.columns[name][0], both.columns[name][lifetime], err_msg=name
+        )
+
+
+@pytest.mark.slow
+def test_a_session_plays_cartpole3d_as_the_scanner_does():
+    plan = l2m.loads(
+        toy.syllabus(
+            ("1.train", [repeat(4, "CartPole3D")]),
+            ("1.test", [repeat(4, "CartPole3D", novelty_level=205, novelty_difficulty="hard")]),
+        )
+    )
+    pd = agents.get("pd")
+    both = scanner.play(plan, pd, lifetimes=1, seed=1, options=scanner.Options(devices=1))
+    one = session.play(plan, PurePlayer(pd, seed=1), seed=1)
+    # Programs are compiled differently, and a last bit may grow into another episode; not in these.
+    for name in COLUMNS:
+        np.testing.assert_array_equal(one.columns[name], both.columns[name], err_msg=name)
+
+
+def test_an_episode_step_by_step():
+    lifetime = Session(toy.schedule(("1.train", [repeat(1, target=2), repeat(1, tolerance=0)])))
+    episode = lifetime.episode(0)
+    assert (episode.number, episode.over, episode.length, episode.reward) == (0, False, 0, 0)
+    assert episode.observation == {"place": 0, "step": 0}
+    assert episode.state.step == 0
+    seen = episode.step(1)
+    assert seen == episode.observation == {"place": 0, "step": 1}
+    assert (episode.length, episode.reward, episode.performance) == (1, 3 / 32, 3 / 32)
+    # Broken off here, it is not complete.
+    assert episode.result() == Result(3 / 32, 3 / 32, 1, False, False, 0.25)
+    while not episode.over:
+        episode.step(2)
+    assert episode.result() == Result(31 / 32, 31 / 32, 8, False, True, 2.0)
+    with pytest.raises(RuntimeError, match="over"):
+        episode.step(2)
+    short = lifetime.start(1, 7)
+    short.step(0)
+    assert short.result() == Result(1 / 32, 1 / 32, 1, True, True, 0.25)
+
+
+def test_a_number_that_is_not_finite_makes_an_episode_incomplete():
+    episode = Session(toy.schedule(("1.train", [repeat(1, spoil=3)]))).episode(0)
+    while not episode.over:
+        episode.step(3)
+    assert not episode.result().complete
+
+
+@pytest.mark.parametrize("action", [-1, toy.RING, 1.5, "left", None, [1], np.zeros(2, int)])
+def test_wrong_actions_change_nothing(action):
+    episode = Session(toy.schedule(("1.train", [repeat(1)]))).episode(0)
+    with pytest.raises(ValueError, match="action"):
+        episode.step(action)
+    assert (episode.length, episode.over) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "given", [(-1, 0.5, 0.5), (1, 1.5, 0.5), (1, float("nan"), 0.5), (1, 0.5, -0.1)]
+)
+def test_wrong_predictions(given):
+    with pytest.raises(ValueError, match="novelty"):
+        Prediction(*given).checked()
+    assert Prediction(np.int32(3), np.float32(0.5)).checked() == Prediction(3, 0.5, 1.0)
+
+
+def test_a_player_with_a_wrong_prediction_is_refused():
+    class Liar:
+        name = "liar"
+
+        def begin(self, episode):
+            pass
+
+        def act(self, observation):
+            return 0, Prediction(1, 2.0)
+
+        def end(self, result, learning):
+            pass
+
+    with pytest.raises(ValueError, match="probability is 2"):
+        session.play(toy.schedule(("1.train", [repeat(1)])), Liar())
+
+
+@pytest.mark.parametrize("arguments", [{"seed": -1}, {"seed": 2**32}, {"lifetime": -1}])
+def test_seeds_and_lifetimes_out_of_bounds(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        Session(schedule(), **arguments)
+
+
+def test_episodes_and_variants_that_there_are_not():
+    lifetime = Session(schedule())
+    with pytest.raises(IndexError, match="episode is 18; the schedule has 18"):
+        lifetime.episode(18)
+    with pytest.raises(IndexError, match="variant is -1"):
+        lifetime.start(-1, 0)
+
+
+def test_a_log_of_episodes_in_any_order(tmp_path):
+    lifetime = Session(schedule())
+    log = Log("chosen", "by hand", {"agent": "tester"})
+    with pytest.raises(ValueError, match="no episode"):
+        log.records()
+    for number, (variant, mode) in enumerate(
+        [(2, "train"), (2, "train"), (0, "test"), (2, "test")]
+    ):
+        episode = lifetime.start(variant, number)
+        while not episode.over:
+            episode.step(3)
+        log.add(lifetime, variant, episode.result(), Prediction(number, 0.5), mode=mode)
+    assert len(log) == 4
+    log.records().write(tmp_path / "records.parquet")
+    records = read(tmp_path / "records.parquet")
+    assert [(b.index, b.mode, b.count) for b in records.schedule.blocks] == [
+        (0, "train", 2),
+        (1, "test", 1),
+        (2, "test", 1),
+    ]
+    variants = schedule().variants
+    assert records.schedule.variants == (variants[2], variants[0])
+    assert records.columns["predicted_level"].tolist() == [[0, 1, 2, 3]]
+    assert records.metadata["agent"] == "tester"
+
+
+def test_keys_are_those_of_the_scanner():
+    lifetime = Session(schedule(), seed=3, lifetime=4)
+    assert lifetime.agent_key().dtype == jax.random.key(0).dtype
+    keys = [lifetime.agent_key()]
+    for number in (0, 1):
+        episode = lifetime.episode(number)
+        keys += [episode.begin_key(), episode.act_key()]
+        episode.step(0)
+        keys.append(episode.act_key())
+    assert len({tuple(jax.random.key_data(key).tolist()) for key in keys}) == len(keys)
+
+
+def test_clocks():
+    clock = ScriptedClock(2.0)
+    clock.advance(0.5)
+    assert clock.now() == 2.5
+    for wrong in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="clock"):
+            clock.advance(wrong)
+    real = SystemClock()
+    assert 0 <= real.now() <= real.now()
