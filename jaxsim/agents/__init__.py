@@ -2,7 +2,7 @@
 
 from jaxsim import parameters
 from jaxsim.agents import reference
-from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
+from jaxsim.agents.base import UNNAMED, Agent, Episodes, NoveltyPrediction, Told
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent
@@ -21,4 +21,4 @@ def get(name: str) -> Agent:
     return AGENTS[name]
 
 
-__all__ = ["AGENTS", "Agent", "Episodes", "NoveltyPrediction", "get"]
+__all__ = ["AGENTS", "UNNAMED", "Agent", "Episodes", "NoveltyPrediction", "Told", "get"]

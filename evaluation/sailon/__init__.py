@@ -1,0 +1,1 @@
+"""SAIL-ON: novelty experiments, the agent interface of the WSU generator, and their metrics."""
