@@ -33,7 +33,7 @@ PHASE_1_THRESHOLD = 0.05
 MOST_LEVEL = 10
 
 
-def play(
+def play_batch(
     experiment: Experiment,
     agent: Agent,
     *,

@@ -225,7 +225,7 @@ def complete_rows(rows: Rows, count: int) -> dict[str, npt.NDArray[Any]]:
 # Reading ----------------------------------------------------------------------------------------
 
 
-def load(path: Path) -> Results:
+def load_results(path: Path) -> Results:
     """Read results: a Parquet file of `Results.write`, or a CSV file of the generator's analysis.
 
     Raises:

@@ -128,3 +128,8 @@ def _line(block: Block) -> Rail:
 def _fitted(starts: State, env: CartPole3D) -> State:
     return jax.vmap(partial(fitted, config=env.config))(starts)
 
+
+
+def first(states: State) -> State:
+    """The first of several states, scalar leaves."""
+    return jax.tree.map(lambda leaf: leaf[0], states)
