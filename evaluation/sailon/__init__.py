@@ -7,7 +7,8 @@
     sailon.play_batch(experiment, agents.get("pd")).write(Path("pd.parquet"))
     sailon.play(experiment, MyAgent()).write(Path("mine.parquet"))
 
-`play_batch` plays pure agents, all trials at once; `play` any object with the methods of `TA2Logic`.
+`play_batch` plays pure agents, all trials at once; `play` any object with the methods of
+`TA2Logic`.
 """
 
 from typing import TYPE_CHECKING

@@ -7,6 +7,7 @@ for all levels that need as many block slots.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -83,8 +84,8 @@ def play_batch(
         places = np.array([_places(experiment, trial) for trial in group.trials]).T
         _fill(rows, parts, places, experiment)
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
-    metadata = {"agent": agent.name, "engine": "scanner", "versions": versions}
-    metadata["seed"] = experiment.settings.seed if seed is None else seed
+    used = experiment.settings.seed if seed is None else seed
+    metadata = {"agent": agent.name, "engine": "scanner", "seed": used, "versions": versions}
     return Results(rows, experiment, metadata)
 
 
@@ -142,14 +143,12 @@ class _Crew:
             part = episodes[start : start + self.segment]
             plan = self._plan([list(part)] * self.lanes, start, experiment)
             memory, out = self._run(self.homes[0], zeros, memory, plan)
-            played.append(jax.tree.map(lambda leaf, n=len(part): np.asarray(leaf)[:n, :1], out))
+            played.append(_cut(out, len(part), 1))
         if not played:
             return memory, None  # type: ignore[return-value]
         return memory, jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
 
-    def test(
-        self, experiment: Experiment, trained: Any, report: Callable[[int], None]
-    ) -> _Played:
+    def test(self, experiment: Experiment, trained: Any, report: Callable[[int], None]) -> _Played:
         """Play every trial; results have leaves (E, T)."""
         chunks = []
         for index in range(len(self.homes)):
@@ -172,24 +171,29 @@ class _Crew:
                 memories[index], out = self._run(home, lanes, memories[index], plan)
                 outs.append(out)
             size = min(self.segment, length - start)
-            gathered = [
-                jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[:size, : len(numbers[i])], out)
-                for i, out in enumerate(outs)
-            ]
+            gathered = [_cut(out, size, len(own)) for out, own in zip(outs, numbers, strict=True)]
             parts.append(jax.tree.map(lambda *a: np.concatenate(a, axis=1), *gathered))
             report(size * len(self.group.trials))
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _run(self, home: Any, numbers: Any, memory: Any, plan: _Plan) -> tuple[Any, _Played]:
-        numbers, memory, plan = jax.device_put((numbers, memory, plan), home)
-        if home not in self.compiled:
-            lowered = self.advance.lower(self.shared[home], numbers, memory, plan)
-            self.compiled[home] = lowered.compile()
-        return self.compiled[home](self.shared[home], numbers, memory, plan)  # type: ignore[no-any-return]
+        given = jax.device_put((numbers, memory, plan), home)
+        if not self.compiled:
+            self.compiled = self._compile(given)
+        memory, played = self.compiled[home](self.shared[home], *given)
+        return memory, played
 
-    def _plan(
-        self, lanes: list[list[EpisodePlan]], first: int, experiment: Experiment
-    ) -> _Plan:
+    def _compile(self, example: Any) -> dict[Any, Callable[..., Any]]:
+        """Compile the same program for each device, side by side."""
+
+        def build(home: Any) -> Callable[..., Any]:
+            own = jax.device_put(example, home)
+            return self.advance.lower(self.shared[home], *own).compile()
+
+        with ThreadPoolExecutor(len(self.shared)) as pool:
+            return dict(zip(self.shared, pool.map(build, self.shared), strict=True))
+
+    def _plan(self, lanes: list[list[EpisodePlan]], first: int, experiment: Experiment) -> _Plan:
         """Arrays for episodes that lanes play side by side, padded to the size of the program."""
         size, tasks = self.segment, self.group.tasks
         variant = np.zeros((size, self.lanes), np.int32)
@@ -235,6 +239,11 @@ class _Crew:
 def _told_codes(plan: EpisodePlan) -> tuple[int, ...]:
     novel = -1 if plan.told is None else int(plan.told)
     return (novel, *hints.codes(plan.level, plan.hint_level))
+
+
+def _cut(played: _Played, episodes: int, lanes: int) -> _Played:
+    """Results without the padding, on the host."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:episodes, :lanes], played)
 
 
 def _memories(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
@@ -337,7 +346,9 @@ def _play_in(
 # Rows -------------------------------------------------------------------------------------------
 
 
-def _fill(rows: Any, played: _Played, places: npt.NDArray[np.int64], experiment: Experiment) -> None:
+def _fill(
+    rows: Any, played: _Played, places: npt.NDArray[np.int64], experiment: Experiment
+) -> None:
     """Write results, leaves (E, T), to the rows at `places`, (E, T)."""
     if places.size == 0:
         return

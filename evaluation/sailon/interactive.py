@@ -121,7 +121,7 @@ class _Game:
         finally:
             self._tell("experiment_end")
         versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
-        metadata = {"agent": name, "engine": "session", "versions": versions}
+        metadata: dict[str, Any] = {"agent": name, "engine": "session", "versions": versions}
         metadata |= {"seed": self.settings.seed, "problems": self.problems}
         return Results(self.rows, self.experiment, metadata)
 
@@ -231,7 +231,10 @@ class _Game:
 @contextmanager
 def _alarm(limit: float) -> Iterator[None]:
     """Interrupt Python code that runs longer than a limit, where the system can do that."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -361,8 +364,8 @@ class _Turn:
         """Tell the agent that the episode is over; return what it reports."""
         self.ended = True
         method = f"{self.player.mode}_episode_end"
-        values = {"performance": self.performance, "feedback": self.feedback}
-        value = self.player.game.call(method, **values)
+        performance, feedback = self.performance, self.feedback
+        value = self.player.game.call(method, performance=performance, feedback=feedback)
         if self.settings.phase == "1":
             return self._of_predictions()
         said = verdict(value, method)
@@ -397,6 +400,7 @@ class _Turn:
     def _ask(self, vector: dict[str, Any], label: dict[str, str]) -> Answer:
         self.recorder.say(vector)
         method = f"{self.player.mode}_instance"
+        values: dict[str, Any]
         if self.player.training:
             self.recorder.say(label)
             values = {"feature_vector": vector, "feature_label": dict(label)}
@@ -430,4 +434,3 @@ class _Turn:
 @jax.jit
 def _reference_action(observation: Any) -> jax.Array:
     return agents.get(REFERENCE).act((), observation, jax.random.key(0))[0]
-

@@ -75,7 +75,7 @@ NEEDED: Final = (
 
 SLOTS: Final = ("entity", "attribute", "change")
 
-_DEFAULTS: Final[Mapping[str, Any]] = {
+_DEFAULTS: Final[Mapping[Any, Any]] = {
     np.int32: 0,
     np.float64: np.nan,
     np.bool_: True,
@@ -178,8 +178,8 @@ def planned(experiment: Experiment) -> dict[str, npt.NDArray[Any]]:
     """Rows for every episode of an experiment, with nothing played yet."""
     columns: dict[str, list[Any]] = {name: [] for name in _PLANNED}
     for plan in experiment.training_episodes():
-        values = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, plan.index, plan.level)
-        _append(columns, (*values, False))
+        trained = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, plan.index, plan.level)
+        _append(columns, (*trained, False))
     for trial in experiment.trials:
         cell = trial.cell
         for plan in experiment.episodes(trial):
@@ -261,9 +261,9 @@ def read_csv(content: str, source: str) -> Results:
         reason = f"column {missing[0]!r} is missing; needed: {', '.join(NEEDED)}"
         raise ExperimentError(source, 1, 1, reason)
     body = [(number, cells) for number, cells in enumerate(lines[1:], 2) if cells]
-    for number, cells in body:
-        if len(cells) != len(header):
-            reason = f"{len(cells)} cells for the {len(header)} columns of the first line"
+    for number, line in body:
+        if len(line) != len(header):
+            reason = f"{len(line)} cells for the {len(header)} columns of the first line"
             raise ExperimentError(source, number, 1, reason)
     rows: dict[str, npt.NDArray[Any]] = {}
     for place, name in enumerate(header):
@@ -358,11 +358,11 @@ def measured(agent: Results, baseline: Results | None) -> Measured:
     """
     rows = agent.tested()
     if baseline is not None and agent.experiment and baseline.experiment:
-        one, other = agent.experiment.digest(), baseline.experiment.digest()
-        if one != other:
+        digests = agent.experiment.digest(), baseline.experiment.digest()
+        if digests[0] != digests[1]:
             raise ValueError(
-                f"agent and baseline played different experiments ({one} and {other}); let both "
-                "play the same experiment file"
+                f"agent and baseline played different experiments ({' and '.join(digests)}); let "
+                "both play the same experiment file"
             )
     groups = _grouped(rows)
     if not groups:
@@ -440,8 +440,9 @@ def _said(
     words, truth = no_words(len(groups)), no_words(len(groups))
     for line, (key, _) in enumerate(groups):
         told = TOLD.get(key[1], (None, None, None))
-        for slot, (name, word) in enumerate(zip(SLOTS, told, strict=True)):
-            if word is not None:
-                truth[line, slot] = 1
-                words[line, slot] = int(str(rows[name][last[line]]).strip().lower() == word)
+        own = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
+        for slot, (word, right) in enumerate(zip(own, told, strict=True)):
+            truth[line, slot] = -1 if right is None else 1
+            # Who names anything is wrong in what stays open.
+            words[line, slot] = int(word == right) if any(own) else -1
     return Said(rows[PROBABILITIES][last], digits, words, truth)

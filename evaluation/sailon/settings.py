@@ -159,7 +159,9 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "testing_episodes": _whole(1, MAX_EPISODES),
     "pre_novel_episodes": _whole(0, MAX_EPISODES, optional=True),
     "testing_novelty_p2": _real(0, 1),
-    "training_novelty_p1": lambda value: "" if value == 0 else "it must be 0: training is level 200",
+    "training_novelty_p1": lambda value: (
+        "" if value == 0 else "it must be 0: training is level 200"
+    ),
     "normal_timeout_seconds": _real(1e-3, 1e9),
     "training_timeout_multiplier": _real(0, 1e9),
     "budget": _real(-1, 1),
@@ -178,7 +180,7 @@ def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
       ExperimentError: an unknown key or a value that is not allowed, with its place.
     """
     text.keys((), values, _CHECKS)
-    given = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
     try:
         return Settings(**given)
     except (ValueError, TypeError) as error:

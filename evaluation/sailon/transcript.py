@@ -145,8 +145,7 @@ def replay(path: Path) -> Replay:
     steps, answered, performance = 0, training, performance_of(episode)
     for number, message in lines[1:]:
         if "cart" in message:
-            stamp = message.get("time_stamp")
-            expected = where.feature_vector(episode, stamp if _is_time(stamp) else 0.0)
+            expected = where.feature_vector(episode, _time(message.get("time_stamp")))
             if json.loads(json.dumps(expected)) != message:
                 differences.append(f"{number}: {_first_difference(expected, message)}")
             answered = not training  # in training the label comes first
@@ -172,8 +171,9 @@ def _step(source: str, number: int, episode: Episode, action: object) -> float:
     return performance_of(episode)
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _time(value: object) -> float:
+    """The time stamp of a message; 0 for one that is none, which then differs."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -208,9 +208,9 @@ def _first_difference(expected: Any, found: Any, path: str = "") -> str:
                 place = f"{path}.{key}" if path else str(key)
                 return _first_difference(expected.get(key), found.get(key), place)
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
             if _plain(one) != other:
-                return _first_difference(one, other, f"{path}[{place}]")
+                return _first_difference(one, other, f"{path}[{index}]")
     return f"{path} is {expected}, and {found} in the transcript"
 
 

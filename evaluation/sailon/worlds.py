@@ -70,9 +70,7 @@ def groups(experiment: Experiment) -> tuple[Group, ...]:
     members: dict[int, list[Trial]] = {}
     for trial in experiment.trials:
         members.setdefault(_slots(trial.cell.level, trial.cell.difficulty), []).append(trial)
-    return tuple(
-        Group(tuple(trials), _played(trials)) for _, trials in sorted(members.items())
-    )
+    return tuple(Group(tuple(trials), _played(trials)) for _, trials in sorted(members.items()))
 
 
 def training_group(experiment: Experiment) -> Group:
@@ -127,7 +125,6 @@ def _line(block: Block) -> Rail:
 @partial(jax.jit, static_argnames="env")
 def _fitted(starts: State, env: CartPole3D) -> State:
     return jax.vmap(partial(fitted, config=env.config))(starts)
-
 
 
 def first(states: State) -> State:

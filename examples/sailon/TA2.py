@@ -33,14 +33,17 @@ def action_for(pole):
 
 
 def place(body):
+    """Position of a body, m."""
     return [body[f"{axis}_position"] for axis in AXES]
 
 
 def speed(body):
+    """Velocity of a body, m/s."""
     return [body[f"{axis}_velocity"] for axis in AXES]
 
 
 def distance(one, other):
+    """Distance of two points."""
     return sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5
 
 
@@ -64,15 +67,19 @@ class TA2Agent(TA2Logic):
         self.odd = 0
 
     def training_episode_start(self, episode_number):
+        """Forget the last feature vector."""
         self.last = None
 
     def testing_episode_start(self, episode_number):
+        """Forget the last feature vector."""
         self.last = None
 
     def training_instance(self, feature_vector, feature_label):
+        """Balance."""
         return {"action": action_for(feature_vector["pole"])}
 
     def testing_instance(self, feature_vector, novelty_indicator=None):
+        """Balance, and look at the blocks."""
         if self.last is not None:
             self.odd += self.oddities(self.last, feature_vector)
         self.last = feature_vector
@@ -91,21 +98,26 @@ class TA2Agent(TA2Logic):
         return count
 
     def training_episode_end(self, performance, feedback=None):
+        """Report no novelty."""
         return 0.0, 0.5, 0, {}
 
     def testing_episode_end(self, performance, feedback=None):
+        """Report what was odd in this trial so far."""
         self.log.info("performance %.3f, %d odd blocks", performance, self.odd)
         probability = self.odd / (self.odd + 3)
         return probability, 0.5, int(self.odd >= 3), {}
 
     def trial_start(self, trial_number, novelty_description):
+        """Begin to count."""
         self.odd = 0
 
     def save_model(self, filename):
+        """Save what was learnt, which is nothing."""
         with open(filename, "wb") as file:
             pickle.dump({"rate": RATE}, file)
 
     def reset_model(self, filename):
+        """Load it again."""
         with open(filename, "rb") as file:
             pickle.load(file)
 

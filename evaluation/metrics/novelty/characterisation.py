@@ -56,7 +56,8 @@ def slot_accuracy(said: Array, truth: Array) -> Numbers:
     """Whether one word (entity, attribute or change) is right, (...).
 
     Args:
-      said: (...) integer code of the word; below 0 for none.
+      said: (...) integer code of the word; below 0 for an agent that names nothing.
       truth: (...) code of the generator's own word; below 0 where it has none.
     """
-    return numbers((said == truth) * 1.0, (truth < 0, Reason.NOTHING_TO_NAME))
+    nothing, silent = (truth < 0, Reason.NOTHING_TO_NAME), (said < 0, Reason.NOT_CHARACTERISED)
+    return numbers((said == truth) * 1.0, nothing, silent)

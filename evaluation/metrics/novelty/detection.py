@@ -68,9 +68,7 @@ def correct_rejections(found: Detection, trials: Trials, wsu: bool = False) -> N
     """
     xp = namespace(trials.probability)
     dtype = trials.probability.dtype
-    share = divide(
-        found.true_negatives.astype(dtype), xp.maximum(trials.button, 1).astype(dtype)
-    )
+    share = divide(found.true_negatives.astype(dtype), xp.maximum(trials.button, 1).astype(dtype))
     return numbers(share, ((trials.button == 0) & (not wsu), Reason.NOTHING_BEFORE))
 
 

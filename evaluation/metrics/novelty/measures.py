@@ -123,7 +123,9 @@ def _detecting(trials: Trials, found: Detection, told: Array, wsu: bool) -> dict
         "found": number(found.true_positives > 0, visible, none),
         "false_alarms": number(found.false_positives > 0, visible, nothing),
         "correct_rejections": correct_rejections(found, trials, wsu),
-        "mean_delay": number(delay.values, visible, none, (delay.reasons != 0, Reason.NOT_DETECTED)),
+        "mean_delay": number(
+            delay.values, visible, none, (delay.reasons != 0, Reason.NOT_DETECTED)
+        ),
         "amoc_wsu": number(amoc_wsu(trials), visible, none),
         "amoc_delay": number(amoc_delay(trials), visible, none, nothing),
     }

@@ -51,9 +51,9 @@ TOLD: dict[int, Told] = {
 """Entity, attribute and change by level of the novelty catalogue."""
 
 
-
 def _words(place: int) -> tuple[str, ...]:
-    return tuple(sorted({words[place] for words in TOLD.values()} - {None}))  # type: ignore[type-var]
+    known = (words[place] for words in TOLD.values())
+    return tuple(sorted({word for word in known if word is not None}))
 
 
 ENTITIES, ATTRIBUTES, CHANGES = (_words(place) for place in range(3))
