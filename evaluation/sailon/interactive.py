@@ -242,7 +242,7 @@ def _alarm(limit: float) -> Iterator[None]:
         raise _OutOfTime
 
     before = signal.signal(signal.SIGALRM, ring)
-    # Most limits are so long that an alarm set for them never rings twice.
+    # It rings again, should the agent get over the first time.
     signal.setitimer(signal.ITIMER_REAL, limit, limit)
     try:
         yield

@@ -168,7 +168,7 @@ def _cell(value: Any) -> Any:
         return "" if np.isnan(value).any() else " ".join(repr(float(v)) for v in value)
     if isinstance(value, np.floating):
         return "" if np.isnan(value) else repr(float(value))
-    return value.item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 # Plans as rows ----------------------------------------------------------------------------------

@@ -149,8 +149,8 @@ class ThresholdIndex(NamedTuple):
 
     Attributes:
       truth: the first novel instance.
-      reported: the first instance whose probability is above the threshold; one more than there
-        are if none is.
+      reported: the first instance whose probability reaches the threshold; one more than there
+        are if none does.
       correct: whether the first report is at a novel instance.
       needed: novel instances up to and including the first that is found; 1 if none is, as the
         original counts.
@@ -168,12 +168,12 @@ def threshold_index(novel: Array, probability: Array, threshold: float) -> Thres
     Args:
       novel: (..., N) bool, whether an instance is novel; some is.
       probability: (..., N).
-      threshold: strictly above it counts.
+      threshold: a probability from which an instance counts as reported.
 
     Source: darpa-sail-on/sail-on-client, metrics of the image domain (M1, M2).
     """
     xp = namespace(probability)
-    flags = probability > threshold
+    flags = probability >= threshold
     size = probability.shape[-1]
     place = xp.arange(1, size + 1)
     truth = xp.min(xp.where(novel, place, size + 1), axis=-1)
