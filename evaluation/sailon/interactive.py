@@ -312,7 +312,7 @@ class _Player:
             "performance": turn.performance,
             "reward": result.reward,
             "length": result.length,
-            "seconds": result.seconds,
+            "seconds": round(result.seconds, 6),
             "complete": result.complete and not problem,
             "novelty_probability": said.probability,
             "novelty_threshold": said.threshold,

@@ -27,8 +27,11 @@ from jaxsim import registry
 from jaxsim.embedding import SLOTS
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.start import fitted
-from jaxsim.worlds.cartpole3d.types import Block, Rail, State
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Rail, State
 from jaxsim.worlds.cartpole3d.wsu import wsu_starts
+
+SIZES = (UNROLLED, 32, CAPACITIES[-1])
+"""Block slots up to which trials share a program; compiling one takes longer than playing it."""
 
 Played = tuple[int, str]
 """A level and its difficulty."""
@@ -68,8 +71,9 @@ class Group:
 def groups(experiment: Experiment) -> tuple[Group, ...]:
     """Sort the trials of an experiment by the block slots that they need, the fewest first."""
     members: dict[int, list[Trial]] = {}
+    needed = {cell: _size(_slots(cell.level, cell.difficulty)) for cell in experiment.cells}
     for trial in experiment.trials:
-        members.setdefault(_slots(trial.cell.level, trial.cell.difficulty), []).append(trial)
+        members.setdefault(needed[trial.cell], []).append(trial)
     return tuple(Group(tuple(trials), _played(trials)) for _, trials in sorted(members.items()))
 
 
@@ -82,6 +86,11 @@ def training_group(experiment: Experiment) -> Group:
 def _played(trials: Sequence[Trial]) -> tuple[Played, ...]:
     pairs = [(trial.cell.level, trial.cell.difficulty) for trial in trials]
     return tuple(dict.fromkeys([(NOMINAL, NOMINAL_DIFFICULTY), *pairs]))
+
+
+def _size(slots: int) -> int:
+    """The class of programs for a number of slots."""
+    return next(size for size in SIZES if slots <= size)
 
 
 def _slots(level: int, difficulty: str) -> int:
