@@ -1,6 +1,7 @@
 """`jaxsim sailon`: novelty experiments."""
 
 import argparse
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ seed, starts, labels, indicator. See docs/sailon.md.
 RUN_EXAMPLES = """examples:
   jaxsim sailon run --agent examples/sailon/TA2.py examples/sailon/experiment.json --out runs/ta2
   jaxsim sailon run --agent pd experiment.json --out runs/pd
-  jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t --transcripts -- --printout
+  jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t --arguments=--printout
 
 EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run as it is:
 in it, `from objects.TA2_logic import TA2Logic` gives this package's class. Any other name is that
@@ -101,7 +102,7 @@ def _add_run(parts: Any) -> None:
     )
     _add_common(part)
     part.add_argument(
-        "arguments", nargs="*", metavar="-- ARGUMENT", help="command line of the agent's file"
+        "--arguments", default="", metavar="TEXT", help="command line of the agent's file"
     )
     part.set_defaults(handler=_run)
 
@@ -189,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> int:
         results = _with_progress(arguments, plan, lambda move: _host(arguments, plan, move))
     else:
         if arguments.arguments:
-            raise ValueError("a pure agent has no command line; leave out what follows --")
+            raise ValueError("a pure agent has no command line; leave --arguments out")
         if arguments.transcripts:
             raise ValueError("transcripts are of agents that are Python files; leave that out")
         from evaluation.sailon.batch import play_batch
@@ -217,7 +218,7 @@ def _host(arguments: argparse.Namespace, plan: "Experiment", move: Any) -> Any:
 
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
     options = interactive.Options(transcripts=transcripts, progress=move)
-    return host.run(Path(arguments.agent), plan, options, arguments.arguments)
+    return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
 
 
 def _with_progress(arguments: argparse.Namespace, plan: "Experiment", play: Any) -> Any:
