@@ -50,7 +50,7 @@ EVALUATE_EXAMPLES = """examples:
     --episodes 20 --out runs/small
 
 DIR then holds report.json, metrics.csv, trials.csv, agent.parquet, baseline.parquet and
-experiment.json.
+experiment.json, and plots if matplotlib is installed (the extra plots).
 """
 
 

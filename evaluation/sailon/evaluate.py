@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from evaluation import scanner
 from evaluation.files import check_output_directory
+from evaluation.sailon import plots
 from evaluation.sailon.analysis import Analysis, analyse
 from evaluation.sailon.batch import play_batch
 from evaluation.sailon.experiment import Experiment, generate
@@ -156,4 +157,6 @@ def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:
     timing: dict[str, Any] = {"seconds": found.seconds, "steps": found.steps}
     metadata = {**found.analysis.metadata, "timing": timing}
     whole = Analysis(found.analysis.rows, found.analysis.data, found.analysis.window, metadata)
+    if plots.available():
+        plots.write(whole.rows, job.out)
     whole.write(job.out)

@@ -1,7 +1,6 @@
 """What an experiment is generated from: the original's ini keys, or the same keys as JSON."""
 
 import configparser
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -250,9 +249,3 @@ def _converted(key: str, value: str) -> Any:
     if key == "pre_novel_episodes" or isinstance(default, int):
         return int(value)
     return float(value) if isinstance(default, float) else value
-
-
-def dumps(values: Mapping[str, Any]) -> str:
-    """Write JSON with one line for each entry of the outermost object."""
-    lines = [f"  {json.dumps(key)}: {json.dumps(v, allow_nan=False)}" for key, v in values.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"

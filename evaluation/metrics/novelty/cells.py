@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.detection import detection
-from evaluation.metrics.novelty.measures import HIDDEN, SHARES, Said, measures
+from evaluation.metrics.novelty.measures import SHARES, Said, measures
 from evaluation.metrics.novelty.trials import Trials
 from evaluation.metrics.statistics import bootstrap_interval, resample_weights
 
@@ -262,6 +262,3 @@ def kaplan_meier_median(
     half = left <= 0.5
     median = times[half.argmax(axis=1)].astype(np.float64)
     return np.where(half.any(axis=1), median, np.inf)
-
-
-__all__ = ["HIDDEN", "Labels", "Row", "Value", "kaplan_meier_median", "rows", "wilson"]

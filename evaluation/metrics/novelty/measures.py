@@ -34,18 +34,6 @@ SHARES: Final = (
 )
 """Measures that are yes or no in a trial, so that their means are shares."""
 
-HIDDEN: Final = (
-    "mean_delay",
-    "median_delay",
-    "censored_median_delay",
-    "cdt",
-    "found",
-    "false_alarms",
-    "amoc_wsu",
-    "amoc_delay",
-)
-"""Measures of finding the novelty, which mean nothing where the agent is told of it."""
-
 SLOTS: Final = ("entity", "attribute", "change")
 
 
