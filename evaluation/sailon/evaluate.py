@@ -94,7 +94,7 @@ class Job:
             agents.get(name)
         check_output_directory(self.out, self.overwrite)
         self.options.check()
-        return generate(settings, f"evaluate-{self.agent}")
+        return generate(settings, "evaluation")
 
 
 @dataclass(frozen=True)

@@ -198,8 +198,8 @@ class Experiment:
         return f'{head},\n"groups": [\n{body}\n]}}\n'
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits that tell experiments apart."""
-        return hashlib.sha256(self.dumps().encode()).hexdigest()[:16]
+        """Return 16 hexadecimal digits that tell experiments apart, whatever their names."""
+        return hashlib.sha256(replace(self, name="").dumps().encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
         """Write the experiment's file, whole or not at all."""

@@ -1,6 +1,7 @@
 """Plans of experiments: what is drawn, saved, read and refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -148,7 +149,8 @@ def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "some" / "experiment.json"
     drawn.write(path)
     assert load(path) == drawn
-    assert load(path).digest() == drawn.digest()
+    assert load(path).digest() == drawn.digest() == replace(drawn, name="other").digest()
+    assert drawn.digest() != plan().digest()
     assert json.loads(path.read_text())["name"] == "sailon"
 
 
