@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__
+from evaluation.grader import commands as grader_commands
+from evaluation.gvgai import commands as gvgai_commands
 from evaluation.l2m import commands as l2m_commands
 from evaluation.l2m import ste_commands
 from evaluation.l2m.classification import commands as classification
@@ -54,6 +56,8 @@ def build_parser() -> argparse.ArgumentParser:
     classification.add_to(commands)
     l2metrics_command.add_to(commands)
     sailon_commands.add_to(commands)
+    gvgai_commands.add_to(commands)
+    grader_commands.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",

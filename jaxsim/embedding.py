@@ -190,6 +190,9 @@ def _(env: Embedded, observation: Observation) -> jax.Array:
     return sensors.to_vector(observation)
 
 
+spaces.unflatten.register(Embedded, spaces.sensors_of)
+
+
 @spaces.bounds.register
 def _(env: Embedded, params: Any) -> tuple[np.ndarray, np.ndarray]:
     """No bound holds in all worlds, but for the flags of the blocks and the quaternion's four."""

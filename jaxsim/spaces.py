@@ -4,7 +4,8 @@
     vector = spaces.flatten(env, observation)  # (..., 39)
 
 An environment whose observation has a documented vector form registers it with
-`flatten.register` and `bounds.register`; any other is flattened leaf after leaf, without bounds.
+`flatten.register`, `unflatten.register` and `bounds.register`; any other is flattened leaf after
+leaf, without bounds.
 """
 
 import math
@@ -21,7 +22,7 @@ from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
 from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS
-from jaxsim.worlds.cartpole3d.types import DT
+from jaxsim.worlds.cartpole3d.types import DT, Vector
 
 ROUNDING = 1e-4  # room for rounding around a unit quaternion
 
@@ -198,6 +199,69 @@ def flatten(env: Any, observation: Any) -> jax.Array:
 @flatten.register
 def _(env: CartPole3D, observation: Observation) -> jax.Array:
     return sensors.to_vector(observation)
+
+
+@singledispatch
+def unflatten(env: Any, params: Any, vector: Any) -> Any:
+    """Turn what `flatten` has made back into an observation.
+
+    Args:
+      env: the environment that the observation is from.
+      params: its parameters, of whatever batch shape.
+      vector: (..., D).
+
+    Returns:
+      The observation, leaves (...). For CartPole3D the height of the cart and its vertical
+      velocity, which are not in the vector, are 0.
+
+    Raises:
+      ValueError: D does not fit.
+    """
+    leaves, structure = jax.tree.flatten(_observation_of_one(env, params))
+    columns = _columns(vector, len(leaves))
+    pairs = zip(columns, leaves, strict=True)
+    return jax.tree.unflatten(structure, [column.astype(leaf.dtype) for column, leaf in pairs])
+
+
+def sensors_of(env: Any, params: Any, vector: Any) -> Observation:
+    """`unflatten` for environments with CartPole3D's observation."""
+    slots = _observation_of_one(env, params).block_alive  # one by one, or all in one leaf
+    counts = [math.prod(slot.shape) for slot in slots]
+    x, y, vx, vy, *pole = _columns(vector, 11 + 7 * sum(counts))
+    zero = jnp.zeros_like(x)
+    alive, position, velocity = [], [], []
+    for slot, count in zip(slots, counts, strict=True):
+        numbers, pole[7:] = pole[7 : 7 + 7 * count], pole[7 + 7 * count :]
+        block = jnp.stack(numbers, axis=-1).reshape(*x.shape, *slot.shape, 7)
+        alive.append(block[..., 0] > 0)
+        position.append(Vector(*(block[..., i] for i in (1, 2, 3))))
+        velocity.append(Vector(*(block[..., i] for i in (4, 5, 6))))
+    return Observation(
+        cart_position=Vector(x, y, zero),
+        cart_velocity=Vector(vx, vy, zero),
+        pole_quaternion=(pole[0], pole[1], pole[2], pole[3]),
+        pole_velocity=Vector(*pole[4:7]),
+        block_position=tuple(position),
+        block_velocity=tuple(velocity),
+        block_alive=tuple(alive),
+    )
+
+
+unflatten.register(CartPole3D, sensors_of)
+
+
+def _observation_of_one(env: Any, params: Any) -> Any:
+    """Shapes and types of an observation of one lane."""
+    one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
+    return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
+
+
+def _columns(vector: Any, width: int) -> list[jax.Array]:
+    """The elements of a vector, (...) each."""
+    vector = jnp.asarray(vector)
+    if vector.ndim < 1 or vector.shape[-1] != width:
+        raise ValueError(f"vector has shape {vector.shape}; its last axis must have {width}")
+    return [vector[..., index] for index in range(width)]
 
 
 @singledispatch

@@ -214,6 +214,16 @@ def _(env: FlattenObservation, observation: Any) -> jax.Array:
     return observation
 
 
+@spaces.unflatten.register
+def _(env: Wrapper, params: Any, vector: Any) -> Any:
+    return spaces.unflatten(env.env, params, vector)
+
+
+@spaces.unflatten.register
+def _(env: FlattenObservation, params: Any, vector: Any) -> Any:
+    return vector
+
+
 @spaces.bounds.register
 def _(env: Wrapper, params: Any) -> tuple[np.ndarray, np.ndarray]:
     return spaces.bounds(env.env, params)

@@ -20,7 +20,13 @@ import numpy.typing as npt
 from evaluation import counters
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.sailon import results, worlds
-from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
+from evaluation.sailon.experiment import (
+    NOMINAL,
+    NOMINAL_DIFFICULTY,
+    EpisodePlan,
+    Experiment,
+    Trial,
+)
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import Group
 from evaluation.scanner import Options, Outcome, Progress, play_episode
@@ -79,20 +85,22 @@ def play_batch(
         if index == 0:
             trained, outcome = crew.train(training, experiment)
             report(len(training))
-            _fill(rows, outcome, np.arange(len(training))[:, None], experiment)
+            if outcome is not None:
+                _fill(rows, outcome, np.arange(len(training))[:, None], experiment)
         parts = crew.test(experiment, trained, report)
-        places = np.array([_places(experiment, trial) for trial in group.trials]).T
-        _fill(rows, parts, places, experiment)
+        _fill(rows, parts, _places(rows, group.trials), experiment)
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     used = experiment.settings.seed if seed is None else seed
     metadata = {"agent": agent.name, "engine": "scanner", "seed": used, "versions": versions}
     return Results(rows, experiment, metadata)
 
 
-def _places(experiment: Experiment, trial: Trial) -> npt.NDArray[np.int64]:
-    """Rows of a trial's episodes; all trials before it are as long as they are."""
-    before = sum(len(other.seeds) for other in experiment.trials[: trial.number])
-    return len(experiment.training) + before + np.arange(len(trial.seeds))
+def _places(rows: results.Rows, trials: Sequence[Trial]) -> npt.NDArray[np.int64]:
+    """Rows of the episodes of T trials, (E, T); -1 behind the end of a shorter one."""
+    first = np.searchsorted(rows["trial_id"], [trial.number for trial in trials])
+    count = np.array([len(trial.seeds) for trial in trials])
+    index = np.arange(count.max())[:, None]
+    return np.where(index < count, first + index, -1)
 
 
 @jax.tree_util.register_dataclass
@@ -106,7 +114,7 @@ class _Plan:
     active: Any  # bool, whether the lane plays
     told: Told
     given: Any  # bool, whether it starts at `start`
-    start: Any  # state of the first environment; None where no episode has one
+    start: Any  # state of the first environment; None where starts are counted
 
 
 @jax.tree_util.register_dataclass
@@ -134,8 +142,10 @@ class _Crew:
         self.advance = jax.jit(partial(_play_segment, agent, envs), donate_argnums=2)
         self.compiled: dict[Any, Callable[..., Any]] = {}
 
-    def train(self, episodes: Sequence[EpisodePlan], experiment: Experiment) -> tuple[Any, _Played]:
-        """Play the training in all lanes of one chunk alike; return memories and results."""
+    def train(
+        self, episodes: Sequence[EpisodePlan], experiment: Experiment
+    ) -> tuple[Any, _Played | None]:
+        """Play the training in all lanes of one chunk alike; memories, and results if any."""
         zeros = jnp.zeros(self.lanes, jnp.uint32)
         memory = _memories(self.agent, self.root, zeros)
         played = []
@@ -145,7 +155,7 @@ class _Crew:
             memory, out = self._run(self.homes[0], zeros, memory, plan)
             played.append(_cut(out, len(part), 1))
         if not played:
-            return memory, None  # type: ignore[return-value]
+            return memory, None
         return memory, jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
 
     def test(self, experiment: Experiment, trained: Any, report: Callable[[int], None]) -> _Played:
@@ -158,7 +168,7 @@ class _Crew:
             np.array([trial.number + 1 for trial in self.group.trials[i : i + self.lanes]])
             for i in range(0, len(self.group.trials), self.lanes)
         ]
-        length = len(chunks[0][0])
+        length = max(len(trial.seeds) for trial in self.group.trials)
         memories = [_spread(trained, self.lanes, home) for home in self.homes]
         parts = []
         for start in range(0, length, self.segment):
@@ -173,7 +183,7 @@ class _Crew:
             size = min(self.segment, length - start)
             gathered = [_cut(out, size, len(own)) for out, own in zip(outs, numbers, strict=True)]
             parts.append(jax.tree.map(lambda *a: np.concatenate(a, axis=1), *gathered))
-            report(size * len(self.group.trials))
+            report(sum(len(lane[start : start + size]) for chunk in chunks for lane in chunk))
         return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     def _run(self, home: Any, numbers: Any, memory: Any, plan: _Plan) -> tuple[Any, _Played]:
@@ -215,10 +225,7 @@ class _Crew:
         return _Plan(number, world, row, active, Told(*told), given, start)
 
     def _starts(self, lanes: list[list[EpisodePlan]], given: npt.NDArray[np.bool_]) -> Any:
-        """Starts of the original, leaves (S, L, ...); None if no episode has one."""
-        env = self.group.tasks.worlds[0].env
-        if not isinstance(env, CartPole3D):
-            return None
+        """Starts of the original, leaves (S, L, ...), where `given` is then set."""
         places: dict[tuple[int, int, str], int] = {}
         plans: list[EpisodePlan] = []
         index = np.zeros(given.shape, np.int64)
@@ -230,9 +237,10 @@ class _Crew:
                         places[key] = len(plans)
                         plans.append(plan)
                     given[place, lane], index[place, lane] = True, places[key]
-        if not plans:
-            return None
-        drawn = worlds.original_starts(plans, env)
+        # Something must stand where no episode has a start of the original: the same program plays.
+        plans = plans or [EpisodePlan(0, NOMINAL, NOMINAL_DIFFICULTY, 0, False, None, -1)]
+        # Level 200 comes first in every group, so its environment does.
+        drawn = worlds.original_starts(plans, self.group.tasks.worlds[0].env)
         return jax.tree.map(lambda leaf: leaf[index], drawn)
 
 
@@ -350,12 +358,11 @@ def _fill(
     rows: Any, played: _Played, places: npt.NDArray[np.int64], experiment: Experiment
 ) -> None:
     """Write results, leaves (E, T), to the rows at `places`, (E, T)."""
-    if places.size == 0:
-        return
-    outcome, at = played.outcome, places.ravel()
+    outcome, there = played.outcome, places >= 0
+    at = places[there]
 
     def column(leaf: Any) -> npt.NDArray[Any]:
-        return np.asarray(leaf).ravel()
+        return np.asarray(leaf)[there]
 
     said = outcome.prediction
     level = column(said.level)

@@ -176,6 +176,16 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         self.observation_space = self._play.box()
         self.action_space = self._play.discrete()
 
+    @property
+    def core(self) -> Any:
+        """The environment inside, one of `jaxsim.env`."""
+        return self._play.core
+
+    @property
+    def params(self) -> Any:
+        """Its parameters."""
+        return self._play.params
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
@@ -276,22 +286,35 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         Args:
           seed: of lane 0, where lane i gets `seed + i`; or L seeds; or None to go on with the
             streams of episodes.
-          options: none are known.
+          options: as of a single environment, with leaves (L,).
 
         Returns:
           ((L, D) float32 observations, info).
 
         Raises:
-          ValueError: an unknown option, or another number of seeds than lanes.
+          ValueError: an unknown option, another number of seeds than lanes, or a state that does
+            not fit.
         """
-        _checked_options(options, ())
+        chosen = _checked_options(options, ("state", "start"))
         super().reset(seed=seed if isinstance(seed, int) else None)
         if seed is not None:
             self._play.seed(np.stack([_words(s) for s in self._lane_seeds(seed)]))
         elif self._play.root is None:
             self._play.seed(_fresh_words(self.np_random, (self.num_envs,)))
+        for name, given in chosen.items():
+            return self._play.begin_at(name, given), {}
         observation, info = self._play.begin()
         return observation, _masked(info, np.ones(self.num_envs, bool))
+
+    @property
+    def core(self) -> Any:
+        """The environment inside, one of `jaxsim.env`."""
+        return self._play.core
+
+    @property
+    def params(self) -> Any:
+        """Its parameters."""
+        return self._play.params
 
     def _lane_seeds(self, seed: int | Sequence[int]) -> Sequence[int]:
         if isinstance(seed, int | np.integer):

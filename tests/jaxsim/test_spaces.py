@@ -1,5 +1,7 @@
 """Spaces: samples, membership, checks at the door, and bounds that no observation exceeds."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim import spaces
+from jaxsim.embedding import embed
 from jaxsim.worlds.cartpole3d import Config, observe, state_from_arrays
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
@@ -134,3 +137,39 @@ def test_an_environment_without_bounds_gets_infinite_ones():
     space = spaces.observation_space(Two())
     assert space.shape == (2,) and np.isinf(space.high).all()
     assert spaces.flatten(Two(), Two().reset(KEYS, None)[0]).shape == (500, 2)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        ("CartPole-v1", {}),
+        ("CartPole2D-v0", {}),
+        ("CartPole3D-v0", {}),
+        ("CartPole3D-v0", {"level": 208}),  # its blocks are one leaf
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_unflatten_undoes_flatten(env_id, options, shape):
+    env, params = jaxsim.make(env_id, **options)
+    env = AutoReset(embed(env) if env_id == "CartPole2D-v0" else env)
+    observation = jax.eval_shape(lambda k: env.observe(env.start(k, params)), KEYS[0])
+    leaves, structure = jax.tree.flatten(observation)
+    random = np.random.default_rng(1)
+    drawn = [random.uniform(-1, 1, (*shape, *leaf.shape)) for leaf in leaves]
+    pairs = zip(drawn, leaves, strict=True)
+    filled = [np.asarray(d > 0 if leaf.dtype == bool else d, leaf.dtype) for d, leaf in pairs]
+    observation = jax.tree.unflatten(structure, filled)
+    if hasattr(observation, "cart_position"):
+        flat = observation.cart_position._replace(z=np.zeros(shape, np.float32))
+        speed = observation.cart_velocity._replace(z=np.zeros(shape, np.float32))
+        observation = replace(observation, cart_position=flat, cart_velocity=speed)
+    vector = spaces.flatten(env, observation)
+    lanes = jax.tree.map(lambda p: np.broadcast_to(p, shape), params)
+    again = spaces.unflatten(env, lanes, vector)
+    assert jax.tree.structure(again) == jax.tree.structure(observation)
+    for found, given in zip(jax.tree.leaves(again), jax.tree.leaves(observation), strict=True):
+        assert found.dtype == given.dtype
+        np.testing.assert_array_equal(found, given)
+    assert spaces.unflatten(FlattenObservation(env), params, vector) is vector
+    with pytest.raises(ValueError, match="its last axis must have"):
+        spaces.unflatten(env, params, vector[..., 1:])

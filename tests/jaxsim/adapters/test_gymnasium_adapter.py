@@ -284,6 +284,23 @@ def test_vector_seeds(vectors):
     with pytest.raises(ValueError, match="2 seeds were given for 6"):
         envs.reset(seed=[1, 2])
     with pytest.raises(ValueError, match="unknown reset option"):
+        envs.reset(options={"stat": None})
+
+
+def test_vector_reset_to_given_states_or_starts(vectors, single):
+    envs, env = vectors[AutoresetMode.NEXT_STEP], single.unwrapped
+    assert (envs.core, env.core) == (envs._play.core, envs.core) and envs.params is not None
+    starts = envs.core.start(jax.random.split(jax.random.key(4), LANES), envs.params)
+    states = None
+    for name in ("start", "state"):
+        given = starts if name == "start" else states
+        found, _ = envs.reset(seed=0, options={name: given})
+        for lane in range(LANES):
+            one = jax.tree.map(lambda leaf, lane=lane: leaf[lane], given)
+            want, _ = env.reset(seed=lane, options={name: one})
+            np.testing.assert_allclose(found[lane], want, atol=1e-6)
+        states = envs._play.state.inner
+    with pytest.raises(ValueError, match="is no state of this environment"):
         envs.reset(options={"state": None})
 
 

@@ -50,6 +50,7 @@ def trajectories(recorded_data: Callable[[str], Path]) -> list[Trajectory]:
     return read(recorded_data(NAME))
 
 
+@pytest.mark.requirement(71)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_step_equals_the_recordings(trajectories: list[Trajectory], dtype: str) -> None:
     with precision(dtype):
@@ -60,6 +61,7 @@ def test_one_step_equals_the_recordings(trajectories: list[Trajectory], dtype: s
     np.testing.assert_array_equal(result.terminated, terminated)
 
 
+@pytest.mark.requirement(71)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_whole_episodes_have_the_recorded_length(
     trajectories: list[Trajectory], dtype: str

@@ -1,0 +1,130 @@
+"""The other side of an agent's process. It imports little, since the memory limit counts it."""
+
+import builtins
+import contextlib
+import io
+import os
+import pickle
+import signal
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from evaluation.grader.agent import checked_agent
+from evaluation.grader.exceptions import AgentError
+from evaluation.grader.limits import CREATE
+
+RETURNED, RAISED = "returned", "raised"
+
+# What NumPy's arrays and numbers are pickled with, by version.
+_NUMPY = {
+    (f"numpy.{core}.{module}", name)
+    for core in ("core", "_core")
+    for module, name in (
+        ("multiarray", "_reconstruct"),
+        ("multiarray", "scalar"),
+        ("numeric", "_frombuffer"),
+    )
+}
+SAFE = _NUMPY | {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
+"""All that an agent's answer may name; none of it runs code of the submission's."""
+
+
+class _Plain(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in SAFE:
+            raise AgentError(
+                f"it sent an object of {module}.{name}; an action must be made of numbers, strings "
+                "and arrays"
+            )
+        return super().find_class(module, name)
+
+
+def loads(data: bytes) -> Any:
+    """Read what an agent's process has sent, without running anything of the submission's."""
+    return _Plain(io.BytesIO(data)).load()
+
+
+def check_memory_limit(memory_limit: int | None) -> None:
+    """Refuse a limit where there is none to set.
+
+    Raises:
+      ValueError: this system has no limits of address space.
+    """
+    if memory_limit is not None and sys.platform == "win32":
+        raise ValueError("memory_limit needs a POSIX system; leave it out")
+
+
+def serve(connection: Connection, order: bytes, memory_limit: int | None) -> None:
+    """Make an agent and call its methods, until the connection is closed.
+
+    Args:
+      connection: to the grader.
+      order: pickled function and arguments of the submission.
+      memory_limit: bytes of address space, None for no limit.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader ends this process
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)  # what an agent prints is no result
+    try:
+        _limit_memory(memory_limit)
+        create_agent, agent_init = pickle.loads(order)
+        connection.send_bytes(pickle.dumps((RETURNED, None)))
+    except BaseException as error:
+        connection.send_bytes(pickle.dumps((RAISED, _described(error))))
+        return
+    agent: Any = None
+    while True:
+        try:
+            method, arguments = pickle.loads(connection.recv_bytes())
+        except (EOFError, OSError):
+            return
+        try:
+            if method == CREATE:
+                agent, value = checked_agent(create_agent(**agent_init)), None
+            else:
+                value = _portable(getattr(agent, method)(*arguments))
+            reply = pickle.dumps((RETURNED, value))
+        except BaseException as error:
+            reply = pickle.dumps((RAISED, _described(error)))
+        connection.send_bytes(reply)
+
+
+def _limit_memory(memory_limit: int | None) -> None:
+    if memory_limit is not None:
+        import resource  # POSIX only
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        limit = memory_limit if hard == resource.RLIM_INFINITY else min(memory_limit, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _portable(value: Any) -> Any:
+    """Turn arrays of other libraries into NumPy's."""
+    if type(value).__module__.partition(".")[0] in ("builtins", "numpy"):
+        return value
+    if hasattr(value, "__array__"):
+        import numpy as np
+
+        return np.asarray(value)
+    return value
+
+
+def _described(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
+    """An exception as plain values: its name, its message, and its arguments if they are plain."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "an exception that cannot be printed"
+    simple = all(isinstance(a, str | int | float | None) for a in error.args)
+    return type(error).__name__, message, error.args if simple else (message,)
+
+
+def exception(described: tuple[str, str, tuple[Any, ...]]) -> Exception:
+    """Build an exception of the same name: one of Python's own, or else an `AgentError`."""
+    name, message, arguments = described
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        with contextlib.suppress(TypeError):
+            return kind(*arguments)
+    return type(name, (AgentError,), {"__module__": __name__})(message)

@@ -1,0 +1,77 @@
+"""`jaxsim grade`."""
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+GRADED, FAILED = range(2)
+"""Exit codes: every case was played to its end, an error ended one."""
+
+MIB = 1 << 20
+
+GRADE_EXAMPLES = """examples:
+  jaxsim grade examples/grader/balance.py examples/grader/my_agent.py
+  jaxsim grade my_test_suite submissions/alice --out alice.json
+  jaxsim grade suite.py:final agent.py:Expert --isolate --memory-limit 2048
+
+SUITE and AGENT are a module, a file or a package's folder, and after a colon a name in it:
+test_suite and create_agent if none is given. The result is strict JSON, on standard output or in
+--out; what agents print goes to standard error. Exit code 0: every case was played to its end; 1:
+an error ended one, which the result names; 2: there is no such suite or agent.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `grade` to the subcommands of `jaxsim`."""
+    grade = commands.add_parser(
+        "grade",
+        help="grade an agent with a test suite",
+        description="Grade an agent with a test suite of evaluation.grader.",
+        epilog=GRADE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    grade.add_argument("suite", metavar="SUITE", help="what is played, a TestSuite")
+    grade.add_argument("agent", metavar="AGENT", help="what makes the agent, a function or class")
+    grade.add_argument("--out", type=Path, metavar="FILE", help="write the result there")
+    grade.add_argument(
+        "--isolate", action="store_true", help="give the agent a process of its own in every case"
+    )
+    grade.add_argument(
+        "--memory-limit",
+        type=int,
+        metavar="MIB",
+        help="address space of the agent's process in every case; implies --isolate",
+    )
+    grade.set_defaults(handler=_grade)
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for them.
+    from evaluation.files import write_whole
+    from evaluation.grader import loading
+    from evaluation.grader.limits import LEAST_MEMORY
+
+    if arguments.out is not None and arguments.out.is_dir():
+        raise ValueError(f"out is {arguments.out}, a folder; name a file")
+    least = LEAST_MEMORY // MIB
+    if arguments.memory_limit is not None and arguments.memory_limit < least:
+        raise ValueError(f"memory-limit is {arguments.memory_limit}; it must be at least {least}")
+    memory = None if arguments.memory_limit is None else arguments.memory_limit * MIB
+    with contextlib.redirect_stdout(sys.stderr):
+        suite = loading.load_suite(arguments.suite)
+        for case in suite.test_cases:
+            if arguments.isolate or memory is not None:
+                case.isolate, case.memory_limit = True, memory or case.memory_limit
+        isolated = any(case.isolate or case.memory_limit for case in suite.test_cases)
+        find = loading.Submission if isolated else loading.load_agent
+        results = suite.run(find(arguments.agent))
+    text = json.dumps(results, indent=2, allow_nan=False) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(arguments.out, text)
+    errors = [each["result"]["error"] for each in results["results"]]
+    return FAILED if any(errors) else GRADED

@@ -1,0 +1,154 @@
+"""What is measured in the episodes that an agent plays."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from evaluation.grader.results import EvaluationResult
+
+FULL_STATE = {
+    "state": "what the agent saw before the action",
+    "action": "what the agent did",
+    "reward": "what the environment gave for it",
+    "next_state": "what the agent sees next",
+    "done": "whether the episode is over, ended by the task or by a limit of the environment",
+    "info": 'the environment\'s; `"TimeLimit.truncated"` is in it if a limit was reached: True if '
+    "the task itself had not ended",
+    "episode_count": "number of the episode in this run, from 0",
+    "t": "number of the step in its episode, from 0",
+}
+"""Keys of the `full_state` that a test case gives its evaluator."""
+
+FullState = Mapping[str, Any]
+
+
+class Evaluator(ABC):
+    """Stores what happened in every episode and sums it up at the end.
+
+    Attributes:
+      error: what ended the present run early; None if nothing did.
+    """
+
+    error: BaseException | None = None
+
+    def __init__(self) -> None:
+        self.error = None
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Begin an episode. What is known of earlier ones is kept."""
+
+    @abstractmethod
+    def step(self, full_state: FullState) -> None:
+        """Note one action and what came of it, the keys of `FULL_STATE`."""
+
+    @abstractmethod
+    def get_result(self) -> EvaluationResult:
+        """Sum up all episodes so far, one that was broken off included."""
+
+    def terminate(self, e: BaseException) -> None:
+        """Note what ended the run early."""
+        self.error = e
+
+
+class BatchEvaluator(Evaluator):
+    """An evaluator that can note many episodes at once, for what rewards and lengths tell."""
+
+    @abstractmethod
+    def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
+        """Note L episodes, as `reset` and `step` would one after the other.
+
+        Args:
+          rewards: (T, L) by step.
+          lengths: (L,) number of steps; later rewards do not count.
+        """
+
+
+class RewardEvaluator(BatchEvaluator):
+    """Measures the mean return of an episode.
+
+    Each `full_state` must have a finite number "reward".
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returns: list[float] = []
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self.returns.append(0.0)
+
+    def step(self, full_state: FullState) -> None:
+        """Add a reward.
+
+        Raises:
+          ValueError: there is none, or it is no finite number.
+          RuntimeError: no episode has begun.
+        """
+        if not self.returns:
+            raise RuntimeError("no episode has begun; call reset() before step()")
+        self.returns[-1] += _reward(full_state)
+
+    def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
+        """Note L episodes; sums are made in the order of `step`, in double precision.
+
+        Raises:
+          ValueError: a reward is no finite number.
+        """
+        played = np.arange(len(rewards))[:, None] < lengths
+        total = np.zeros(len(lengths))
+        for reward, counts in zip(rewards, played, strict=True):
+            total += np.where(counts, reward, 0.0)
+        if not np.isfinite(total).all():
+            raise ValueError("a reward is not a finite number")
+        self.returns += total.tolist()
+
+    def get_result(self) -> EvaluationResult:
+        """Return the mean return, with each episode's."""
+        mean = sum(self.returns) / len(self.returns) if self.returns else None
+        return EvaluationResult(mean, self.error, "reward evaluation", list(self.returns))
+
+
+class StepCountEvaluator(BatchEvaluator):
+    """Measures the mean number of steps of an episode. It looks at nothing in `full_state`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.episodes = 0
+        self.steps = 0
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self.episodes += 1
+
+    def step(self, full_state: FullState) -> None:
+        """Count a step."""
+        self.steps += 1
+
+    def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
+        """Note L episodes."""
+        self.episodes += len(lengths)
+        self.steps += int(lengths.sum())
+
+    def get_result(self) -> EvaluationResult:
+        """Return the mean number of steps, with the totals."""
+        mean = self.steps / self.episodes if self.episodes else None
+        totals = {"total_episodes": self.episodes, "total_steps": self.steps}
+        name = "step count evaluation (average survival steps)"
+        return EvaluationResult(mean, self.error, name, totals)
+
+
+def _reward(full_state: FullState) -> float:
+    try:
+        reward = float(full_state["reward"])
+    except KeyError as error:
+        raise ValueError("full_state has no 'reward', which RewardEvaluator needs") from error
+    except (TypeError, ValueError) as error:
+        given = type(full_state["reward"]).__name__
+        raise ValueError(f"reward is a {given}; it must be a number") from error
+    if not math.isfinite(reward):
+        raise ValueError(f"reward is {reward}; it must be a finite number")
+    return reward

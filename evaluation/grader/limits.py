@@ -1,0 +1,211 @@
+"""Limits on what a submission may take, and the agent behind them.
+
+Where nothing is limited, a test case calls the agent directly. With a time limit the agent lives in
+a thread of its own, and with a memory limit, or where a hard limit is asked for, in a process of
+its own (`isolate`). Environment and evaluator stay with the caller in each case: what an agent
+that was given up still does cannot reach them.
+
+The time limit of a case counts from the agent's construction on, environment and evaluator
+included. It is looked at before and after each call of the agent, and while one lasts; a call that
+does not return in time is given up. Nothing of it needs a signal, so limits work in any thread, may
+be nested, and are read from any clock. An environment or an evaluator that hangs is another matter:
+see `evaluation.grader.alarm`.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, Self
+
+from evaluation.clock import Clock, SystemClock
+from evaluation.grader.agent import Agent, CreateAgent, checked_agent
+from evaluation.grader.exceptions import TimeoutException
+
+POLL = 0.05
+"""Longest time, s, for which a call is awaited without a look at the clock."""
+LEAST_MEMORY = 1 << 24
+"""Smallest memory limit, bytes."""
+CREATE = "create_agent"
+"""Name of the call that makes the agent."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a test case allows an agent.
+
+    Attributes:
+      time_limit: s; None, 0 or infinity for none.
+      memory_limit: address space of the agent's process, bytes; None for none.
+      isolate: whether the agent has a process of its own even without a memory limit.
+      clock: what the time is read from.
+    """
+
+    time_limit: float | None = None
+    memory_limit: int | None = None
+    isolate: bool = False
+    clock: Clock = field(default_factory=SystemClock)
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot work."""
+        limit, memory = self.time_limit, self.memory_limit
+        if limit is not None and not (_is_number(limit) and limit >= 0):
+            raise ValueError(
+                f"time_limit is {limit!r}; it must be a number of seconds, or 0 or None for none"
+            )
+        if memory is not None and not (isinstance(memory, int) and memory >= LEAST_MEMORY):
+            raise ValueError(
+                f"memory_limit is {memory!r}; it must be a whole number of bytes from "
+                f"{LEAST_MEMORY}, or None for none"
+            )
+
+    @property
+    def seconds(self) -> float:
+        """The time limit, s; infinity for none."""
+        return float(self.time_limit) if self.time_limit else math.inf
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a time limit."""
+        return self.seconds < math.inf
+
+    @property
+    def child(self) -> bool:
+        """Whether the agent lives in a process of its own."""
+        return self.isolate or self.memory_limit is not None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+class Deadline:
+    """The moment when a time limit is over.
+
+    Args:
+      limits: with the limit and the clock.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._clock = limits.clock
+        self._end = self._clock.now() + limits.seconds
+
+    def check(self) -> None:
+        """Raise `TimeoutException` if more than the limit has passed."""
+        if self._clock.now() > self._end:
+            raise TimeoutException
+
+    def patience(self) -> float:
+        """Time to wait before the next look at the clock, s."""
+        return min(POLL, max(self._end - self._clock.now(), 1e-4))
+
+
+class Host(ABC):
+    """Where an agent lives that is not called directly.
+
+    Entering it as a context starts it, leaving it ends it, also in the middle of a call.
+
+    Attributes:
+      deadline: when to give up, set after the start.
+    """
+
+    deadline: Deadline
+
+    def create(self) -> None:
+        """Make the agent."""
+        self.call(CREATE)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the agent, and return or raise what it does.
+
+        Raises:
+          TimeoutException: the time is over before or after the call, or in the middle of it.
+        """
+        self.deadline.check()
+        self._send(method, arguments)
+        while not self._answered(self.deadline.patience()):
+            self.deadline.check()
+        value = self._answer()
+        self.deadline.check()
+        return value
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Start it."""
+
+    @abstractmethod
+    def __exit__(self, *error: object) -> None:
+        """End it."""
+
+    @abstractmethod
+    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+        """Have a method called; `CREATE` makes the agent."""
+
+    @abstractmethod
+    def _answered(self, seconds: float) -> bool:
+        """Wait at most so long for the call to end; tell whether it has."""
+
+    @abstractmethod
+    def _answer(self) -> Any:
+        """Return or raise what the call that has ended did."""
+
+
+class LimitedAgent(Agent):
+    """An agent somewhere else, as an agent; other methods of it can be called in the same way."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def step(self, state: Any) -> Any:
+        """Return the agent's action."""
+        return self._host.call("step", state)
+
+    def reset(self) -> None:
+        """Have the agent forget what belongs to an episode."""
+        self._host.call("reset")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *arguments: self._host.call(name, *arguments)
+
+
+@contextmanager
+def limited(
+    limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, Any]
+) -> Iterator[Any]:
+    """Make an agent under limits, and give up what it still does at the end.
+
+    Args:
+      limits: what it may take.
+      create_agent: a submission's function.
+      agent_init: its arguments.
+
+    Yields:
+      The agent, or one that stands for it.
+
+    Raises:
+      TimeoutException: the time is over, also if only at the end.
+    """
+    if not callable(create_agent):
+        raise TypeError(f"create_agent is a {type(create_agent).__name__}; it must be a function")
+    if not (limits.timed or limits.child):
+        yield checked_agent(create_agent(**agent_init))
+        return
+    with _host(limits, create_agent, agent_init) as host:
+        host.deadline = Deadline(limits)
+        host.create()
+        yield LimitedAgent(host)
+        host.deadline.check()
+
+
+def _host(limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, Any]) -> Host:
+    # Imported here: both are built on this module.
+    from evaluation.grader.processes import ProcessHost
+    from evaluation.grader.threads import ThreadHost
+
+    if limits.child:
+        return ProcessHost(create_agent, agent_init, limits.memory_limit)
+    return ThreadHost(create_agent, agent_init)

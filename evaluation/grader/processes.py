@@ -1,0 +1,122 @@
+"""An agent in a process of its own: it can be ended at any time, and have less memory."""
+
+import multiprocessing
+import pickle
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from evaluation.grader import child
+from evaluation.grader.agent import CreateAgent
+from evaluation.grader.exceptions import AgentError
+from evaluation.grader.limits import Host
+
+START_LIMIT = 60.0
+"""Time for a process to start and to import the submission, s; no time limit counts it."""
+PATIENCE = 1.0
+"""Time for a process to end by itself, s."""
+
+
+class ProcessHost(Host):
+    """Calls an agent in a child process, which is started anew and shares nothing with this one.
+
+    States, actions and the arguments of the agent travel as pickles. What comes back may only hold
+    numbers, strings, lists, dictionaries and NumPy arrays, so that it runs no code here. Beyond
+    that a child process is no prison: it has the rights of its user.
+
+    Args:
+      create_agent: a submission's function; it must be importable, at the top level of a module.
+      agent_init: its arguments.
+      memory_limit: address space of the process, bytes; None for no limit.
+
+    Raises:
+      ValueError: a memory limit on a system that has none.
+    """
+
+    def __init__(
+        self, create_agent: CreateAgent, agent_init: Mapping[str, Any], memory_limit: int | None
+    ) -> None:
+        child.check_memory_limit(memory_limit)
+        try:
+            self._order = pickle.dumps((create_agent, dict(agent_init)))
+        except Exception as error:
+            raise ValueError(
+                f"create_agent and agent_init cannot be sent to a process of the agent's own "
+                f"({error}); define the function at the top level of a module"
+            ) from error
+        context = multiprocessing.get_context("spawn")
+        self._connection, self._other_end = context.Pipe()
+        arguments = (self._other_end, self._order, memory_limit)
+        self._process = context.Process(target=child.serve, args=arguments, daemon=True)
+        self._ready = False
+        self._advice = (
+            '; a script must run its suite under `if __name__ == "__main__":`'
+            if memory_limit is None
+            else f"; it may need more memory than {memory_limit} bytes to import the submission"
+        )
+
+    def __enter__(self) -> Self:
+        """Start the process and wait until it has imported the submission.
+
+        Raises:
+          AgentError: it has not.
+        """
+        self._process.start()
+        self._other_end.close()
+        end = time.monotonic() + START_LIMIT
+        try:
+            while not self._answered(0.05):
+                if time.monotonic() > end:
+                    raise AgentError(f"the agent's process did not start in {START_LIMIT:g} s")
+            self._answer()
+        except BaseException:
+            self.__exit__()
+            raise
+        self._ready = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the process."""
+        self._connection.close()  # what makes a process that waits for a call end
+        if not any(error):
+            self._process.join(PATIENCE)
+        self._process.kill()
+        self._process.join()
+
+    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
+        try:
+            message = pickle.dumps((method, arguments))
+        except Exception as error:
+            raise TypeError(f"the agent's process cannot be sent the state: {error}") from error
+        try:
+            self._connection.send_bytes(message)
+        except OSError as error:
+            raise self._death() from error
+
+    def _answered(self, seconds: float) -> bool:
+        return self._connection.poll(seconds)
+
+    def _answer(self) -> Any:
+        try:
+            kind, value = child.loads(self._connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise self._death() from error
+        except Exception as error:
+            raise AgentError(f"the agent's process answered nonsense: {error}") from error
+        if kind == child.RETURNED:
+            return value
+        raise child.exception(value)
+
+    def _death(self) -> AgentError:
+        """What to say of a process that has ended."""
+        self._process.join(PATIENCE)
+        code = self._process.exitcode
+        if code is None:
+            return AgentError("the agent's process has closed its connection")
+        if code < 0:
+            known = -code in set(signal.Signals)
+            how = f"was ended by {signal.Signals(-code).name if known else f'signal {-code}'}"
+        else:
+            how = f"ended with exit code {code}"
+        return AgentError(f"the agent's process {how}{'' if self._ready else self._advice}")

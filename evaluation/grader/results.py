@@ -1,0 +1,127 @@
+"""What an evaluation found, as objects and as strict JSON."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+RESULT_FIELDS = {
+    "name": "what the evaluator measures",
+    "detail": "by episode, or totals; what the evaluator chooses to tell",
+    "value": "the score, null if no episode was recorded",
+    "error": "what ended the case early, as `type` and `message`; null if nothing did",
+}
+"""Fields of a result in JSON."""
+
+LONGEST_TEXT = 2000
+DEEPEST = 50
+
+
+class EvaluationResult:
+    """Summary of all episodes that an evaluator has seen.
+
+    Args:
+      value: the score; None if there is none.
+      error: exception that ended the evaluation, None if nothing did.
+      name: what is measured.
+      results: details, anything; the key "detail" in JSON.
+    """
+
+    def __init__(
+        self, value: Any, error: BaseException | None, name: str = "score", results: Any = None
+    ) -> None:
+        self.name = name
+        self.results = [] if results is None else results
+        self.value = value
+        self.error = error
+
+    def get_json(self) -> dict[str, Any]:
+        """Return the fields `RESULT_FIELDS` as values of strict JSON."""
+        value, error = plain(self.value), error_to_json(self.error)
+        if value is None and self.value is not None and error is None:
+            message = f"value is {text_of(self.value)}, which JSON has no number for"
+            error = {"type": "ValueError", "message": message}
+        return {
+            "name": plain(self.name),
+            "detail": plain(self.results),
+            "value": value,
+            "error": error,
+        }
+
+    def __str__(self) -> str:
+        return str(self.get_json())
+
+
+class TestResult:
+    """Result of one test case.
+
+    Args:
+      case_id: of the case.
+      result: of its evaluation.
+    """
+
+    __test__ = False  # not a test of pytest's
+
+    def __init__(self, case_id: Any, result: EvaluationResult) -> None:
+        self.case_id = case_id
+        self.result = result
+
+    def get_json(self) -> dict[str, Any]:
+        """Return `case_id` and `result` as values of strict JSON."""
+        return {"case_id": plain(self.case_id), "result": self.result.get_json()}
+
+    def __str__(self) -> str:
+        return f"<Case {self.case_id}> {self.result}"
+
+    __repr__ = __str__
+
+
+def error_to_json(error: BaseException | None) -> dict[str, str] | None:
+    """Return the type and the message of an exception, None for none."""
+    if error is None:
+        return None
+    return {"type": type(error).__name__, "message": _clean(_said(error).strip())}
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Turn anything into values of strict JSON.
+
+    Arrays become lists, keys become strings, a number that is not finite becomes None, and what
+    JSON has no form for becomes text.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, str):
+        return _clean(value, longest=None)
+    if depth < DEEPEST:
+        if isinstance(value, Mapping):
+            return {_clean(str(key)): plain(each, depth + 1) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(each, depth + 1) for each in value]
+        if callable(getattr(value, "tolist", None)):  # arrays and their scalars
+            return plain(value.tolist(), depth + 1)
+    return text_of(value)
+
+
+def text_of(value: Any) -> str:
+    """Describe anything in words that are not too long."""
+    try:
+        return _clean(repr(value))
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return f"a {type(error).__name__} that cannot be printed"
+
+
+def _clean(text: str, longest: int | None = LONGEST_TEXT) -> str:
+    """Replace half characters, which JSON cannot carry, and shorten."""
+    text = str(text).encode("utf-8", "backslashreplace").decode()
+    return text if longest is None or len(text) <= longest else text[: longest - 3] + "..."

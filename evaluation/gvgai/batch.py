@@ -1,0 +1,395 @@
+"""Many agents on one track side by side: every lane has its own phase, level and clock.
+
+In each turn the lanes that wait for `init`, for `act` and for `result` are asked together, and one
+compiled program moves all of them on. Lane i plays what a `Trial` of the same seed plays as
+lifetime `first_lifetime` + i, tick for tick.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation import counters
+from evaluation.clock import Clock
+from evaluation.gvgai import phases
+from evaluation.gvgai.observation import ACTIONS, ESCAPE, NIL, WINNERS, push
+from evaluation.gvgai.phases import Answer, Call, Lane, Phase
+from evaluation.gvgai.results import PHASES, LevelResult, final_score
+from evaluation.gvgai.rules import SCORE_DISQUALIFIED
+from evaluation.gvgai.track import Track
+from evaluation.session import LANES
+from evaluation.tasks import Tasks
+from jaxsim import rng
+from jaxsim.embedding import Embedded
+
+Charge = Literal["whole", "share"]
+
+
+class Clocks(Protocol):
+    """One clock a lane; none goes back."""
+
+    def now(self) -> np.ndarray:
+        """Time of every lane, (L,) float64, s."""
+        ...
+
+
+@dataclass(frozen=True)
+class SharedClock:
+    """One clock for all lanes.
+
+    Attributes:
+      clock: where time comes from.
+      lanes: number of lanes, L.
+      charge: "whole" charges every lane the whole time of a call, "share" an L-th of it.
+    """
+
+    clock: Clock
+    lanes: int
+    charge: Charge = "whole"
+
+    def now(self) -> np.ndarray:
+        """Time of every lane, (L,) float64, s."""
+        return np.full(self.lanes, self.clock.now() / (self.lanes if self.charge == "share" else 1))
+
+
+class Sight(NamedTuple):
+    """What the agents of all lanes see; leaves (L,), NumPy."""
+
+    seen: Any  # what the sensors report, CartPole3D's observation
+    score: np.ndarray  # float32, sum of rewards
+    tick: np.ndarray  # int32, steps played
+    over: np.ndarray  # bool, the level ended by itself
+    play: np.ndarray  # int32, number of the play in the lifetime
+    validation: np.ndarray  # bool, the level is one of validation
+
+
+class BatchAgent(Protocol):
+    """Agents of all lanes; each method is asked about those lanes in which `due`, (L,), is set."""
+
+    def init(self, sight: Sight, due: np.ndarray) -> None:
+        """Prepare for a level."""
+        ...
+
+    def act(self, sight: Sight, due: np.ndarray) -> np.ndarray:
+        """Return codes of actions, (L,) int, as in `evaluation.gvgai.observation.ACTIONS`."""
+        ...
+
+    def result(self, sight: Sight, due: np.ndarray) -> np.ndarray:
+        """Return training levels to play next, (L,) int."""
+        ...
+
+
+class _Game(NamedTuple):
+    """The level that each lane plays; leaves (P,), P the lanes with those that fill up."""
+
+    states: tuple[Any, ...]  # one a world; that of the lane's own world counts
+    seen: Any
+    score: jax.Array  # float32
+    tick: jax.Array  # int32
+    terminated: jax.Array
+    over: jax.Array
+    nonfinite: jax.Array
+    performance: jax.Array  # float32
+
+
+class _Place(NamedTuple):
+    """What each lane plays."""
+
+    keys: rng.Words  # (P,) of the episode
+    world: Any  # (P,) int32
+    params: tuple[Any, ...]  # one a world, leaves (P,)
+
+
+@partial(jax.jit, static_argnames="envs")
+def _open(
+    envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, play: Any, world: Any, row: Any
+) -> tuple[_Place, _Game]:
+    """Every lane before the hidden first step of a level.
+
+    Args:
+      envs: one a world.
+      tables: parameters, one table a world with leaves (R,).
+      keys: (P,) of the lifetimes.
+      play: (P,) int32, number of the play.
+      world: (P,) int32, what is played there.
+      row: (P,) int32, place of its parameters in the world's table.
+    """
+    params = []
+    for index, table in enumerate(tables):
+        own = jnp.where(world == index, row, 0)
+        params.append(jax.tree.map(lambda leaf, own=own: leaf[own], table))
+    place = _Place(rng.fold(keys, counters.EPISODE, play), world, tuple(params))
+    key = rng.to_key(rng.fold(place.keys, counters.RESET))
+    starts = [env.start(key, values) for env, values in zip(envs, params, strict=True)]
+    views = [env.observe(state) for env, state in zip(envs, starts, strict=True)]
+    zero, no = jnp.zeros(world.shape), jnp.zeros(world.shape, bool)
+    tick = jnp.full(world.shape, -1, jnp.int32)
+    return place, _Game(tuple(starts), _of(world, views), zero, tick, no, no, no, zero)
+
+
+@partial(jax.jit, static_argnames="envs")
+def _step(envs: tuple[Any, ...], place: _Place, game: _Game, pushes: Any, moving: Any) -> _Game:
+    """Step the lanes that move. The first step of a level is hidden and does not count."""
+    tick = game.tick + 1
+    key = rng.to_key(rng.fold(place.keys, counters.STEP, tick))
+    states, outcomes = [], []
+    for env, params, state in zip(envs, place.params, game.states, strict=True):
+        seen, state, reward, terminated, truncated, info = env.step(key, state, pushes, params)
+        states.append(state)
+        said = info["nonfinite"], info["performance"]
+        outcomes.append((seen, reward, terminated, terminated | truncated, *said))
+    seen, reward, terminated, over, nonfinite, performance = _of(place.world, outcomes)
+    score = jnp.where(tick == 0, 0.0, game.score + reward)
+    after = _Game(tuple(states), seen, score, tick, terminated, over, nonfinite, performance)
+    return _where(moving, after, game)
+
+
+@partial(jax.jit, static_argnames="validation_times")
+def _advance(
+    lanes: Lane, answers: Any, chosen: Any, late: Any, keys: rng.Words, validation_times: int
+) -> Lane:
+    one = partial(phases.advance, validation_times=validation_times)
+    return jax.vmap(one)(lanes, answers, chosen, late, keys)
+
+
+def _of(world: Any, values: Sequence[Any]) -> Any:
+    """What belongs to each lane's own world."""
+    chosen = values[0]
+    for index, value in enumerate(values[1:], start=1):
+        chosen = _where(world == index, value, chosen)
+    return chosen
+
+
+@jax.jit
+def _where(condition: Any, yes: Any, no: Any) -> Any:
+    """Select lane by lane, whatever follows the lane axis."""
+
+    def select(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - 1)), a, b)
+
+    return jax.tree.map(select, yes, no)
+
+
+def play_batch(
+    track: Track,
+    agent: BatchAgent,
+    clocks: Clocks,
+    *,
+    lanes: int,
+    seed: int = 0,
+    first_lifetime: int = 0,
+) -> list[list[LevelResult]]:
+    """Play a track in every lane to its end.
+
+    The limits are those of a single agent, measured by each lane's own clock. The agents exist
+    already: the limit of the constructor does not apply.
+
+    Args:
+      track: what is played, by which rules.
+      agent: the agents of all lanes.
+      clocks: their clocks.
+      lanes: number of lanes, L.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      first_lifetime: number of the first lane's lifetime.
+
+    Returns:
+      The results of each lane, level by level.
+
+    Raises:
+      ValueError: numbers out of bounds, or an agent that returns another number of values.
+    """
+    if lanes < 1:
+        raise ValueError(f"lanes is {lanes}; it must be at least 1")
+    if not 0 <= first_lifetime <= 2**32 - lanes:
+        raise ValueError(
+            f"first lifetime is {first_lifetime}; it must be from 0 to {2**32 - lanes}"
+        )
+    batch = _Batch(track, clocks, lanes, seed, first_lifetime)
+    while batch.waiting:
+        batch.turn(agent)
+    return batch.results
+
+
+class _Batch:
+    """All lanes, on the host between two turns."""
+
+    def __init__(
+        self, track: Track, clocks: Clocks, lanes: int, seed: int, first_lifetime: int
+    ) -> None:
+        self.results: list[list[LevelResult]] = [[] for _ in range(lanes)]
+        self._track, self._clocks, self._lanes = track, clocks, lanes
+        self._first_lifetime = first_lifetime
+        schedule = track.schedule
+        self._tasks, self._variants = Tasks.of(schedule), schedule.block_variants()
+        self._envs = tuple(world.env for world in self._tasks.worlds)
+        self._dt = self._tasks.dt
+        self._pushes = _push_table(self._envs)
+        # Lanes are filled up to a number that rounds as a single session does.
+        filled = -(-lanes // LANES) * LANES
+        numbers = jnp.uint32(first_lifetime) + jnp.arange(filled, dtype=jnp.uint32)
+        self._keys = rng.fold(counters.root(seed), numbers)
+        self._at = _on_host(phases.first((filled,)))
+        self._at.call[lanes:] = Call.CLOSED
+        self._act_max = np.zeros(lanes)
+        self._place, self._game = self._opened()
+        self._move(np.zeros(filled, np.int32), np.ones(filled, bool))
+        self._began = clocks.now()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any lane waits for anything."""
+        return bool(np.any(self._at.call < Call.FINISH))
+
+    def turn(self, agent: BatchAgent) -> None:
+        """Ask all lanes, and move them on."""
+        at, count = self._at, self._lanes
+        call, sight = at.call[:count], self._sight()
+        answer = np.full(len(at.call), Answer.DONE, np.int32)
+        chosen = np.full(len(at.call), phases.NO_LEVEL, np.int32)
+        actions = np.full(len(at.call), NIL, np.int32)
+        if np.any(due := call == Call.INIT):
+            answer[:count][due] = self._init(agent, sight, due)[due]
+        if np.any(due := call == Call.ACT):
+            codes, answers = self._act(agent, sight, due)
+            actions[:count][due], answer[:count][due] = codes[due], answers[due]
+        if np.any(due := call == Call.RESULT):
+            levels, answers = self._result(agent, sight, due)
+            chosen[:count][due], answer[:count][due] = levels[due], answers[due]
+        acting = at.call == Call.ACT
+        moving = acting & (answer == Answer.DONE)
+        if np.any(moving):
+            self._move(self._pushes[self._place.world, actions], moving)
+            answer = np.where(moving & np.asarray(self._game.over), Answer.OVER, answer)
+        failed = (at.call == Call.INIT) & (answer != Answer.DONE)
+        self._note(np.flatnonzero(failed | (acting & (answer != Answer.DONE))), answer)
+        self._advance(answer, chosen)
+
+    # Asking the agents ----------------------------------------------------------------------------
+
+    def _init(self, agent: BatchAgent, sight: Sight, due: np.ndarray) -> np.ndarray:
+        before = self._clocks.now()
+        agent.init(sight, due)
+        late = self._track.rules.init_late(self._clocks.now() - before)
+        return np.where(late, Answer.FAILED, Answer.DONE)
+
+    def _act(
+        self, agent: BatchAgent, sight: Sight, due: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of the actions to play, and answers."""
+        rules, before = self._track.rules, self._clocks.now()
+        codes = self._checked("act", agent.act(sight, due))
+        seconds = self._clocks.now() - before
+        self._act_max[due] = np.maximum(self._act_max, seconds)[due]
+        answers = np.where(codes == ESCAPE, Answer.ABORT, Answer.DONE)
+        answers = np.where(rules.act_late(seconds), Answer.DONE, answers)
+        answers = np.where(rules.act_overspent(seconds), Answer.OVERSPENT, answers)
+        known = (codes >= 0) & (codes < len(ACTIONS)) & ~rules.act_late(seconds)
+        return np.where(known, codes, NIL), answers
+
+    def _result(
+        self, agent: BatchAgent, sight: Sight, due: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Levels that were chosen, and answers."""
+        rules, before = self._track.rules, self._clocks.now()
+        levels = self._checked("result", agent.result(sight, due))
+        seconds, learned = self._clocks.now() - before, before - self._began
+        answers = np.where(rules.learning_over(learned + seconds), Answer.END, Answer.DONE)
+        late = rules.result_overspent(learned, seconds)
+        return levels, np.where(late, Answer.OVERSPENT, answers)
+
+    def _checked(self, method: str, values: Any) -> np.ndarray:
+        found = np.asarray(values)
+        if found.shape != (self._lanes,) or not np.issubdtype(found.dtype, np.integer):
+            raise ValueError(
+                f"{method} of the agents returned {found.dtype} of shape {found.shape}; it must be "
+                f"whole numbers of shape ({self._lanes},)"
+            )
+        return found
+
+    def _sight(self) -> Sight:
+        """What the agents see."""
+        game = jax.device_get(self._game._replace(states=()))
+        cut = partial(jax.tree.map, lambda leaf: leaf[: self._lanes])
+        play, phase = self._at.play[: self._lanes], self._at.phase[: self._lanes]
+        seen, score, tick, over = map(cut, (game.seen, game.score, game.tick, game.over))
+        return Sight(seen, score, tick, over, play, phase == Phase.VALIDATION)
+
+    # Moving on ------------------------------------------------------------------------------------
+
+    def _advance(self, answer: np.ndarray, chosen: np.ndarray) -> None:
+        """Go on to the next calls, and open the levels that begin."""
+        rules, before = self._track.rules, self._at
+        late = before.play + 1 >= rules.most_plays
+        late[: self._lanes] |= rules.learning_over(self._clocks.now() - self._began)
+        self._at = _on_host(
+            _advance(before, answer, chosen, late, self._keys, rules.validation_times)
+        )
+        fresh = self._at.play > before.play
+        if np.any(fresh):
+            self._place, opened = self._opened()
+            self._game = _where(fresh, opened, self._game)
+            self._move(np.zeros(len(fresh), np.int32), fresh)
+            self._act_max[fresh[: self._lanes]] = 0.0
+
+    def _move(self, pushes: np.ndarray, moving: np.ndarray) -> None:
+        self._game = _step(self._envs, self._place, self._game, pushes, moving)
+
+    def _opened(self) -> tuple[_Place, _Game]:
+        """What the lanes play now, and its start."""
+        variant = self._variants[self._at.level]
+        world, row = self._tasks.world[variant], self._tasks.row[variant]
+        tables = [world.params for world in self._tasks.worlds]
+        place, game = _open(self._envs, tables, self._keys, self._at.play, world, row)
+        return place, game
+
+    def _note(self, lanes: np.ndarray, answer: np.ndarray) -> None:
+        """Add the results of levels that have ended."""
+        if not lanes.size:
+            return
+        game = jax.device_get(self._game._replace(states=(), seen=()))
+        for lane in map(int, lanes):
+            self.results[lane].append(self._result_of(lane, Answer(answer[lane]), game))
+
+    def _result_of(self, lane: int, answer: Answer, game: _Game) -> LevelResult:
+        """The result of one lane's level; `game` is on the host."""
+        out = self._track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
+        complete = bool(answer == Answer.OVER and not game.nonfinite[lane])
+        winner = WINNERS["NO_WINNER"]
+        if out or answer == Answer.FAILED:
+            winner = WINNERS["PLAYER_DISQ"]
+        elif complete:
+            winner = WINNERS["PLAYER_LOSES" if game.terminated[lane] else "PLAYER_WINS"]
+        score = final_score(winner, float(game.score[lane]))
+        level, ticks = int(self._at.level[lane]), int(game.tick[lane])
+        return LevelResult(
+            game=self._track.name,
+            lifetime=self._first_lifetime + lane,
+            phase=PHASES[Phase(self._at.phase[lane])],
+            level=level,
+            play=int(self._at.play[lane]),
+            winner=winner,
+            score=SCORE_DISQUALIFIED if winner == WINNERS["PLAYER_DISQ"] else score,
+            ticks=ticks,
+            aborted=answer == Answer.ABORT,
+            overspent=answer == Answer.OVERSPENT,
+            act_max_ms=round(1e3 * float(self._act_max[lane]), 3),
+            performance=float(game.performance[lane]),
+            complete=complete,
+            seconds=float(np.float32(ticks * self._dt[self._variants[level]])),
+        )
+
+
+def _push_table(envs: Sequence[Any]) -> np.ndarray:
+    """Codes of pushes by world and action, (W, 7) int32."""
+    codes = range(len(ACTIONS))
+    rows = [[push(code, isinstance(env, Embedded)) for code in codes] for env in envs]
+    return np.array(rows, np.int32)
+
+
+def _on_host(lane: Lane) -> Lane:
+    return Lane(*(np.array(leaf, np.int32) for leaf in jax.device_get(lane)))

@@ -1,0 +1,80 @@
+"""The other end of the socket: lets an agent of this package play at a server."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from evaluation.clock import Clock, SystemClock
+from evaluation.gvgai import protocol
+from evaluation.gvgai.observation import Form
+from evaluation.gvgai.player import Player
+from evaluation.gvgai.protocol import Reply
+from evaluation.gvgai.rules import Rules
+from evaluation.gvgai.server import LOOPBACK, Connection, Gone
+
+PATIENCE_SECONDS = 60.0
+"""Time that a client waits for the server's next message, s."""
+
+
+def connect(
+    make: Callable[..., Any],
+    rules: Rules,
+    *,
+    host: str = LOOPBACK,
+    port: int = protocol.PORT,
+    clock: Clock | None = None,
+    form: Form = "JSON",
+    patience: float = PATIENCE_SECONDS,
+    warn: Callable[[str], None] | None = None,
+) -> bool:
+    """Play at a server until it says farewell or hangs up.
+
+    Args:
+      make: the agent's class.
+      rules: the agent's limits, which a client measures itself.
+      host: the server's address.
+      port: the server's port.
+      clock: measures the agent.
+      form: what observations shall hold.
+      patience: time to wait for a message, s.
+      warn: called with a line of text: exceptions of the agent, why the server did not let it play.
+
+    Returns:
+      Whether the server said farewell at the end; False if it hung up before, or said so at once
+      because another client plays.
+
+    Raises:
+      OSError: no server is there.
+    """
+    clock = clock or SystemClock()
+    player, log = Player(make, clock, rules, form), warn or (lambda line: None)
+    stream = socket.create_connection((host, port), timeout=patience)
+    connection = Connection(stream, SystemClock(), protocol.LONGEST_MESSAGE)
+    try:
+        return _converse(connection, player, patience, log)
+    except Gone as gone:
+        log(f"the server is gone: {gone}")
+        return False
+    finally:
+        connection.close()
+
+
+def _converse(
+    connection: Connection, player: Player, patience: float, warn: Callable[[str], None]
+) -> bool:
+    """Answer messages until there are no more."""
+    begun = False
+    while True:
+        message = protocol.read_message(connection.receive(patience))
+        if message is None:
+            continue
+        number, payload = message
+        answer = player.answer(payload)
+        if answer is None:
+            if not begun:
+                warn("the server plays with another client; try again later")
+            return begun
+        begun = True
+        if player.error:
+            warn(f"the agent raised {player.error}")
+        connection.send(protocol.reply_line(Reply(number, *answer)), patience)

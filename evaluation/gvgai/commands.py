@@ -1,0 +1,279 @@
+"""`jaxsim gvgai`."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.gvgai.results import Announcer
+    from evaluation.gvgai.rules import Rules
+    from evaluation.gvgai.track import Track
+    from evaluation.gvgai.trial import Trial
+
+FINISHED, ENDED_EARLY = 0, 1
+"""Exit codes: the agent came to the end of the track, or it did not."""
+
+EXAMPLES = """examples:
+  jaxsim gvgai run --agent examples/gvgai/agent.py --learning-seconds 20 --out runs/gvgai
+  jaxsim gvgai serve --port 8080 --out runs/gvgai
+  jaxsim gvgai connect --agent examples/gvgai/agent.py --port 8080
+  jaxsim gvgai track > mine.json
+
+docs/gvgai.md describes the protocol, the fields of an observation and the track file.
+"""
+
+RUN_EXAMPLES = """examples:
+  jaxsim gvgai run --agent examples/gvgai/agent.py --learning-seconds 20 --out runs/gvgai
+  jaxsim gvgai run --agent mine.py --track mine.json --preset gvgai2017 --seed 3
+
+The file defines a class Agent with the methods init, act and result. Training takes 10 minutes
+unless the track or --learning-seconds says otherwise. One line a level is printed; DIR then holds
+results.jsonl (one object a level, written as it ends), records.parquet and track.json. Exit code 0:
+the agent came to the end of the track; 1: it was disqualified, or its result came too late; 2:
+wrong input.
+"""
+
+SERVE_EXAMPLES = """examples:
+  jaxsim gvgai serve --port 8080 --out runs/gvgai
+  jaxsim gvgai serve --track mine.json --sessions 10 --port 0
+
+Clients of the framework connect to the port, one after the other; one that comes while another
+plays is sent FINISH. With several sessions, results of client K are in DIR/K. Exit code as for run,
+of the worst client. Only programs on this machine can connect, unless --host says otherwise;
+nothing is encrypted and nobody is asked for a password.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `gvgai` to the subcommands of `jaxsim`."""
+    gvgai = _parser(
+        commands,
+        "gvgai",
+        "play the learning track of the General Video Game AI competition",
+        EXAMPLES,
+    )
+    verbs = gvgai.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    run = _parser(verbs, "run", "play the track with an agent in this process", RUN_EXAMPLES)
+    _add_agent(run)
+    _add_track(run)
+    _add_results(run)
+    run.set_defaults(handler=_run)
+
+    serve = _parser(verbs, "serve", "let clients play the track at a socket", SERVE_EXAMPLES)
+    _add_address(serve)
+    serve.add_argument("--sessions", type=int, default=1, metavar="N", help="clients (1)")
+    serve.add_argument(
+        "--transport-seconds",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="time for a reply on top of the agent's own limit (5)",
+    )
+    _add_track(serve)
+    _add_results(serve)
+    serve.set_defaults(handler=_serve)
+
+    connect = _parser(verbs, "connect", "let an agent in this process play at a server", EXAMPLES)
+    _add_agent(connect)
+    _add_address(connect)
+    _add_rules(connect)
+    connect.set_defaults(handler=_connect)
+
+    track = _parser(verbs, "track", "print a track, the default one if none is named", EXAMPLES)
+    _add_track(track)
+    track.set_defaults(handler=_track)
+
+
+def _parser(commands: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def _add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent", type=Path, required=True, metavar="FILE", help="Python file with a class Agent"
+    )
+    parser.add_argument(
+        "--form",
+        choices=("JSON", "IMAGE", "BOTH"),
+        default="JSON",
+        help="what observations hold (JSON)",
+    )
+
+
+def _add_track(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--track", type=Path, metavar="FILE", help="levels and rules, JSON")
+    _add_rules(parser)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", metavar="NAME", help="other rules: track or gvgai2017")
+    parser.add_argument(
+        "--learning-seconds", type=float, metavar="S", help="time for training (600)"
+    )
+    parser.add_argument(
+        "--validation-times", type=int, metavar="N", help="plays of each validation level (1)"
+    )
+    parser.add_argument(
+        "--on-overspent",
+        metavar="WHAT",
+        help="what an overspent action does: disqualify or abort_level (disqualify)",
+    )
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="(127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8080, metavar="N", help="0 for any (8080)")
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
+    parser.add_argument(
+        "--lifetime", type=int, default=0, metavar="K", help="number of the (first) lifetime (0)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go")
+    parser.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    parser.add_argument("--quiet", action="store_true", help="print no lines of results")
+
+
+def _given_track(arguments: argparse.Namespace) -> "Track":
+    """The track that the arguments name, with the rules that they change."""
+    from dataclasses import replace
+
+    from evaluation.gvgai import track
+
+    found = track.load(arguments.track) if arguments.track else track.default_track()
+    return replace(found, rules=_given_rules(arguments, found.rules))
+
+
+def _given_rules(arguments: argparse.Namespace, rules: "Rules") -> "Rules":
+    """Rules with what the arguments change."""
+    from evaluation.gvgai.rules import preset
+
+    if arguments.preset:
+        rules = preset(arguments.preset)
+    options = ("learning_seconds", "validation_times", "on_overspent")
+    given = {name: getattr(arguments, name) for name in options}
+    return rules.changed({name: value for name, value in given.items() if value is not None})
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.clock import SystemClock
+    from evaluation.gvgai.agent import load_class
+    from evaluation.gvgai.harness import run
+
+    track, agent = _given_track(arguments), load_class(arguments.agent)
+    with _results(arguments, track, arguments.out) as announcer:
+        trial = run(
+            track,
+            agent,
+            SystemClock(),
+            announcer,
+            seed=arguments.seed,
+            lifetime=arguments.lifetime,
+            form=arguments.form,
+        )
+    return _conclude(trial, arguments.out)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from evaluation.files import check_output_directory
+    from evaluation.gvgai.server import Server
+
+    track, sessions = _given_track(arguments), arguments.sessions
+    if sessions < 1:
+        raise ValueError(f"sessions is {sessions}; it must be at least 1")
+    lifetimes = range(arguments.lifetime, arguments.lifetime + sessions)
+    if arguments.out:
+        check_output_directory(arguments.out, arguments.overwrite)
+    code = FINISHED
+    with Server(
+        track,
+        host=arguments.host,
+        port=arguments.port,
+        warn=_complain,
+        transport_seconds=arguments.transport_seconds,
+        seed=arguments.seed,
+        first_lifetime=arguments.lifetime,
+    ) as server:
+        _say(arguments, "listening at {}:{}".format(*server.address))
+        for lifetime in lifetimes:
+            out = arguments.out
+            if out and sessions > 1:
+                out = out / str(lifetime)
+            with _results(arguments, track, out) as announcer:
+                (trial,) = server.serve(1, announcer)
+            code = max(code, _conclude(trial, out))
+    return code
+
+
+def _connect(arguments: argparse.Namespace) -> int:
+    from evaluation.gvgai.agent import load_class
+    from evaluation.gvgai.client import connect
+    from evaluation.gvgai.rules import Rules
+
+    rules, agent = _given_rules(arguments, Rules()), load_class(arguments.agent)
+    finished = connect(
+        agent,
+        rules,
+        host=arguments.host,
+        port=arguments.port,
+        form=arguments.form,
+        warn=_complain,
+    )
+    return FINISHED if finished else ENDED_EARLY
+
+
+def _track(arguments: argparse.Namespace) -> int:
+    print(_given_track(arguments).dumps(), end="")
+    return 0
+
+
+@contextlib.contextmanager
+def _results(
+    arguments: argparse.Namespace, track: "Track", out: Path | None
+) -> Iterator["Announcer"]:
+    """What prints results, and writes them to a directory if one is named."""
+    from evaluation.files import check_output_directory, write_whole
+    from evaluation.gvgai.results import RESULTS_FILE, Announcer, ResultFile
+
+    def say(line: str) -> None:
+        _say(arguments, line)
+
+    if out is None:
+        yield Announcer(say)
+        return
+    check_output_directory(out, arguments.overwrite)
+    (out / "records.parquet").unlink(missing_ok=True)
+    write_whole(out / "track.json", track.dumps())
+    with ResultFile(out / RESULTS_FILE) as file:
+        yield Announcer(say, file.write)
+
+
+def _conclude(trial: "Trial", out: Path | None) -> int:
+    """Write the records of a trial that is over, and say how it ended."""
+    if out and len(trial.log):
+        trial.log.records().write(out / "records.parquet")
+    if trial.reason:
+        _complain(f"ended early: {trial.reason}")
+    return ENDED_EARLY if trial.reason else FINISHED
+
+
+def _say(arguments: argparse.Namespace, line: str) -> None:
+    if not arguments.quiet:
+        print(line, flush=True)
+
+
+def _complain(line: str) -> None:
+    print(f"jaxsim: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,59 @@
+"""Play a track with an agent in this process."""
+
+from collections.abc import Callable
+from typing import Any
+
+from evaluation.clock import Clock
+from evaluation.gvgai.observation import Form
+from evaluation.gvgai.phases import Call
+from evaluation.gvgai.player import Player
+from evaluation.gvgai.results import Announcer
+from evaluation.gvgai.track import Track
+from evaluation.gvgai.trial import Trial, check_numbers, warm_up
+
+
+def run(
+    track: Track,
+    make: Callable[..., Any],
+    clock: Clock,
+    announcer: Announcer | None = None,
+    *,
+    seed: int = 0,
+    lifetime: int = 0,
+    form: Form = "JSON",
+) -> Trial:
+    """Play a track with an agent, with its limits.
+
+    A method is measured when it returns, and never interrupted; a server hangs up on a client whose
+    agent does not return (`evaluation.gvgai.server`).
+
+    Args:
+      track: what is played, by which rules.
+      make: the agent's class, or what else makes one.
+      clock: measures the agent.
+      announcer: hears of results and phases.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      lifetime: number of the lifetime.
+      form: what observations hold.
+
+    Returns:
+      The trial at its end; `trial.log.records()` are the records of its levels.
+
+    Raises:
+      ValueError: a seed or a number of lifetime out of bounds.
+    """
+    check_numbers(seed, lifetime)
+    warm_up(track)
+    name = getattr(make, "__name__", type(make).__name__)
+    trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
+    player = Player(make, clock, track.rules, form)
+    while trial.waiting:
+        sso = trial.observation()
+        ask = {
+            Call.START: player.start,
+            Call.INIT: player.init,
+            Call.ACT: player.act,
+            Call.RESULT: player.result,
+        }[trial.call]
+        trial.reply(ask(sso), form, seconds=player.seconds, error=player.error)
+    return trial

@@ -1,0 +1,137 @@
+r"""Lines of text between server and client.
+
+    server: <id>#<payload>\n               payload: START, an observation, or FINISH
+    client: <id>#<reply>[#<form>]\n        form: JSON, IMAGE or BOTH, of the observations to come
+
+The server counts its messages from 0 and a client repeats the number of the message it answers.
+"""
+
+import re
+from dataclasses import dataclass
+
+from evaluation.gvgai.observation import ACTIONS, ESCAPE, FORMS, NIL, Form
+from evaluation.gvgai.phases import NO_LEVEL, Answer, Call
+from evaluation.gvgai.rules import TRAINING
+
+PORT = 8080
+LONGEST_REPLY = 4096
+"""Bytes of a client's line, its end included; a longer one ends the connection."""
+LONGEST_MESSAGE = 1 << 22
+"""Bytes of a server's line that a client reads."""
+
+START, FINISH = "START", "FINISH"
+START_DONE, START_FAILED = "START_DONE", "START_FAILED"
+INIT_DONE, INIT_FAILED = "INIT_DONE", "INIT_FAILED"
+ABORT, ERROR = "ABORT", "ERROR"
+END_OVERSPENT = "END_OVERSPENT"
+END_TRAINING, END_VALIDATION = "END_TRAINING", "END_VALIDATION"
+
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+_LEVELS = {str(level): level for level in TRAINING}
+
+
+class TooLong(Exception):
+    """A line has more bytes than any that is legal."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A client's line.
+
+    Attributes:
+      number: of the message it answers.
+      text: the answer.
+      form: what the observations to come shall hold; None for as before.
+    """
+
+    number: int
+    text: str
+    form: Form | None = None
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a reply says, once it is known what was asked.
+
+    Attributes:
+      answer: what became of the call.
+      action: code of the action to play, in ACT.
+      level: the level that was chosen, in RESULT; `NO_LEVEL` for none that there is.
+    """
+
+    answer: Answer
+    action: int = NIL
+    level: int = NO_LEVEL
+
+
+def message(number: int, payload: str) -> bytes:
+    """Return a server's line."""
+    return f"{number}#{payload}\n".encode()
+
+
+def reply_line(reply: Reply) -> bytes:
+    """Return a client's line."""
+    form = f"#{reply.form}" if reply.form else ""
+    return f"{reply.number}#{reply.text}{form}\n".encode()
+
+
+def read_reply(line: bytes) -> Reply | None:
+    """Read a client's line; None if it is none."""
+    parts = line.decode("utf-8", errors="replace").strip("\r\n").split("#")
+    if len(parts) < 2 or not _NUMBER.fullmatch(parts[0].strip()):
+        return None
+    asked = parts[2].strip() if len(parts) > 2 else ""
+    form = next((known for known in FORMS if known == asked), None)
+    return Reply(int(parts[0]), parts[1].strip(), form)
+
+
+def read_message(line: bytes) -> tuple[int, str] | None:
+    """Read a server's line: its number and payload; None if it is none."""
+    number, mark, payload = line.decode("utf-8", errors="replace").strip("\r\n").partition("#")
+    if not mark or not _NUMBER.fullmatch(number.strip()):
+        return None
+    return int(number), payload
+
+
+def meaning(call: Call, text: str) -> Meaning:
+    """Say what a reply to a call means; anything means something.
+
+    Args:
+      call: START, INIT, ACT or RESULT.
+      text: the reply.
+    """
+    if call == Call.START:
+        return Meaning(Answer.DONE if text == START_DONE else Answer.FAILED)
+    if call == Call.INIT:
+        return Meaning(Answer.DONE if text == INIT_DONE else Answer.FAILED)
+    if text == END_OVERSPENT:
+        return Meaning(Answer.OVERSPENT)
+    if call == Call.ACT:
+        if text in (ABORT, ACTIONS[ESCAPE]):
+            return Meaning(Answer.ABORT)
+        return Meaning(Answer.DONE, action=ACTIONS.index(text) if text in ACTIONS else NIL)
+    if text in (END_TRAINING, END_VALIDATION):
+        return Meaning(Answer.END)
+    return Meaning(Answer.DONE, level=_LEVELS.get(text, NO_LEVEL))
+
+
+class LineBuffer:
+    """Cuts what arrives into lines; what it holds never exceeds the longest line.
+
+    Args:
+      longest: bytes of a line, its end included.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.longest, self._rest = longest, b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add bytes; return every line that is now whole, without its end.
+
+        Raises:
+          TooLong: a line is longer than allowed.
+        """
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if any(len(line) >= self.longest for line in (*lines, self._rest)):
+            raise TooLong(f"a line is longer than {self.longest} bytes")
+        return lines

@@ -1,0 +1,161 @@
+"""What becomes of each level: a record, a line of text, and files that grow level by level."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from evaluation.gvgai.observation import WINNERS
+from evaluation.gvgai.phases import Phase
+from evaluation.gvgai.rules import TRAINING, VALIDATION
+
+RESULTS_FILE = "results.jsonl"
+
+START_PHASE = "start"
+PHASES = {Phase.FIRST: "first", Phase.SECOND: "second", Phase.VALIDATION: "validation"}
+"""Names of the phases in results."""
+
+
+@dataclass(frozen=True)
+class LevelResult:
+    """One play of a level, or a constructor that failed.
+
+    Attributes:
+      game: name of the track.
+      lifetime: number of the lifetime.
+      phase: "first", "second" or "validation"; "start" for a constructor that failed.
+      level: 0 to 4; null for such a constructor.
+      play: number of the play in the lifetime, from 0; with the seed it gives start and randomness.
+      winner: 1 win, 0 lose, -1 none, -100 disqualified.
+      score: of the game; -1000 if disqualified.
+      ticks: steps played.
+      aborted: whether the agent broke it off.
+      overspent: whether an action came too late for the level to go on.
+      act_max_ms: longest time for an action, ms; at a server with its way there and back.
+      performance: the task's score, in [0, 1].
+      complete: whether it went on to its end with every number finite.
+      seconds: simulated time, s.
+      error: what ended it, if that was an exception of the agent or a client that vanished.
+    """
+
+    game: str
+    lifetime: int
+    phase: str
+    level: int | None
+    play: int
+    winner: int
+    score: float
+    ticks: int
+    aborted: bool = False
+    overspent: bool = False
+    act_max_ms: float = 0.0
+    performance: float = 0.0
+    complete: bool = False
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def line(self) -> str:
+        """The line that the framework's server prints."""
+        if self.level is None:
+            return "[START] The constructor failed or was late: disqualified"
+        kind = "VALIDATION" if self.phase == PHASES[Phase.VALIDATION] else "TRAINING"
+        return (
+            f"[{kind}] Result (1->win; 0->lose): level:{self.level}, Player0:{self.winner}, "
+            f"Player0-Score:{self.score}, timesteps:{self.ticks}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+
+def final_score(winner: int, score: float) -> float:
+    """Score of a result line: a win is worth 1 if its score is not above 0."""
+    return 1.0 if winner == WINNERS["PLAYER_WINS"] and score <= 0 else score
+
+
+def phase_line(phase: Phase) -> str:
+    """The line that the framework's server prints when a phase begins."""
+    number = {
+        Phase.FIRST: f"First Phase of Training in {len(TRAINING)}",
+        Phase.SECOND: f"Second Phase of Training in {len(TRAINING)}",
+        Phase.VALIDATION: f"Validation in {len(VALIDATION)}",
+    }
+    return f"[PHASE] Starting {number[phase]} levels."
+
+
+END_LINE = f"[PHASE] End Validation in {len(VALIDATION)} levels."
+
+
+class ResultFile:
+    """JSON lines, one a level, each on its way to disk before the next level begins.
+
+    Args:
+      path: a new file; its directory is made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w", encoding="utf-8")
+
+    def write(self, result: LevelResult) -> None:
+        """Append a level."""
+        self._file.write(json.dumps(result.to_json(), allow_nan=False) + "\n")
+        self._file.flush()
+
+    def __enter__(self) -> "ResultFile":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def read_results(path: Path) -> list[LevelResult]:
+    """Read what `ResultFile` wrote; half a line at the end, of a run that was killed, is left out.
+
+    Raises:
+      ValueError: a line that is no result.
+    """
+    *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
+    results = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            results.append(LevelResult(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}:{number}: no result of a level: {error}") from error
+    return results
+
+
+class Announcer:
+    """Hears of levels and phases as they come.
+
+    Args:
+      say: called with every line of text; None for silence.
+      keep: called with every result.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None] | None = None,
+        keep: Callable[[LevelResult], None] | None = None,
+    ) -> None:
+        self._say, self._keep = say, keep
+
+    def say(self, line: str) -> None:
+        """Pass on a line of text."""
+        if self._say:
+            self._say(line)
+
+    def result(self, result: LevelResult) -> None:
+        """Keep a result and say its line; kept first, so that what is said is on disk."""
+        if self._keep:
+            self._keep(result)
+        self.say(result.line)

@@ -1,0 +1,169 @@
+"""Limits and repetitions of a track, and what a call that took so long is worth.
+
+Times are those of the agent's side: from the call of a method to its return, transport left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+TRAINING = (0, 1, 2)
+"""Levels an agent trains on, in the order in which it meets them first."""
+VALIDATION = (3, 4)
+"""Levels it is judged on, in order."""
+
+SCORE_DISQUALIFIED = -1000.0
+LONGEST = 86_400.0  # s, of any limit
+MOST_PLAYS = 1_000_000
+
+Overspent = Literal["disqualify", "abort_level"]
+OVERSPENT: tuple[Overspent, ...] = ("disqualify", "abort_level")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an agent is allowed.
+
+    Attributes:
+      start_seconds: the constructor must return before this, s.
+      init_seconds: each `init` must return before this, s.
+      act_seconds: an action that comes later than this is replaced by ACTION_NIL, s.
+      act_hard_seconds: an action that comes later than this ends the level, s.
+      learning_seconds: time for training from the constructor on, s.
+      grace_seconds: time for `result` once that is used up, s.
+      grace_on_crossing: whether a `result` has the grace as well that begins in time and during
+        which the time for training runs out. The framework's own client counts it as overspent.
+      validation_times: how often the validation levels are played.
+      on_overspent: what an overspent action makes of the level: "disqualify" (winner -100, score
+        -1000) or "abort_level" (no winner, score kept). The next level follows in either case.
+      most_plays: plays in training after which validation follows, so that an agent that breaks off
+        every level at once cannot fill memory and disk.
+      original_fields: fill `isValidation` and `gameTick` as the original server does: the first is
+        true in INIT only, the second is -1 in every INIT but the first.
+    """
+
+    start_seconds: float = 1.0
+    init_seconds: float = 1.0
+    act_seconds: float = 0.04
+    act_hard_seconds: float = 0.05
+    learning_seconds: float = 600.0
+    grace_seconds: float = 1.0
+    grace_on_crossing: bool = True
+    validation_times: int = 1
+    on_overspent: Overspent = "disqualify"
+    most_plays: int = 10_000
+    original_fields: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot be met or told apart."""
+        for field in fields(self):
+            if field.name.endswith("_seconds"):
+                _check_seconds(field.name, getattr(self, field.name))
+        if self.act_hard_seconds < self.act_seconds:
+            raise ValueError(
+                f"act_hard_seconds is {self.act_hard_seconds}; it must be at least act_seconds, "
+                f"{self.act_seconds}"
+            )
+        for name, most in (("validation_times", 1000), ("most_plays", MOST_PLAYS)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
+        if self.on_overspent not in OVERSPENT:
+            raise ValueError(
+                f"on_overspent is {self.on_overspent!r}; it must be {' or '.join(OVERSPENT)}"
+            )
+        for name in ("grace_on_crossing", "original_fields"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false")
+
+    def changed(self, values: Mapping[str, Any]) -> "Rules":
+        """Return the rules with other values by name.
+
+        Raises:
+          ValueError: an unknown name, or a value out of bounds.
+        """
+        known = [field.name for field in fields(self)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"rule {name!r} is unknown; the rules are {', '.join(known)}")
+        return replace(self, **values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    # What a time is worth. Times may be arrays of any shape, one a lane. --------------------------
+
+    def start_late(self, seconds: Any) -> Any:
+        """Whether a constructor took too long: no time was left when it returned."""
+        return microseconds(seconds) >= microseconds(self.start_seconds)
+
+    def init_late(self, seconds: Any) -> Any:
+        """Whether an `init` took too long."""
+        return microseconds(seconds) >= microseconds(self.init_seconds)
+
+    def act_late(self, seconds: Any) -> Any:
+        """Whether an action came too late to be played."""
+        return microseconds(seconds) > microseconds(self.act_seconds)
+
+    def act_overspent(self, seconds: Any) -> Any:
+        """Whether an action came so late that it ends the level."""
+        return microseconds(seconds) > microseconds(self.act_hard_seconds)
+
+    def learning_over(self, learned: Any) -> Any:
+        """Whether the time for training is used up, `learned` s after it began."""
+        return microseconds(learned) >= microseconds(self.learning_seconds)
+
+    def result_limit(self, learned: Any) -> Any:
+        """Time for a `result` that begins `learned` s after training began, s.
+
+        It is what is left of the time for training, with the grace or, if none is left, the grace.
+        """
+        left = np.maximum(np.round(np.subtract(self.learning_seconds, learned), 6), 0.0)
+        grace = np.where(
+            self.learning_over(learned) | self.grace_on_crossing, self.grace_seconds, 0.0
+        )
+        return left + grace
+
+    def result_overspent(self, learned: Any, seconds: Any) -> Any:
+        """Whether a `result` that began at `learned` and took `seconds` took too long."""
+        return microseconds(seconds) > microseconds(self.result_limit(learned))
+
+
+def microseconds(seconds: Any) -> Any:
+    """Whole microseconds, so that no limit hangs on the last bit of a difference of two times."""
+    return np.rint(np.multiply(seconds, 1e6)).astype(np.int64)
+
+
+def _check_seconds(name: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value <= LONGEST:
+        raise ValueError(
+            f"{name} is {value!r}; it must be a number above 0 and up to {LONGEST:g} s"
+        )
+
+
+PRESETS: dict[str, Rules] = {
+    "track": Rules(),
+    "gvgai2017": Rules(
+        learning_seconds=300.0,
+        grace_on_crossing=False,
+        validation_times=10,
+        on_overspent="abort_level",
+        original_fields=True,
+    ),
+}
+"""Rules by name: those of the track's description, and those of the published server."""
+
+
+def preset(name: str) -> Rules:
+    """Return rules by name.
+
+    Raises:
+      ValueError: no such preset.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"preset is {name!r}; it must be one of {', '.join(PRESETS)}")
+    return PRESETS[name]

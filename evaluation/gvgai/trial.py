@@ -1,0 +1,379 @@
+"""One agent's way through a track, seen from the server: what it is sent and what its replies do.
+
+A `Trial` neither calls an agent nor knows of a socket. Whoever does sends what `payload` returns
+while `waiting`, and passes the answer to `reply`.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation import counters
+from evaluation.clock import Clock
+from evaluation.gvgai import phases, protocol
+from evaluation.gvgai.observation import (
+    ACTIONS,
+    ESCAPE,
+    NIL,
+    WINNERS,
+    Form,
+    SerializableStateObservation,
+    View,
+    disqualified,
+    push,
+    serialise,
+)
+from evaluation.gvgai.phases import Answer, Call, Lane, Phase
+from evaluation.gvgai.picture import draw
+from evaluation.gvgai.results import (
+    END_LINE,
+    PHASES,
+    START_PHASE,
+    Announcer,
+    LevelResult,
+    final_score,
+    phase_line,
+)
+from evaluation.gvgai.rules import SCORE_DISQUALIFIED
+from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
+from evaluation.session import Episode, Log, Session
+from jaxsim import rng
+from jaxsim.embedding import Embedded
+from jaxsim.worlds.cartpole3d.types import Observation
+
+
+@dataclass
+class _Play:
+    """The level in play, or just over.
+
+    Attributes:
+      episode: the world.
+      last_action: code of the last action.
+      answer: how it ended, None before it has.
+      act_max_seconds: longest time for an action, s.
+      error: exception of the agent that ended it.
+    """
+
+    episode: Episode
+    last_action: int = NIL
+    answer: Answer | None = None
+    act_max_seconds: float = 0.0
+    error: str = ""
+
+
+def check_numbers(seed: int, lifetime: int) -> None:
+    """Check where randomness comes from, before anything is compiled.
+
+    Raises:
+      ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1.
+    """
+    counters.root(seed)
+    if not 0 <= lifetime < 2**32:
+        raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
+
+
+@lru_cache(maxsize=8)
+def warm_up(track: Track) -> None:
+    """Compile all that a trial of the track needs, so that no agent's time is spent on it."""
+    session = Session(track.schedule)
+    for world in set(session.tasks.world):
+        session.start(int(np.argmax(session.tasks.world == world)), 0)
+    _advance(phases.first(), Answer.GONE, phases.NO_LEVEL, False, counters.root(0), track)
+
+
+class Trial:
+    """One lifetime of a track.
+
+    Args:
+      track: what is played, by which rules.
+      clock: measures the time for training, which begins here.
+      announcer: hears of results and phases.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      lifetime: number of the lifetime.
+      agent: who plays, for the records.
+
+    Raises:
+      ValueError: numbers out of bounds, or tasks that no agent of the track can play.
+
+    Attributes:
+      log: the levels played so far, for records.
+      reason: why it ended early, "" if it did not.
+    """
+
+    def __init__(
+        self,
+        track: Track,
+        clock: Clock,
+        announcer: Announcer | None = None,
+        *,
+        seed: int = 0,
+        lifetime: int = 0,
+        agent: str = "",
+    ) -> None:
+        self.track, self._clock = track, clock
+        self._announcer = announcer or Announcer()
+        self._lifetime = lifetime
+        self._session = Session(track.schedule, seed=seed, lifetime=lifetime)
+        self._variants = track.schedule.block_variants()
+        self._key = rng.fold(counters.root(seed), lifetime)
+        self._lane = _on_host(phases.first())
+        self._form: Form = "JSON"
+        self.reason = ""
+        self._play = self._open()
+        if not isinstance(self._play.episode.observation, Observation):
+            raise ValueError(
+                f"task {track.levels[0].task!r} does not report what CartPole3D reports, so no "
+                "observation can be made of it; choose another task"
+            )
+        self._began = clock.now()
+        source = track.source or track.name
+        origin = {"agent": agent, "seed": seed, "lifetime": lifetime}
+        self.log = Log(track.name, source, origin)
+
+    # Asking ---------------------------------------------------------------------------------------
+
+    @property
+    def call(self) -> Call:
+        """What it waits for."""
+        return Call(self._lane.call)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for a reply at all."""
+        return self.call < Call.FINISH
+
+    @property
+    def learned(self) -> float:
+        """Time since training began, s."""
+        return self._clock.now() - self._began
+
+    @property
+    def payload(self) -> str:
+        """What the agent is sent now: START, an observation, or FINISH."""
+        if self.call == Call.START:
+            return protocol.START
+        return self.observation() if self.waiting else protocol.FINISH
+
+    def limit(self) -> float:
+        """How long the agent may take for the reply it owes, s."""
+        rules = self.track.rules
+        if self.call == Call.RESULT:
+            return float(rules.result_limit(self.learned))
+        return {
+            Call.START: rules.start_seconds,
+            Call.INIT: rules.init_seconds,
+            Call.ACT: rules.act_hard_seconds,
+        }[self.call]
+
+    def observation(self) -> SerializableStateObservation:
+        """What the agent sees now, in the form it last asked for."""
+        view = self.view()
+        return serialise(view, self._form, None if self._form == "JSON" else draw(view))
+
+    def view(self) -> View:
+        """What the agent sees now."""
+        play, episode = self._play, self._play.episode
+        broken_off = play.answer in (Answer.ABORT, Answer.OVERSPENT)
+        view = View(
+            phase=self._phase_name(broken_off),
+            validation=self._says_validation(),
+            score=episode.reward,
+            tick=self._said_tick(),
+            winner=_winner(episode, broken_off),
+            over=episode.over,
+            last_action=ACTIONS[ESCAPE if broken_off else play.last_action],
+            alive=not episode.result().terminated,
+            planar=isinstance(episode.env, Embedded),
+            half_width=_half_width(episode.params),
+            seen=episode.observation,
+        )
+        return disqualified(view) if self._disqualifies(play.answer) else view
+
+    # Answering ------------------------------------------------------------------------------------
+
+    def reply(
+        self, text: str, form: Form | None = None, *, seconds: float = 0.0, error: str = ""
+    ) -> None:
+        """Take the reply to the call that is waited for.
+
+        Args:
+          text: the reply.
+          form: what the observations to come shall hold; None for as before.
+          seconds: how long it took, s, for the record.
+          error: the agent's exception, for the record.
+
+        Raises:
+          RuntimeError: no reply is waited for.
+        """
+        if not self.waiting:
+            raise RuntimeError("the trial is over; it takes no reply")
+        self._form = form or self._form
+        self._take(protocol.meaning(self.call, text), seconds, error)
+
+    def hang_up(self, error: str = "") -> None:
+        """End the trial, as nobody answers any more; the level in play counts as broken off."""
+        if self.waiting:
+            self._take(protocol.Meaning(Answer.GONE), 0.0, error)
+
+    def _take(self, said: protocol.Meaning, seconds: float, error: str) -> None:
+        """Let a reply have its effect, and go on to the next call."""
+        call, answer = self.call, said.answer
+        if call == Call.START:
+            self._started(answer, error)
+        elif call == Call.INIT and answer != Answer.DONE:
+            self._finish(answer, error)
+        elif call == Call.ACT:
+            answer = self._acted(said, seconds)
+            if answer != Answer.DONE:
+                self._finish(answer, error)
+        self._advance(answer, said.level)
+        if self.call == Call.CLOSED:
+            self.reason = _reason(call, answer) + (f" ({error})" if error else "")
+
+    def _started(self, answer: Answer, error: str) -> None:
+        if answer == Answer.DONE:
+            self._announcer.say(phase_line(Phase.FIRST))
+        elif answer == Answer.FAILED:
+            self._announcer.result(
+                LevelResult(
+                    game=self.track.name,
+                    lifetime=self._lifetime,
+                    phase=START_PHASE,
+                    level=None,
+                    play=0,
+                    winner=WINNERS["PLAYER_DISQ"],
+                    score=SCORE_DISQUALIFIED,
+                    ticks=0,
+                    error=error,
+                )
+            )
+
+    def _acted(self, said: protocol.Meaning, seconds: float) -> Answer:
+        """Play an action; what became of the level."""
+        play = self._play
+        play.act_max_seconds = max(play.act_max_seconds, seconds)
+        if said.answer != Answer.DONE:
+            return said.answer
+        planar = isinstance(play.episode.env, Embedded)
+        code = push(said.action, planar)
+        play.last_action = said.action if code else NIL
+        play.episode.step(code)
+        return Answer.OVER if play.episode.over else Answer.DONE
+
+    def _finish(self, answer: Answer, error: str) -> None:
+        """Note how the level in play ended, and make that known."""
+        play, episode, lane = self._play, self._play.episode, self._lane
+        play.answer, play.error = answer, error
+        totals = episode.result()
+        out = self._disqualifies(answer)
+        winner = "PLAYER_DISQ" if out else _winner(episode, answer != Answer.OVER)
+        code = WINNERS[winner]
+        score = SCORE_DISQUALIFIED if out else final_score(code, episode.reward)
+        validation = lane.phase == Phase.VALIDATION
+        self.log.add(
+            self._session,
+            int(self._variants[lane.level]),
+            totals,
+            phase=VALIDATION_PHASE if validation else TRAINING_PHASE,
+            mode="test" if validation else "train",
+            learning=not validation,
+        )
+        self._announcer.result(
+            LevelResult(
+                game=self.track.name,
+                lifetime=self._lifetime,
+                phase=PHASES[Phase(lane.phase)],
+                level=int(lane.level),
+                play=int(lane.play),
+                winner=code,
+                score=score,
+                ticks=totals.length,
+                aborted=answer in (Answer.ABORT, Answer.GONE),
+                overspent=answer == Answer.OVERSPENT,
+                act_max_ms=round(1e3 * play.act_max_seconds, 3),
+                performance=totals.performance,
+                complete=totals.complete,
+                seconds=totals.seconds,
+                error=error,
+            )
+        )
+
+    def _disqualifies(self, answer: Answer | None) -> bool:
+        """Whether the level ended so that its result is that of a disqualification."""
+        overspent = self.track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
+        return answer == Answer.FAILED or overspent
+
+    def _advance(self, answer: Answer, level: int) -> None:
+        """Go on to the next call, and open the level that it begins."""
+        before, rules = self._lane, self.track.rules
+        late = bool(rules.learning_over(self.learned)) or before.play + 1 >= rules.most_plays
+        self._lane = _advance(before, answer, level, late, self._key, self.track)
+        if self._lane.play > before.play:
+            if self._lane.phase != before.phase:
+                self._announcer.say(phase_line(Phase(self._lane.phase)))
+            self._play = self._open()
+        if self.call == Call.FINISH:
+            self._announcer.say(END_LINE)
+
+    def _open(self) -> _Play:
+        variant = int(self._variants[self._lane.level])
+        return _Play(self._session.start(variant, int(self._lane.play)))
+
+    # What an observation says ---------------------------------------------------------------------
+
+    def _phase_name(self, broken_off: bool) -> str:
+        if self.call == Call.RESULT:
+            return "ABORT" if broken_off else "END"
+        return "ACT" if self.call == Call.ACT else "INIT"
+
+    def _says_validation(self) -> bool:
+        validation = bool(self._lane.phase == Phase.VALIDATION)
+        if self.track.rules.original_fields:
+            return validation and self.call == Call.INIT
+        return validation
+
+    def _said_tick(self) -> int:
+        first = self._lane.play == 0
+        if self.track.rules.original_fields and self.call == Call.INIT and not first:
+            return -1
+        return self._play.episode.length
+
+
+def _reason(call: Call, answer: Answer) -> str:
+    """Why a trial ended early."""
+    if answer == Answer.GONE:
+        return f"no more replies while it waited for one to {call.name}"
+    return {
+        Call.START: "the constructor failed or was late",
+        Call.INIT: "init failed or was late",
+        Call.RESULT: "result failed or was late",
+    }[call]
+
+
+def _winner(episode: Episode, broken_off: bool) -> str:
+    """Key of `WINNERS` for the game as it stands."""
+    totals = episode.result()
+    if broken_off or not totals.complete:
+        return "NO_WINNER"
+    return "PLAYER_LOSES" if totals.terminated else "PLAYER_WINS"
+
+
+def _half_width(params: Any) -> float:
+    """Half of the room's or the track's width, m."""
+    room = getattr(params, "room_half_width", None)
+    return float(params.position_limit if room is None else room)
+
+
+def _advance(
+    lane: Lane, answer: Answer, level: int, late: bool, key: rng.Words, track: Track
+) -> Lane:
+    """Go on to the next call; see `phases.advance`."""
+    said = np.int32(answer), np.int32(level), np.bool_(late)
+    return _on_host(phases.advance(lane, *said, key, track.rules.validation_times))
+
+
+def _on_host(lane: Lane) -> Lane:
+    return Lane(*(np.int32(leaf) for leaf in jax.device_get(lane)))

@@ -1,0 +1,195 @@
+"""`jaxsim grade`, and how it finds suites and agents."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli
+from evaluation.grader import AgentNotFound, TestSuiteNotFound
+from evaluation.grader.loading import load_agent, load_suite
+
+ROOT = Path(__file__).parents[3]
+
+SUITE = """
+from evaluation.grader import StepCountEvaluator, TestCase, TestSuite
+
+
+class Three(TestCase):
+    def run(self, agent):
+        for _ in range(self.n_runs):
+            agent.reset()
+            self.evaluator.reset()
+            for t in range(agent.step(0)):
+                self.evaluator.step({})
+
+
+def three(n_runs):
+    return Three(n_runs, 60.0, n_runs, None, None, StepCountEvaluator())
+
+
+test_suite = TestSuite("threes", [three(1), three(2)])
+other = TestSuite("other", [three(3)])
+no_suite = [three(1)]
+"""
+AGENT = """
+import beside
+
+
+class create_agent:
+    def step(self, state):
+        print("thinking")
+        return beside.STEPS
+
+    def reset(self):
+        pass
+
+
+class Failing(create_agent):
+    def step(self, state):
+        raise ValueError("lost")
+
+
+no_agent = 3
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A directory of one's own with a suite and a submission."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "my_test_suite.py").write_text(SUITE)
+    (tmp_path / "my_agent.py").write_text(AGENT)
+    (tmp_path / "beside.py").write_text("STEPS = 3")
+    (tmp_path / "broken.py").write_text("import nowhere")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)")
+    (tmp_path / "empty.py").write_text("")
+    package = tmp_path / "submissions" / "alice"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from .model import create_agent")
+    (package / "model.py").write_text(AGENT.replace("beside.STEPS", "5").replace("beside", "os"))
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def grade(capsys, *words):
+    """Exit code, result and what stands on standard error."""
+    code = cli.main(["grade", *words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+@pytest.mark.requirement(69)
+@pytest.mark.parametrize(
+    ("suite", "agent", "value"),
+    [
+        ("my_test_suite", "my_agent", 3.0),
+        ("my_test_suite.py", "my_agent.py", 3.0),
+        ("./my_test_suite.py:test_suite", "my_agent:create_agent", 3.0),
+        ("my_test_suite", "submissions/alice", 5.0),
+        ("my_test_suite:other", "submissions.alice", 5.0),
+    ],
+)
+def test_suites_and_agents_are_found_by_name(workplace, capsys, suite, agent, value):
+    code, result, err = grade(capsys, suite, agent)
+    assert code == 0
+    assert {each["result"]["value"] for each in result["results"]} == {value}
+    assert result["suite_id"] == ("other" if "other" in suite else "threes")
+    assert err.count("thinking") == (3 if "other" in suite else 1 + 2)
+
+
+@pytest.mark.requirement(69)
+def test_the_result_goes_to_a_file(workplace, capsys):
+    code, result, _ = grade(capsys, "my_test_suite", "my_agent:Failing", "--out", "out/r.json")
+    assert (code, result) == (1, None)
+    written = json.loads((workplace / "out" / "r.json").read_text())
+    errors = [each["result"]["error"] for each in written["results"]]
+    assert errors == [{"type": "ValueError", "message": "lost"}] * 2
+
+
+@pytest.mark.requirement(69)
+def test_an_agent_in_a_process_is_imported_there_only(workplace, capfd):
+    words = ["my_test_suite", "my_agent.py", "--isolate", "--memory-limit", "1024"]
+    code, result, _ = grade(capfd, *words)
+    assert code == 0, result
+    assert "my_agent" not in sys.modules
+    assert [each["result"]["value"] for each in result["results"]] == [3.0, 3.0]
+    # A submission that cannot be imported is then an error of each case.
+    code, result, _ = grade(capfd, "my_test_suite", "broken", "--isolate")
+    error = result["results"][0]["result"]["error"]
+    assert code == 1 and error["type"] == "AgentNotFound"
+    assert "ModuleNotFoundError: No module named 'nowhere'" in error["message"]
+
+
+WRONG = {
+    "no suite": (["absent", "my_agent"], "test suite not found: there is no module 'absent'"),
+    "no suite file": (["absent.py", "my_agent"], "test suite not found: there is no file"),
+    "no agent": (["my_test_suite", "absent"], "agent not found: there is no module 'absent'"),
+    "no agent to isolate": (
+        ["my_test_suite", "absent", "--isolate"],
+        "agent not found: there is no module 'absent'",
+    ),
+    "no agent folder": (["my_test_suite", "submissions/bob"], "there is no file 'submissions/bob'"),
+    "no name of a suite": (["empty", "my_agent"], "module 'empty' has no 'test_suite'"),
+    "no name of an agent": (["my_test_suite", "empty.py"], "file 'empty.py' has no 'create_agent'"),
+    "no such name": (["my_test_suite:best", "my_agent"], "has no 'best'"),
+    "no suite there": (
+        ["my_test_suite:no_suite", "my_agent"],
+        "'no_suite' in 'my_test_suite' is a list; it must be a TestSuite",
+    ),
+    "no agent there": (
+        ["my_test_suite", "my_agent:no_agent"],
+        "'no_agent' in 'my_agent' is a int; it must be a function or a class",
+    ),
+    "broken": (
+        ["my_test_suite", "broken"],
+        "cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+    ),
+    "leaving": (["leaving", "my_agent"], "module 'leaving' cannot be imported: SystemExit: 3"),
+    "memory": (
+        ["my_test_suite", "my_agent", "--memory-limit", "1"],
+        "memory-limit is 1; it must be at least 16",
+    ),
+    "out": (["my_test_suite", "my_agent", "--out", "."], "out is ., a folder; name a file"),
+}
+
+
+@pytest.mark.requirement(69)
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_is_one_line(workplace, capsys, name):
+    words, message = WRONG[name]
+    code, result, err = grade(capsys, *words)
+    assert (code, result) == (2, None)
+    assert message in err and err.startswith("jaxsim: ") and err.count("\n") == 1
+
+
+@pytest.mark.requirement(69)
+def test_errors_have_names(workplace):
+    with pytest.raises(TestSuiteNotFound, match="absent"):
+        load_suite("absent")
+    with pytest.raises(AgentNotFound, match="absent"):
+        load_agent("absent")
+
+
+@pytest.mark.requirement(69)
+def test_the_program_itself(workplace):
+    """From a shell, with everything it prints."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "evaluation.cli", "grade", "my_test_suite"]
+
+    def run(agent):
+        done = subprocess.run(
+            [*command, agent], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    code, out, err = run("my_agent")
+    assert code == 0 and json.loads(out)["suite_id"] == "threes"
+    assert err.split() == ["thinking"] * 3
+    assert run("absent")[::2] == (2, "jaxsim: agent not found: there is no module 'absent'\n")

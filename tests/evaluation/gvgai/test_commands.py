@@ -1,0 +1,189 @@
+"""`jaxsim gvgai`: what it prints and writes, and what it says of wrong input."""
+
+import json
+import re
+import threading
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli, records
+from evaluation.gvgai.results import read_results
+from evaluation.gvgai.server import LOOPBACK
+from evaluation.gvgai.track import default_track, loads
+from tests.evaluation.gvgai.scripted import track
+from tests.evaluation.gvgai.wire import Peer
+
+ROOT = Path(__file__).parents[3]
+AGENT = """
+from evaluation.gvgai import Agent as Base
+
+class Agent(Base):
+    def act(self, sso, elapsed_timer):
+        return "ACTION_ESCAPE" if sso.gameTick == 2 else "ACTION_LEFT"
+
+    def result(self, sso, elapsed_timer):
+        return 0
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    """An agent, a track with few plays, and a place for results."""
+    (tmp_path / "agent.py").write_text(AGENT)
+    # A loaded machine must not decide how a test ends.
+    patient = {"act_seconds": 20.0, "act_hard_seconds": 20.0, "init_seconds": 20.0}
+    rules = {"most_plays": 2, "start_seconds": 20.0, **patient}
+    (tmp_path / "track.json").write_text(track(**rules).dumps())
+    return tmp_path
+
+
+def run(*words):
+    return cli.main(["gvgai", *map(str, words)])
+
+
+@pytest.mark.requirement(93)
+def test_an_agent_plays_in_this_process(files, capsys):
+    out = files / "out"
+    code = run("run", "--agent", files / "agent.py", "--track", files / "track.json", "--out", out)
+    assert code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == (
+        "[TRAINING] Result (1->win; 0->lose): level:0, Player0:-1, Player0-Score:2.0, timesteps:2"
+    )
+    results = read_results(out / "results.jsonl")
+    assert [r.level for r in results] == [0, 1, 3, 4]
+    assert [r.line for r in results] == [line for line in lines if "Result" in line]
+    found = records.read(out / "records.parquet")
+    assert found.columns["length"].tolist() == [[2, 2, 2, 2]]
+    assert loads((out / "track.json").read_text()).rules.most_plays == 2
+    # Not over results that are there.
+    assert run("run", "--agent", files / "agent.py", "--out", out) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_an_agent_that_is_disqualified_is_an_error(files, capsys):
+    (files / "agent.py").write_text(AGENT + "    def __init__(self): 1 / 0\n")
+    arguments = ("--agent", files / "agent.py", "--track", files / "track.json")
+    assert run("run", *arguments, "--out", files / "out", "--quiet") == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "ended early: the constructor failed or was late (ZeroDivisionError" in said.err
+    (result,) = read_results(files / "out" / "results.jsonl")
+    assert result.winner == -100
+    assert not (files / "out" / "records.parquet").exists()
+
+
+def test_a_server_and_a_client(files, capsys):
+    out, codes = files / "served", []
+    port = _free_port()
+
+    def serve():
+        codes.append(run("serve", "--track", files / "track.json", "--port", port, "--out", out))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    code = _until_it_listens(lambda: run("connect", "--agent", files / "agent.py", "--port", port))
+    thread.join()
+    assert (code, codes) == (0, [0])
+    assert f"listening at {LOOPBACK}:{port}" in capsys.readouterr().out
+    assert [r.level for r in read_results(out / "results.jsonl")] == [0, 1, 3, 4]
+    assert (out / "records.parquet").exists()
+
+
+def test_several_clients_have_a_directory_each(files, capsys):
+    out, codes, port = files / "served", [], _free_port()
+    words = ("--track", files / "track.json", "--port", port, "--out", out, "--sessions", "2")
+    thread = threading.Thread(target=lambda: codes.append(run("serve", *words)))
+    thread.start()
+    peer = _until_it_listens(lambda: Peer((LOOPBACK, port)))
+    peer.until("ACT")
+    peer.close()
+    assert (
+        _until_it_listens(
+            lambda: run("connect", "--agent", files / "agent.py", "--port", port, "--form", "BOTH")
+        )
+        == 0
+    )
+    thread.join()
+    assert codes == [1]  # that of the worse client
+    assert [r.aborted for r in read_results(out / "0" / "results.jsonl")] == [True]
+    assert len(read_results(out / "1" / "results.jsonl")) == 4
+    assert "ended early: no more replies" in capsys.readouterr().err
+
+
+def _free_port():
+    import socket
+
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def _until_it_listens(attempt):
+    """Try again until somebody listens; a command says 2 for nobody."""
+    for _ in range(2000):
+        try:
+            result = attempt()
+        except OSError:
+            continue
+        if result != 2:
+            return result
+    raise AssertionError("nobody listens")
+
+
+def test_the_track_is_printed_as_it_would_be_played(capsys):
+    assert run("track", "--preset", "gvgai2017", "--validation-times", "3") == 0
+    printed = loads(capsys.readouterr().out)
+    assert printed.levels == default_track().levels
+    rules = printed.rules
+    assert (rules.learning_seconds, rules.validation_times) == (300, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--agent", "missing.py"], "agent missing.py is no file"),
+        (["run", "--agent", "{}/bad.py"], "cannot be imported: SyntaxError"),
+        (["run", "--agent", "{}/empty.py"], "has no class Agent; define one"),
+        (["run", "--agent", "{}/half.py"], "lacks result; define them"),
+        (["run", "--agent", "{}/other.py"], "has no method init; define it"),
+        (["run", "--agent", "{}/agent.txt"], "no Python file; its name must end in .py"),
+        (["run", "--agent", "{}/agent.py", "--track", "{}/empty.py"], "empty.py:2:1"),
+        (["run", "--agent", "{}/agent.py", "--preset", "x"], "preset is 'x'"),
+        (["run", "--agent", "{}/agent.py", "--learning-seconds", "0"], "learning_seconds is 0.0"),
+        (["run", "--agent", "{}/agent.py", "--on-overspent", "x"], "disqualify or abort_level"),
+        (["run", "--agent", "{}/agent.py", "--seed", "-1"], "seed is -1"),
+        (["serve", "--sessions", "0"], "sessions is 0"),
+        (["serve", "--port", "70000", "--track", "{}/track.json"], "port is 70000"),
+        (["connect", "--agent", "{}/agent.py", "--port", "1"], "refused"),
+        (["track", "--track", "missing.json"], "missing.json"),
+    ],
+    ids=lambda value: None,
+)
+def test_wrong_input_is_one_line_and_code_2(files, capsys, words, said):
+    (files / "bad.py").write_text("class Agent(:\n")
+    (files / "empty.py").write_text("\n")
+    (files / "half.py").write_text(AGENT.partition("    def result")[0])
+    (files / "other.py").write_text("class Agent:\n    act = result = print\n")
+    (files / "agent.txt").write_text(AGENT)
+    assert run(*(word.format(files) for word in words)) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert error.startswith("jaxsim: ")
+
+
+@pytest.mark.slow
+@pytest.mark.requirement(73, 97)
+def test_the_shipped_agent_plays_the_shipped_track(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    document = json.loads(Path("examples/gvgai/cartpole3d.json").read_text())
+    patient = {"act_seconds": 60, "act_hard_seconds": 60, "init_seconds": 60, "most_plays": 3}
+    document["rules"] |= patient
+    mine = tmp_path / "track.json"
+    mine.write_text(json.dumps(document))
+    assert run("run", "--agent", "examples/gvgai/agent.py", "--track", mine) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "Result" in line]
+    assert [int(level) for level in re.findall(r"level:(\d)", "".join(lines))] == [0, 1, 2, 3, 4]
+    # It balances the nominal pole to the end.
+    assert "Player0:1" in lines[0] and lines[0].endswith("timesteps:200")

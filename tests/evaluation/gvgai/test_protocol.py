@@ -1,0 +1,94 @@
+"""Lines: what is one, what it means, and that nothing else does any harm."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.gvgai import protocol
+from evaluation.gvgai.observation import ACTIONS, ESCAPE, LEFT, NIL
+from evaluation.gvgai.phases import NO_LEVEL, Answer, Call
+from evaluation.gvgai.protocol import LineBuffer, Meaning, Reply, TooLong
+
+ASKING = (Call.START, Call.INIT, Call.ACT, Call.RESULT)
+
+
+@pytest.mark.requirement(91)
+def test_lines_come_back():
+    assert protocol.message(7, "START") == b"7#START\n"
+    assert protocol.read_message(b"7#START") == (7, "START")
+    assert protocol.read_message(b'7#{"a":"#"}\r') == (7, '{"a":"#"}')
+    for reply in (Reply(3, "ACTION_LEFT", "JSON"), Reply(0, "START_FAILED")):
+        assert protocol.read_reply(protocol.reply_line(reply).rstrip(b"\n")) == reply
+
+
+@pytest.mark.requirement(91)
+@pytest.mark.parametrize(
+    "line", [b"", b"ACTION_LEFT", b"#ACTION_LEFT", b"x#ACTION_LEFT", b"-1#A", b"1e3#A", b"\xff#A"]
+)
+def test_what_is_no_line_is_ignored(line):
+    assert protocol.read_reply(line) is None
+    assert protocol.read_message(line) is None
+
+
+def test_numbers_are_short_and_plain():
+    assert protocol.read_reply(b"9" * 4000 + b"#A") is None
+    assert protocol.read_reply("\u0663#A".encode()) is None  # a digit, but not one of ours
+    assert protocol.read_reply(b" 12 # A # IMAGE \r") == Reply(12, "A", "IMAGE")
+    assert protocol.read_reply(b"12#A#PICTURE") == Reply(12, "A", None)
+
+
+@pytest.mark.requirement(77, 90)
+@pytest.mark.parametrize(
+    ("call", "text", "meaning"),
+    [
+        (Call.START, "START_DONE", Meaning(Answer.DONE)),
+        (Call.START, "START_FAILED", Meaning(Answer.FAILED)),
+        (Call.START, "ERROR", Meaning(Answer.FAILED)),
+        (Call.INIT, "INIT_DONE", Meaning(Answer.DONE)),
+        (Call.INIT, "", Meaning(Answer.FAILED)),
+        (Call.ACT, "ACTION_LEFT", Meaning(Answer.DONE, action=LEFT)),
+        (Call.ACT, "gibberish", Meaning(Answer.DONE, action=NIL)),
+        (Call.ACT, "ACTION_ESCAPE", Meaning(Answer.ABORT)),
+        (Call.ACT, "ABORT", Meaning(Answer.ABORT)),
+        (Call.ACT, "END_OVERSPENT", Meaning(Answer.OVERSPENT)),
+        (Call.RESULT, "2", Meaning(Answer.DONE, level=2)),
+        (Call.RESULT, "3", Meaning(Answer.DONE, level=NO_LEVEL)),
+        (Call.RESULT, "-1", Meaning(Answer.DONE, level=NO_LEVEL)),
+        (Call.RESULT, "END_TRAINING", Meaning(Answer.END)),
+        (Call.RESULT, "END_VALIDATION", Meaning(Answer.END)),
+        (Call.RESULT, "END_OVERSPENT", Meaning(Answer.OVERSPENT)),
+    ],
+)
+def test_what_replies_mean(call, text, meaning):
+    assert protocol.meaning(call, text) == meaning
+
+
+@given(st.binary(max_size=200), st.sampled_from(ASKING))
+def test_any_bytes_mean_something_legal(line, call):
+    reply = protocol.read_reply(line)
+    if reply is not None:
+        said = protocol.meaning(call, reply.text)
+        assert said.answer in Answer
+        assert 0 <= said.action < len(ACTIONS) and said.action != ESCAPE
+        assert said.level in (NO_LEVEL, 0, 1, 2)
+    protocol.read_message(line)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_lines_do_not_depend_on_how_they_arrive(parts):
+    whole, buffer, lines = b"".join(parts), LineBuffer(1000), []
+    for part in parts:
+        lines += buffer.feed(part)
+    assert lines == whole.split(b"\n")[:-1]
+
+
+def test_a_line_has_a_longest_length():
+    assert LineBuffer(4).feed(b"abc\nabc\n") == [b"abc", b"abc"]
+    for data in (b"abcd\n", b"abcd", b"ab\nabcd"):
+        with pytest.raises(TooLong, match="longer than 4 bytes"):
+            LineBuffer(4).feed(data)
+    buffer = LineBuffer(4)
+    for _ in range(3):
+        assert buffer.feed(b"a") == []
+    with pytest.raises(TooLong):
+        buffer.feed(b"a")

@@ -1,0 +1,69 @@
+"""The table of requirements is complete, and the page names the tests that there are."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import requirements_page
+from benchmarks.requirements_page import ROOT, doors, named, requirements
+
+PAGE = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def marked():
+    """Tests by row, as pytest collects them."""
+    command = [sys.executable, "-m", "benchmarks.requirements_page", "--collect"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {int(number): set(tests) for number, tests in json.loads(done.stdout).items()}
+
+
+def test_all_rows_have_their_number_and_a_sentence():
+    rows = [number for door in requirements().values() for number in door]
+    assert rows == list(range(1, 98))
+    texts = [text for door in requirements().values() for text in door.values()]
+    assert len(set(texts)) == 97
+    assert all(text and "|" not in text and not text.endswith(".") for text in texts)
+    assert [requirements_page.TITLES[door] for door in requirements()]
+
+
+@pytest.mark.parametrize("door", doors())
+def test_every_row_of_a_front_door_has_a_test(marked, door):
+    missing = [number for number in requirements()[door] if not marked.get(number)]
+    assert not missing, f"no test is marked with these requirements: {missing}"
+
+
+def test_marks_name_rows_that_exist(marked):
+    assert set(marked) <= set(range(1, 98))
+
+
+def test_the_page_names_exactly_these_tests(marked):
+    expected = {number: marked.get(number, set()) for number in range(1, 98)}
+    again = f"write it anew: {requirements_page.COMMAND}"
+    assert named(PAGE) == expected, again
+
+
+def test_nothing_failed_when_the_page_was_written():
+    assert "failed" not in PAGE.replace("| failed |", "")
+
+
+def test_the_page_is_made_of_what_pytest_says():
+    """A row that fails, one that is skipped in part, and one without a test."""
+    marks = requirements_page.Marks(
+        numbers={"tests/a.py::test_x[1]": [50, 51], "tests/a.py::test_x[2]": [50, 51]},
+        outcomes={"tests/a.py::test_x[1]": {"passed"}, "tests/a.py::test_x[2]": {"skipped"}},
+    )
+    marks.numbers["tests/a.py::test_y"] = [51]
+    marks.outcomes["tests/a.py::test_y"] = {"passed", "failed"}
+    lines = list(requirements_page.page(marks.tests()))
+    (row,) = [line for line in lines if line.startswith("| 51 |")]
+    assert row.endswith(
+        "[test_x](../tests/a.py)<br>[test_y](../tests/a.py) | 1 failed, 1 skipped, 1 passed |"
+    )
+    (summary,) = [line for line in lines if line.startswith("| aiVLE's grader |")]
+    assert summary == "| aiVLE's grader | 22 | 1 | 20 | 1 |"
+    text = "\n".join(lines)
+    assert named(text)[50] == {"tests/a.py::test_x"} and named(text)[52] == set()
