@@ -100,15 +100,18 @@ def test_what_changes_no_result(draw):
 
 
 @pytest.mark.long
-def test_levels_of_two_dimensions_are_played_beside():
-    settings = {"novelty": (50, 51), "starts": "wsu"}
-    from tests.evaluation.sailon.conftest import settings as usual
-
-    cells = [Cell(0, 50, "easy", -1), Cell(0, 51, "hard", -1)]
-    flags, seeds = (False, True), (100_000_000, 100_000_001)
-    trials = tuple(Trial(k, 0, cell, flags, seeds) for k, cell in enumerate(cells))
-    results = play(Experiment("flat", usual(**settings), (), trials), "greedy")
-    assert results.rows["episode_level"].tolist() == [200, 50, 200, 51]
+def test_levels_of_two_dimensions_are_played_beside(draw):
+    seeds = (100_000_000, 100_000_001, 100_000_002)
+    trials = (
+        Trial(0, 0, Cell(0, 50, "easy", -1), (False, True, True), seeds),
+        Trial(1, 0, Cell(0, 51, "hard", -1), (False, True), seeds[:2]),
+    )
+    settings = draw(novelty=(50, 51), starts="wsu").settings
+    # A segment of one episode: in the last one, nobody starts as the original does.
+    options = scanner.Options(devices=1, segment=1)
+    experiment = Experiment("flat", settings, (), trials)
+    results = play_batch(experiment, agents.get("greedy"), options=options)
+    assert results.rows["episode_level"].tolist() == [200, 50, 50, 200, 51]
     assert (results.rows["length"] > 0).all()
     assert results.rows["complete"].all()
 
