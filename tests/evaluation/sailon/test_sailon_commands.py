@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import cli
-from evaluation.sailon import TA2Logic, host, ta2
+from evaluation.sailon import TA2Logic, host, plots, ta2
 from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import Options
 from evaluation.sailon.results import load_results
@@ -193,14 +193,16 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     ]
     assert report["baseline"]["agent"] == "pd"
     assert report["timing"]["steps"] > 0
-    assert sorted(p.name for p in out.iterdir()) == [
+    pictures = {f"{name}_{told}.png" for name in ("detection", "performance") for told in (0, 1)}
+    assert {p.name for p in out.iterdir()} - pictures == {
         "agent.parquet",
         "baseline.parquet",
         "experiment.json",
         "metrics.csv",
         "report.json",
         "trials.csv",
-    ]
+    }
+    assert all(((out / name).exists()) == plots.available() for name in pictures)
 
 
 @pytest.mark.parametrize(
