@@ -115,8 +115,9 @@ class Evaluation:
 
     @property
     def steps(self) -> int:
-        """Environment steps of both."""
-        return int(self.agent.rows["length"].sum() + self.baseline.rows["length"].sum())
+        """Environment steps of both, or of the one that is its own baseline."""
+        played = [self.agent] if self.agent is self.baseline else [self.agent, self.baseline]
+        return sum(int(results.rows["length"].sum()) for results in played)
 
 
 def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = None) -> Evaluation:
