@@ -66,7 +66,8 @@ def _hear_nothing(memory: Memory, told: Told) -> Memory:
     return memory
 
 
-def _name_nothing(memory: Memory) -> jax.Array:
+def name_nothing(memory: Memory) -> jax.Array:
+    """Name no novelty, `UNNAMED`."""
     return jnp.int32(UNNAMED)
 
 
@@ -102,4 +103,4 @@ class Agent:
     begin: Callable[[Memory, jax.Array], Memory] = _keep_memory
     learn: Callable[[Memory, Episodes], Memory] = _learn_nothing
     tell: Callable[[Memory, Told], Memory] = _hear_nothing
-    named: Callable[[Memory], jax.Array] = _name_nothing
+    named: Callable[[Memory], jax.Array] = name_nothing
