@@ -370,7 +370,7 @@ _CELL: Final[Mapping[str, tuple[Any, ...]]] = {
 def _cell(text: Text, path: tuple[str | int, ...], values: Any) -> Cell:
     text.mapping(path, values, (*_CELL, "trials"))
     for key, allowed in _CELL.items():
-        if isinstance(values[key], bool) or values[key] not in allowed:
+        if type(values[key]) is not type(allowed[0]) or values[key] not in allowed:
             listed = ", ".join(map(str, allowed))
             shown = parameters.shown(values[key])
             text.fail((*path, key), f"{key!r} is {shown}; it must be one of {listed}")

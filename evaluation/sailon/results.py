@@ -234,14 +234,18 @@ def load_results(path: Path) -> Results:
     if path.suffix.lower() == ".csv":
         return read_csv(read(path), str(path))
     try:
-        table = pq.read_table(path)
-        told = json.loads((table.schema.metadata or {})[METADATA_KEY])
+        return _from_table(pq.read_table(path), str(path))
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist") from error
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a file of SAIL-ON results, or is damaged") from error
+
+
+def _from_table(table: pa.Table, source: str) -> Results:
+    """Rebuild results; any exception means that the table is none of ours."""
+    told = json.loads((table.schema.metadata or {})[METADATA_KEY])
     text = told.pop("experiment")
-    experiment = None if text is None else loads(text, str(path))
+    experiment = None if text is None else loads(text, source)
     rows = {name: table[name].to_numpy(zero_copy_only=False) for name in COLUMNS}
     flat = table[PROBABILITIES].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     rows[PROBABILITIES] = flat.reshape(-1, KINDS)

@@ -111,11 +111,11 @@ def _shown(value: object) -> str:
     return parameters.shown(list(value) if isinstance(value, tuple) else value)
 
 
-def _several(allowed: Mapping[Any, Any] | tuple[Any, ...]) -> Callable[[Any], str]:
+def _several(allowed: tuple[Any, ...]) -> Callable[[Any], str]:
     def check(values: Any) -> str:
         if not isinstance(values, tuple) or not values:
             return "it must be a list of one or more values"
-        wrong = [v for v in values if isinstance(v, bool) or v not in allowed]
+        wrong = [v for v in values if type(v) is not type(allowed[0]) or v not in allowed]
         listed = ", ".join(map(str, allowed))
         if wrong:
             return f"{parameters.shown(wrong[0])} in it must be one of {listed}"
@@ -149,7 +149,7 @@ def _real(low: float, high: float) -> Callable[[Any], str]:
 
 
 _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
-    "novelty": _several(TOLD),
+    "novelty": _several(tuple(TOLD)),
     "difficulty": _several(DIFFICULTIES),
     "novelty_visibility": _several((0, 1)),
     "hint_level": _several(HINT_LEVELS),

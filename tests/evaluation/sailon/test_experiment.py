@@ -170,6 +170,8 @@ def test_settings_as_json():
         ('{"trials": 1,,}', 1, 14, "broken JSON"),
         ('{"novelty": [299]}', 1, 13, "299 in it must be one of 50"),
         ('{"novelty": 203}', 1, 13, "must be a list"),
+        ('{"novelty": [[203]]}', 1, 13, "[203] in it must be one of 50"),
+        ('{"novelty": [203.0]}', 1, 13, "203.0 in it must be one of 50"),
         ('{"novelty": [203, 203]}', 1, 13, "twice"),
         ('{"training_novelty_p1": 0.5}', 1, 25, "it must be 0"),
         ("[cartpole]\nnovelty = 203\ntrials = x\n", 3, 1, "'trials' is 'x'"),

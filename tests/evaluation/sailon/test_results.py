@@ -5,6 +5,7 @@ import io
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation.metrics import Reason
@@ -51,6 +52,12 @@ def played():
     rows["level_probs"][:, 3] = 1.0
     rows["entity"][:], rows["attribute"][:], rows["change"][:] = "Block", "speed", ""
     return Results(rows, experiment, {"agent": "tester"})
+
+
+def planned_table():
+    """An Arrow table of an experiment that nobody has played."""
+    experiment = generate(Settings(trials=1))
+    return Results(planned(experiment), experiment).table()
 
 
 def same(one, other, names):
@@ -195,5 +202,9 @@ def test_files_that_hold_no_results(tmp_path):
     (tmp_path / "other.parquet").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
         load_results(tmp_path / "other.parquet")
+    kept = planned_table().drop_columns(["performance"])
+    pq.write_table(kept, tmp_path / "less.parquet")
+    with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
+        load_results(tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="window is 9"):
         analyse(read_csv(HEADER + "\n0,201,easy,0,0,1.0,False,0.1,1\n", "f"), None, window=9)
