@@ -304,9 +304,12 @@ def _truth(cell: str) -> bool:
 
 def _whole(cell: str) -> int:
     try:
-        return int(cell or 0)
+        number = int(cell or 0)
     except ValueError as error:
         raise ValueError("it must be a whole number") from error
+    if abs(number) >= 2**31:
+        raise ValueError("it must be a whole number of at most 31 bits")
+    return number
 
 
 def _real(cell: str) -> float:

@@ -122,14 +122,25 @@ class Text:
         raise ExperimentError(self.source, self.first_line + line - 1, column, reason) from cause
 
     def _refused(self) -> tuple[int, int]:
-        for entry in positions.walk(self.content):
-            wrong = entry.token in ("NaN", "Infinity", "-Infinity")
-            if not wrong and entry.token[0] in "-0123456789":
-                wrong = not math.isfinite(float(entry.token))
-            if wrong or entry.repeated:
-                place = entry.key if entry.repeated else entry.start
-                return positions.line_column(self.content, place)
+        """Place of what a decoder hook refused; the text may be broken behind it."""
+        try:
+            for entry in positions.walk(self.content):
+                if entry.repeated or _is_no_number(entry.token):
+                    place = entry.key if entry.repeated else entry.start
+                    return positions.line_column(self.content, place)
+        except (IndexError, ValueError):
+            return 1, 1
         return 1, 1
+
+
+def _is_no_number(token: str) -> bool:
+    """Whether a token stands for a number that no float is."""
+    if token.lstrip("-")[:1] not in set("0123456789NI"):
+        return False
+    try:
+        return not math.isfinite(float(token))
+    except ValueError:
+        return True
 
 
 def _name(path: positions.Path) -> str:

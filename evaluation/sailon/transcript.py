@@ -138,9 +138,13 @@ def replay(path: Path) -> Replay:
     """
     lines = list(_lines(path))
     where, training = _header(str(path), lines[0][1] if lines else {})
-    group = Group((), where.played)
-    session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
-    episode = where.open(session, group)
+    try:
+        group = Group((), where.played)
+        session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
+        episode = where.open(session, group)
+    except ValueError as error:
+        reason = f"this episode cannot be opened: {error}"
+        raise ExperimentError(str(path), 1, 1, reason) from error
     differences: list[str] = []
     steps, answered, performance = 0, training, performance_of(episode)
     for number, message in lines[1:]:
@@ -192,12 +196,20 @@ def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
         if told.pop("format") != FORMAT:
             raise ValueError("another format")
         training = told.pop("mode") == "train"
-        plan = EpisodePlan(**told.pop("plan"))
-        played = tuple((int(level), str(difficulty)) for level, difficulty in told.pop("played"))
-        return Coordinates(plan=plan, played=played, **told), training
+        plan = _plan(told["plan"])
+        played = tuple((int(level), str(difficulty)) for level, difficulty in told["played"])
+        seed, lifetime, flat = int(told["seed"]), int(told["lifetime"]), bool(told["flat"])
+        return Coordinates(seed, lifetime, played, str(told["starts"]), flat, plan), training
     except (TypeError, KeyError, ValueError) as error:
         reason = f'this is no transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
         raise ExperimentError(source, 1, 1, reason) from error
+
+
+def _plan(told: Mapping[str, Any]) -> EpisodePlan:
+    index, level, seed, hint = (int(told[k]) for k in ("index", "level", "seed", "hint_level"))
+    indicator = None if told["told"] is None else bool(told["told"])
+    difficulty, novel = str(told["difficulty"]), bool(told["novel"])
+    return EpisodePlan(index, level, difficulty, seed, novel, indicator, hint)
 
 
 def _first_difference(expected: Any, found: Any, path: str = "") -> str:

@@ -462,6 +462,17 @@ def test_a_transcript_replays(transcripts, starts):
     assert difference.startswith("6: cart.x_velocity is ")
 
 
+def test_a_transcript_of_an_episode_that_there_is_not(transcripts):
+    folder = transcripts(Scripted(steps=1))
+    path = folder / "training" / "episode-00000.jsonl"
+    text = path.read_text()
+    for old, new in (('"seed": 0', '"seed": -1'), ('[207, "hard"]', '[299, "hard"]')):
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(ExperimentError, match=r":1:1: this episode cannot be opened: "):
+            replay(path)
+
+
 def test_files_that_are_no_transcript(tmp_path):
     path = tmp_path / "other.jsonl"
     for text, place in (('{"action": "left"}', "1:1"), ("[1]", "1:1"), ('{"a"', "1:5")):
