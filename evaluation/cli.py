@@ -18,6 +18,7 @@ from evaluation.logs import commands as log_commands
 from evaluation.report import commands as report_commands
 from evaluation.report import terminal
 from evaluation.sailon import commands as sailon_commands
+from evaluation.sciencebirds import commands as sciencebirds_commands
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -58,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     sailon_commands.add_to(commands)
     gvgai_commands.add_to(commands)
     grader_commands.add_to(commands)
+    sciencebirds_commands.add_to(commands)
     tasks = commands.add_parser(
         "tasks",
         help="list tasks and the parameters a syllabus may set",
@@ -87,6 +89,13 @@ def _add_run(commands: Any) -> None:
         default=0,
         metavar="K",
         help="number of the first lifetime, to play a part of a longer run again (0)",
+    )
+    run.add_argument(
+        "--width",
+        type=int,
+        default=1,
+        metavar="N",
+        help="episodes of a block that a lifetime plays side by side before it learns (1)",
     )
     run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     run.add_argument("--overwrite", action="store_true", help="replace results in DIR; logs stay")
@@ -195,6 +204,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lifetimes=arguments.lifetimes,
         seed=arguments.seed,
         first_lifetime=arguments.lifetime_idx,
+        width=arguments.width,
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,

@@ -10,6 +10,10 @@ does not depend on its company, and every chunk on every device runs the very sa
 program: one sharded program for all devices is compiled differently for each number of devices,
 and its results then differ in the last bit. So neither the number of lifetimes nor chunks nor
 devices change a record.
+
+With a width W a lifetime plays up to W episodes of a block side by side before the agent learns
+from them, each from the agent's memory as it was. Start and randomness of an episode stay those of
+its number. The memory that goes on is that of the first of them.
 """
 
 from collections.abc import Callable
@@ -37,6 +41,7 @@ SEGMENT = 16
 """Episodes between two returns to the host, which shows progress."""
 MAX_LIFETIMES = 1_000_000
 MAX_CHUNK = 1 << 20
+MAX_WIDTH = 1024
 
 Progress = Callable[[int, int], None]
 
@@ -105,6 +110,7 @@ def play(
     lifetimes: int,
     seed: int = 0,
     first_lifetime: int = 0,
+    width: int = 1,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Records:
@@ -118,6 +124,8 @@ def play(
         the same seed are the same, bit for bit.
       first_lifetime: number of the first lifetime: with K, lifetimes K to K + L - 1 of a longer run
         are played, the same bit for bit.
+      width: episodes of a block that a lifetime plays side by side, learning from all of them at
+        once; 1 is one after the other. Records of an agent without a memory do not depend on it.
       options: chunks and devices.
       progress: called as `progress(episodes done, episodes in all)`, counted over lifetimes.
 
@@ -128,15 +136,17 @@ def play(
       ValueError: a count or seed out of bounds, or tasks that do not fit together.
     """
     check_lifetimes(lifetimes, first_lifetime)
+    check_width(width)
     root = counters.root(seed)
     tasks = Tasks.of(schedule)
     numbers = range(first_lifetime, first_lifetime + lifetimes)
-    crew = _Crew(agent, tasks, root, numbers, options or Options())
+    crew = _Crew(agent, tasks, root, numbers, width, options or Options())
     columns = crew.play(schedule, progress)
     metadata = {
         "agent": agent.name,
         "seed": seed,
         "lifetimes": lifetimes,
+        **({"width": width} if width > 1 else {}),
         "versions": {"jaxsim-novelty": __version__, "jax": jax.__version__},
     }
     return Records(schedule, columns, tasks.novelty_levels, first_lifetime, metadata)
@@ -155,13 +165,29 @@ def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
         raise ValueError(f"first lifetime is {first_lifetime}; it must be from 0 to {last}")
 
 
+def check_width(width: int) -> None:
+    """Check a number of episodes side by side.
+
+    Raises:
+      ValueError: none or too many.
+    """
+    if not 1 <= width <= MAX_WIDTH:
+        raise ValueError(f"width is {width}; it must be from 1 to {MAX_WIDTH}")
+
+
 class _Crew:
     """All chunks of a run, each on its device with the memories of its lanes."""
 
     def __init__(
-        self, agent: Agent, tasks: Tasks, root: rng.Words, numbers: range, options: Options
+        self,
+        agent: Agent,
+        tasks: Tasks,
+        root: rng.Words,
+        numbers: range,
+        width: int,
+        options: Options,
     ) -> None:
-        self.lifetimes, self.segment = len(numbers), options.segment
+        self.lifetimes, self.segment, self.width = len(numbers), options.segment, width
         devices, chunks, lanes = options.layout(self.lifetimes)
         self.tasks, self.dt = tasks, tasks.dt
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
@@ -177,7 +203,7 @@ class _Crew:
         ]
         self.begin = jax.jit(partial(_start_lifetimes, agent))
         envs = tuple(world.env for world in tasks.worlds)
-        self.advance = jax.jit(partial(_play_segment, agent, envs), donate_argnums=2)
+        self.advance = jax.jit(partial(_play_segment, agent, envs, width), donate_argnums=2)
 
     def play(self, schedule: Schedule, progress: Progress | None) -> dict[str, np.ndarray]:
         """Play the whole schedule; return (L, E) columns."""
@@ -186,7 +212,7 @@ class _Crew:
             self.begin(self.shared[home][0], numbers)
             for home, numbers in zip(self.homes, self.numbers, strict=True)
         ]
-        plans = _plans(schedule, self.tasks, self.segment)
+        plans = _plans(schedule, self.tasks, self.segment, self.width)
         compiled = self._compile(memories[0], plans[0])
         parts = []
         for plan in plans:
@@ -196,11 +222,13 @@ class _Crew:
                     self.shared[home], self.numbers[index], memories[index], plan
                 )
                 outcomes.append(outcome)
-            done = min(done + self.segment, total)
+            done += int(plan.count.sum())
             parts.append(_gather(outcomes, self.lifetimes))
             if progress:
                 progress(done * self.lifetimes, total * self.lifetimes)
-        outcome = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:total].T, *parts)
+        counts = np.concatenate([plan.count for plan in plans])
+        there = np.arange(self.width) < counts[:, None]
+        outcome = jax.tree.map(lambda *leaves: _by_episode(np.concatenate(leaves), there), *parts)
         variant = schedule.block_variants()[schedule.episode_blocks()]
         return _columns(outcome, self.dt[variant])
 
@@ -215,8 +243,13 @@ class _Crew:
             return dict(zip(self.shared, pool.map(build, self.shared), strict=True))
 
 
+def _by_episode(leaf: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """(L, E) from (R, L, W), of the episodes of each round that are there, (R, W)."""
+    return leaf.swapaxes(1, 2)[there].T
+
+
 def _gather(outcomes: list["Outcome"], lifetimes: int) -> "Outcome":
-    """Join the chunks of one segment: leaves (S, L)."""
+    """Join the chunks of one segment: leaves (S, L, W)."""
     return jax.tree.map(
         lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves], axis=1)[
             :, :lifetimes
@@ -228,28 +261,36 @@ def _gather(outcomes: list["Outcome"], lifetimes: int) -> "Outcome":
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class _Plan:
-    """A stretch of the schedule for the scan; leaves (S,)."""
+    """A stretch of the schedule for the scan, S rounds of episodes side by side; leaves (S,)."""
 
-    episode: Any  # int32, number of the episode in its lifetime
+    episode: Any  # int32, number of the round's first episode in its lifetime
+    count: Any  # int32, episodes of the round; 0 behind the end of the schedule
     world: Any  # int32, environment that it is played in
     row: Any  # int32, row of that environment's parameter table
     learning: Any  # bool
-    valid: Any  # bool, False behind the end of the schedule
 
 
-def _plans(schedule: Schedule, tasks: Tasks, segment: int) -> list[_Plan]:
-    """Cut the schedule into stretches of equal length; the last one is padded."""
-    block = schedule.episode_blocks()
+def _plans(schedule: Schedule, tasks: Tasks, segment: int, width: int = 1) -> list[_Plan]:
+    """Cut the schedule into rounds, and these into stretches of equal length; the last is padded.
+
+    A round has up to `width` episodes of one block.
+    """
+    rounds = [
+        (start, min(width, block.count - start), index)
+        for index, block in enumerate(schedule.blocks)
+        for start in range(0, block.count, width)
+    ]
+    within, counts, block = np.array(rounds, np.int32).T
+    first = np.cumsum([0, *(b.count for b in schedule.blocks)])[block] + within
     learning = np.array([b.learning for b in schedule.blocks])[block]
     variant = schedule.block_variants()[block]
     world, row = tasks.world[variant], tasks.row[variant]
-    count = len(block)
     plans = []
-    for start in range(0, count, segment):
+    for start in range(0, len(rounds), segment):
         index = np.arange(start, start + segment)
-        at = np.minimum(index, count - 1)
-        number, valid = index.astype(np.int32), index < count
-        plans.append(_Plan(number, world[at], row[at], learning[at], valid))
+        at = np.minimum(index, len(rounds) - 1)
+        count = np.where(index < len(rounds), counts[at], 0).astype(np.int32)
+        plans.append(_Plan(first[at].astype(np.int32), count, world[at], row[at], learning[at]))
     return plans
 
 
@@ -275,56 +316,69 @@ def _start_lifetimes(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
 def _play_segment(
     agent: Agent,
     envs: tuple[Any, ...],
+    width: int,
     shared: Any,
     numbers: jax.Array,
     memory: Any,
     plan: _Plan,
 ) -> tuple[Any, Outcome]:
-    """Scan the episodes of one segment; outcome leaves are (S, L)."""
+    """Scan the rounds of one segment; outcome leaves are (S, L, W)."""
     root, tables, stop = shared
     lanes = rng.fold(root, numbers, counters.EPISODE)
     worlds = tuple(zip(envs, tables, strict=True))
-    step = partial(_next_episode, agent, worlds, lanes, numbers < stop)
+    step = partial(_next_round, agent, worlds, width, lanes, numbers < stop)
     return jax.lax.scan(step, memory, plan)
 
 
-def _next_episode(
+def _next_round(
     agent: Agent,
     worlds: tuple[tuple[Any, Any], ...],
+    width: int,
     lanes: rng.Words,
     active: jax.Array,
     memory: Any,
     plan: _Plan,
 ) -> tuple[Any, Outcome]:
-    """Play the next episode of every lane, then learn if the schedule says so.
+    """Play the next episodes of every lane side by side, then learn if the schedule says so.
 
-    `plan` holds the scalars of one episode here. All lanes play in the same world, so that of
-    several worlds only that one is computed.
+    `plan` holds the scalars of one round here. All lanes play in the same world, so that of
+    several worlds only that one is computed. Outcome leaves are (L, W).
     """
+    places = jnp.arange(width)
+    there = places < plan.count
 
     def play_in(env: Any, table: Any, memory: Any) -> tuple[Any, Outcome]:
         params = jax.tree.map(lambda leaf: leaf[plan.row], table)
-        return play_episode(agent, env, params, rng.fold(lanes, plan.episode), active, memory)
+        apart = jax.tree.map(lambda word: jnp.repeat(word, width, axis=0), lanes)
+        key = rng.fold(apart, jnp.tile(plan.episode + places, active.size))
+        copies = jax.tree.map(lambda leaf: jnp.repeat(leaf, width, axis=0), memory)
+        playing = (active[:, None] & there).ravel()
+        copies, outcome = play_episode(agent, env, params, key, playing, copies)
+        memory = jax.tree.map(lambda leaf: leaf[::width], copies)
+        return memory, jax.tree.map(lambda leaf: leaf.reshape(active.size, width), outcome)
 
     def run(memory: Any) -> tuple[Any, Outcome]:
         # Of one branch, `switch` is the branch itself.
         branches = [partial(play_in, *world) for world in worlds]
         memory, outcome = jax.lax.switch(plan.world, branches, memory)
-        memory = jax.lax.cond(plan.learning, partial(_learn, agent, outcome), lambda m: m, memory)
+        learn = partial(_learn, agent, outcome, there)
+        memory = jax.lax.cond(plan.learning, learn, lambda m: m, memory)
         return memory, outcome
 
     def skip(memory: Any) -> tuple[Any, Outcome]:
         shapes = jax.eval_shape(run, memory)[1]
         return memory, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
-    return jax.lax.cond(plan.valid, run, skip, memory)
+    return jax.lax.cond(plan.count > 0, run, skip, memory)
 
 
-def _learn(agent: Agent, outcome: Outcome, memory: Any) -> Any:
-    """Give each lane its episode, as the only one of those played side by side."""
+def _learn(agent: Agent, outcome: Outcome, there: jax.Array, memory: Any) -> Any:
+    """Give each lane its episodes of a round; in the last of a block some may not be there."""
     totals = (outcome.reward, outcome.performance, outcome.length, outcome.terminated)
-    episodes = Episodes(*(leaf[:, None] for leaf in totals))
-    return jax.vmap(agent.learn)(memory, episodes)
+    if len(there) == 1:
+        return jax.vmap(agent.learn)(memory, Episodes(*totals))
+    played = jnp.broadcast_to(there, outcome.reward.shape)
+    return jax.vmap(agent.learn)(memory, Episodes(*totals, played))
 
 
 def play_episode(

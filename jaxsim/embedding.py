@@ -30,8 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import inputs, spaces
+from jaxsim import backend, inputs, spaces
 from jaxsim.worlds import cartpole
+from jaxsim.worlds.base import Attempt
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
@@ -79,6 +80,59 @@ class Embedded(Wrapper, ABC):
         observation, *rest = self.env.step(key, state, *self.own(action, params))
         state, reward, terminated, truncated, info = rest
         return self.lifted(observation), state, reward, terminated, truncated, info
+
+    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.base.World`.
+
+    @property
+    def layout(self) -> backend.Layout:
+        """Sizes that suit a rollout on the present backend."""
+        return self.env.layout
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """Kinds of `attempt`, the cheapest first."""
+        return self.env.efforts
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Sizes in which states can be played."""
+        return self.env.widths
+
+    def width(self, state: Any) -> jax.Array:
+        """Index of the smallest of the `widths` that holds a state, (L,) int32."""
+        return self.env.width(state)
+
+    def narrowed(self, carried: Any, width: int) -> Any:
+        """Part of a carried state that is of a width, given by its index."""
+        return self.env.narrowed(carried, width)
+
+    def widened(self, part: Any, whole: Any, width: int) -> Any:
+        """Put what `narrowed` took out of a carried state back, changed."""
+        return self.env.widened(part, whole, width)
+
+    def carried(self, state: Any) -> Any:
+        """What of a state the next step of a running episode reads."""
+        return self.env.carried(state)
+
+    def resumed(self, carried: Any, length: jax.Array) -> Any:
+        """A state that the next step takes for the one that was carried."""
+        return self.env.resumed(carried, length)
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: Any,
+        action: jax.Array,
+        params: Any,
+        active: jax.Array,
+        effort: int,
+    ) -> Attempt:
+        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        return self.env.attempt(key, state, *self.own(action, params), active, effort)
+
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+        return self.env.score(length)
 
     @abstractmethod
     def lifted(self, observation: Any) -> Observation:

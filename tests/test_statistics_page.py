@@ -37,6 +37,6 @@ def test_commands_on_the_page_parse():
     from evaluation.cli import build_parser
 
     commands = re.findall(r"^    jaxsim (.*)$", PAGE, re.MULTILINE)
-    assert len(commands) == 3
+    assert len(commands) == 5
     for command in commands:
         assert callable(build_parser().parse_args(command.split()).handler)

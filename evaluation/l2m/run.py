@@ -30,6 +30,7 @@ class Job:
       lifetimes: number of lifetimes.
       seed: root of all randomness, of the bootstrap as well.
       first_lifetime: number of the first lifetime, to play a part of a longer run again.
+      width: episodes of a block that a lifetime plays side by side, see `scanner.play`.
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
       overwrite: whether files in `out` may be replaced.
@@ -44,6 +45,7 @@ class Job:
     lifetimes: int = 256
     seed: int = 0
     first_lifetime: int = 0
+    width: int = 1
     measure: str = "performance"
     window: int = DEFAULT_WINDOW
     overwrite: bool = False
@@ -60,6 +62,7 @@ class Job:
         schedule = load(self.syllabus)
         agents.get(self.agent)
         scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
+        scanner.check_width(self.width)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.measure not in MEASURES:
@@ -100,6 +103,7 @@ def run(job: Job, schedule: Schedule, progress: scanner.Progress | None = None) 
         lifetimes=job.lifetimes,
         seed=job.seed,
         first_lifetime=job.first_lifetime,
+        width=job.width,
         options=job.options,
         progress=progress,
     )

@@ -17,7 +17,7 @@ from evaluation import records as stored_records
 from evaluation.l2m.l2metrics.experts import make_ste_run
 from evaluation.l2m.l2metrics.reading import LOGGER_INFO, read_log_columns
 from evaluation.l2m.ste_store import SteRun
-from evaluation.logs.export import task_labels
+from evaluation.logs.export import row_of, task_labels
 from evaluation.records import MEASURES, Records
 from evaluation.schedule import Schedule
 
@@ -173,7 +173,7 @@ def _trainings(records: Records, lifetimes: Sequence[int] | None) -> Iterator[_T
     training = trained[schedule.episode_blocks()]
     everyone = range(first, first + records.num_lifetimes)
     for number in everyone if lifetimes is None else lifetimes:
-        row = _row(records, number)
+        row = row_of(records, number)
         episodes = np.flatnonzero(training & records.columns["complete"][row])
         if not len(episodes):
             raise ValueError(_no_value(number, "value"))
@@ -185,16 +185,6 @@ def _no_value(lifetime: int, measure: str) -> str:
         f"lifetime {lifetime} has no complete training episode with a finite {measure}; "
         "leave it out"
     )
-
-
-def _row(records: Records, lifetime: int) -> int:
-    row = lifetime - records.first_lifetime
-    if not 0 <= row < records.num_lifetimes:
-        last = records.first_lifetime + records.num_lifetimes - 1
-        raise ValueError(
-            f"lifetime is {lifetime}; it must be from {records.first_lifetime} to {last}"
-        )
-    return row
 
 
 def _name(variant: tuple[str, tuple[tuple[str, Any], ...]], schedule: Schedule) -> str:

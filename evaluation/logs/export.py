@@ -34,7 +34,7 @@ def write_l2logger(
     Raises:
       ValueError: no such lifetime.
     """
-    row = _row(records, lifetime)
+    row = row_of(records, lifetime)
     begin = start or datetime.now()
     name = _run_name(records.schedule)
     columns = _schedule_columns(records.schedule) | _episode_columns(records, row, begin)
@@ -61,7 +61,7 @@ def write_learnkit(
     Raises:
       ValueError: no such lifetime.
     """
-    row = _row(records, lifetime)
+    row = row_of(records, lifetime)
     begin = start or datetime.now()
     name = _run_name(records.schedule)
     return learnkit.write_log(base, name, _learnkit_rows(records, row, begin), begin)
@@ -102,7 +102,7 @@ def write_lifetimes(
     first = records.first_lifetime
     numbers = range(first, first + records.num_lifetimes) if lifetimes is None else lifetimes
     for number in numbers:
-        _row(records, number)
+        row_of(records, number)
     begin = start or datetime.now()
     return [
         FORMATS[log_format](records, number, base, begin + timedelta(milliseconds=index))
@@ -122,8 +122,12 @@ def task_labels(schedule: Schedule) -> list[str]:
     ]
 
 
-def _row(records: Records, lifetime: int) -> int:
-    """Position of a lifetime in the columns of records."""
+def row_of(records: Records, lifetime: int) -> int:
+    """Position of a lifetime in the columns of records.
+
+    Raises:
+      ValueError: no such lifetime.
+    """
     row = lifetime - records.first_lifetime
     if not 0 <= row < records.num_lifetimes:
         last = records.first_lifetime + records.num_lifetimes - 1

@@ -45,12 +45,22 @@ def layout(root: Path) -> str:
     Raises:
       LogError: it holds neither.
     """
-    if any((root / name).exists() for name in _INFO_FILES):
+    if is_l2logger(root):
         return L2LOGGER
-    if next(root.rglob(REPORT_FILE), None) is not None:
+    if is_learnkit(root):
         return LEARNKIT
     words = "is no log: there is neither logger_info.json (l2logger) nor a"
     raise LogError([Problem(root, None, "error", f"{words} {REPORT_FILE} below it (learnkit)")])
+
+
+def is_l2logger(root: Path) -> bool:
+    """Whether a directory has an info file of l2logger."""
+    return any((root / name).exists() for name in _INFO_FILES)
+
+
+def is_learnkit(root: Path) -> bool:
+    """Whether a directory has a block report of 2019 below it and no info file of l2logger."""
+    return not is_l2logger(root) and next(root.rglob(REPORT_FILE), None) is not None
 
 
 @dataclass(frozen=True)
@@ -102,16 +112,7 @@ def _of_l2logger(log: LogColumns) -> Overview:
     )
     cut = len(log) - len(done)
     title = f"l2logger {log.format_version}: {len(done)} complete episodes, {cut} incomplete ones"
-    header = [
-        "regime_num",
-        "block_num",
-        "block_type",
-        "block_subtype",
-        "task_name",
-        "task_params",
-        "length",
-    ]
-    return Overview(title, tuple(header), rows, log.warnings)
+    return Overview(title, _REGIME_COLUMNS, rows, log.warnings)
 
 
 def _of_learnkit(log: learnkit.Log) -> Overview:

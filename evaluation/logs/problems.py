@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+MAX_PROBLEMS: Final = 5
+"""Problems of one log that are said in one line."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,12 @@ class LogError(ValueError):
         """Keep the problems and put the errors among them into the message."""
         self.problems = tuple(problems)
         super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
+
+    def line(self, most: int = MAX_PROBLEMS) -> str:
+        """Return the first errors in one line, and how many more there are."""
+        found = [problem for problem in self.problems if problem.severity == "error"]
+        more = f"; and {len(found) - most} more" if len(found) > most else ""
+        return "; ".join(map(str, found[:most])) + more
 
 
 class Problems:

@@ -1,6 +1,7 @@
 """`jaxsim compare` and `jaxsim plot`: what is made from result directories."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ from evaluation.report import terminal
 COMPARE_EXAMPLES = """examples:
   jaxsim compare runs/pd runs/greedy
   jaxsim compare runs/pd runs/greedy --metric mean --metric recovery_time --json compare.json
+  jaxsim compare results/mine results/theirs --metric perf_recovery
 
-Both directories were written by `jaxsim run --out` and must be of one syllabus. A probability above
+Both directories were written by `jaxsim run --out` and must be of one syllabus; or both hold
+ll_metrics.json of `jaxsim l2metrics -R` or of l2metrics 3.1, and each log in them is a lifetime, of
+which the metrics of lifelong learning are compared. A probability above
 a half says that RUN_A does better: that a lifetime of it is above one of RUN_B, or below for the
 metrics of which less is better (time to saturation, recovery time, forgetting); ties count half.
 P-values are corrected by Holm for the number of blocks and metrics that are compared.
@@ -118,6 +122,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.quiet and not arguments.json:
         raise ValueError("--quiet shows nothing: pass --json with it")
     console = None if arguments.quiet else terminal.console()
+    if not any(_is_run(path) for path in (arguments.first, arguments.second)):
+        return _compare_results(arguments, console)
     comparison = compare_records(
         read_run(arguments.first),
         read_run(arguments.second),
@@ -133,6 +139,48 @@ def _compare(arguments: argparse.Namespace) -> int:
         from evaluation.report.console import print_comparison
 
         print_comparison(console, comparison, _names(arguments.first, arguments.second))
+    return 0
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a path is of records, or of nothing that has results either."""
+    return path.suffix == ".parquet" or not any(path.glob("**/ll_metrics.json"))
+
+
+def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
+    """Compare two directories of results of logs."""
+    from evaluation.files import write_json
+    from evaluation.report.compare import COMPARED, compare_lifelong
+    from evaluation.report.lifelong import lifelong_of_results
+    from evaluation.report.results import load_results
+
+    if arguments.paired:
+        raise ValueError("--paired is for directories of `jaxsim run`: logs have no numbers")
+    results = [
+        load_results(sorted(path.glob("**/ll_metrics.json")))
+        for path in (arguments.first, arguments.second)
+    ]
+    ranges = [about.get("normalization_data_range") for one in results for about in one.about]
+    if any(one != ranges[0] for one in ranges):
+        print(
+            "jaxsim: warning: the logs were normalised by different ranges, so their values cannot "
+            "be compared; give l2metrics the same -d for all",
+            file=sys.stderr,
+        )
+    runs = [lifelong_of_results(one) for one in results]
+    metrics = arguments.metric or COMPARED
+    found = compare_lifelong(runs[0], runs[1], metrics, arguments.seed)
+    if not found.lifetime:
+        common = ", ".join(name for name in runs[0].lifetime if name in runs[1].lifetime)
+        raise ValueError(
+            f"the results have none of {', '.join(metrics)} in common; they have {common or 'none'}"
+        )
+    if arguments.json:
+        write_json(arguments.json, found.to_json())
+    if console:
+        from evaluation.report.console import print_lifelong_comparison
+
+        print_lifelong_comparison(console, found, _names(arguments.first, arguments.second))
     return 0
 
 

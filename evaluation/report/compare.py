@@ -20,12 +20,19 @@ from evaluation.metrics import (
     summarise_all,
     syllabus_scores,
 )
+from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
+from evaluation.metrics.statistics.summary import MetricLike
 from evaluation.records import Records
+from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
 from evaluation.report.summary import entry_of, lifetime_metrics, number
 from evaluation.schedule import Block, Schedule
 
-COMPARED: Final = ("mean", *METRIC_NAMES)
-"""Metrics that can be compared; "mean" is the plain mean of a block."""
+BY_BLOCK: Final = ("mean", *METRIC_NAMES)
+"""Metrics with a number for each block; "mean" is the plain mean of a block."""
+
+COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS)
+"""Metrics that can be compared."""
 
 LOWER_IS_BETTER: Final = frozenset(
     {
@@ -49,6 +56,7 @@ class Comparison:
       paired: whether lifetimes of the same number are compared with one another.
       blocks: metric name -> what was found for each block, (B,).
       syllabus: metric name -> what was found for the mean over the blocks, ().
+      lifelong: the metrics of l2metrics 3.1, without its defects.
     """
 
     first: Records
@@ -58,6 +66,7 @@ class Comparison:
     paired: bool
     blocks: Mapping[str, "Found"]
     syllabus: Mapping[str, "Found"]
+    lifelong: "LifelongComparison"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -84,6 +93,32 @@ class Comparison:
                 }
                 for block in self.first.schedule.blocks
             ],
+            "lifelong": self.lifelong.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class LifelongComparison:
+    """The metrics of today of two runs.
+
+    Attributes:
+      tasks: K names of the tasks that both have.
+      lifetime: metric name -> what was found for whole lifetimes, ().
+      by_task: metric name -> what was found for each task, (K,).
+    """
+
+    tasks: tuple[str, ...]
+    lifetime: Mapping[str, "Found"]
+    by_task: Mapping[str, "Found"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; a number that is missing is null with a reason beside it."""
+        return {
+            "metrics": {name: found.to_json(()) for name, found in self.lifetime.items()},
+            "tasks": {
+                task: {name: found.to_json(index) for name, found in self.by_task.items()}
+                for index, task in enumerate(self.tasks)
+            },
         }
 
 
@@ -242,7 +277,9 @@ def compare_records(
     blocks: list[dict[str, Metric]] = []
     for run in (first, second):
         every = lifetime_metrics(run, measure, window)
-        blocks.append({name: every[name] for name in dict.fromkeys(metrics)})
+        blocks.append({name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK})
+    ranges = common_ranges([first, second], measure)
+    one, other = (lifelong_metrics(run, measure, ranges) for run in (first, second))
     scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
     return Comparison(
         first,
@@ -252,11 +289,47 @@ def compare_records(
         paired,
         _compare(blocks[0], blocks[1], seed, paired),
         _compare(scores[0], scores[1], seed, paired),
+        compare_lifelong(one, other, metrics, seed, paired),
+    )
+
+
+def compare_lifelong(
+    first: Lifelong,
+    second: Lifelong,
+    metrics: Sequence[str] = COMPARED,
+    seed: int = 0,
+    paired: bool = False,
+) -> LifelongComparison:
+    """Compare the metrics of today of two runs, over the tasks and metrics that both have.
+
+    Args:
+      first: of one agent.
+      second: of another.
+      metrics: some of `COMPARED`; those that are numbers of a block are passed over.
+      seed: of the bootstrap.
+      paired: whether lifetimes of the same position make pairs.
+    """
+    tasks = tuple(task for task in first.tasks if task in second.tasks)
+    parts = []
+    for run in (first, second):
+        places = [run.tasks.index(task) for task in tasks]
+        own = {n: Numbers(*(part[:, places] for part in of)) for n, of in run.by_task.items()}
+        parts.append((run.lifetime, own))
+
+    def compared(
+        one: Mapping[str, MetricLike], other: Mapping[str, MetricLike]
+    ) -> dict[str, Found]:
+        names = [name for name in one if name in other and name in metrics]
+        return _compare({n: one[n] for n in names}, {n: other[n] for n in names}, seed, paired)
+
+    (whole, own), (other_whole, other_own) = parts
+    return LifelongComparison(
+        tasks, compared(whole, other_whole), compared(own, other_own) if tasks else {}
     )
 
 
 def _compare(
-    first: Mapping[str, Metric], second: Mapping[str, Metric], seed: int, paired: bool
+    first: Mapping[str, MetricLike], second: Mapping[str, MetricLike], seed: int, paired: bool
 ) -> dict[str, Found]:
     """Both runs' metrics, and p-values corrected over all of them."""
     summaries = [summarise_all(one, seed) for one in (first, second)]
@@ -274,7 +347,9 @@ def _compare(
     return found
 
 
-def _improvement(name: str, first: Metric, second: Metric, seed: int, paired: bool) -> Improvement:
+def _improvement(
+    name: str, first: MetricLike, second: MetricLike, seed: int, paired: bool
+) -> Improvement:
     """Probability that the first does better."""
     sign = -1.0 if name in LOWER_IS_BETTER else 1.0
     one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evaluation.metrics import STATISTICS, Estimate, Reason, Summary
-from evaluation.report.compare import Comparison, Found
+from evaluation.report.compare import Comparison, Found, LifelongComparison
 from evaluation.report.summary import Report
 from evaluation.scanner import Progress as ReportProgress
 
@@ -88,7 +88,9 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
         console.print(table)
         names, described = names[count:], True
     console.print(_syllabus_table(report))
+    console.print(_lifelong_table(report))
     if statistics:
+        console.print(_lifelong_statistics(report))
         for name, summary in report.syllabus.items():
             if summary.count[()]:
                 console.print(_statistics_table(report, name))
@@ -135,6 +137,44 @@ def _syllabus_table(report: Report) -> Table:
     return table
 
 
+def _lifelong_table(report: Report) -> Table:
+    """One row for each metric of today that has a value, by lifetime and by task."""
+    found = report.lifelong
+    table = Table(title="Lifelong learning (values normalised to 1 to 101)", box=box.SIMPLE_HEAD)
+    table.add_column("metric", overflow="fold")
+    table.add_column("task", overflow="fold", max_width=TASK_WIDTH)
+    for heading in ("mean", "95 % interval", "lifetimes\nwith a value"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rows: list[tuple[str, str, Summary, int | tuple[()]]] = [
+        (name, "all", summary, ()) for name, summary in found.lifetime.items()
+    ]
+    rows += [
+        (name, task, summary, index)
+        for name, summary in found.by_task.items()
+        for index, task in enumerate(found.tasks)
+    ]
+    for name, task, summary, index in rows:
+        if summary.count[index]:
+            count = f"{int(summary.count[index])} of {summary.lifetimes}"
+            mean = _digits(float(summary.mean[index]))
+            table.add_row(name, task, mean, _interval(summary, index), count)
+    return table
+
+
+def _lifelong_statistics(report: Report) -> Table:
+    """One row a metric of today with a value, one column a statistic."""
+    table = Table(
+        title="Lifelong learning, over lifetimes, with 95 % intervals", box=box.SIMPLE_HEAD
+    )
+    table.add_column("metric", overflow="fold")
+    for name in STATISTICS:
+        table.add_column(STATISTIC_HEADINGS[name], justify="right", no_wrap=True)
+    for name, summary in report.lifelong.lifetime.items():
+        if summary.count[()]:
+            table.add_row(name, *(_estimate_cell(summary.estimates[s], ()) for s in STATISTICS))
+    return table
+
+
 def _statistics_table(report: Report, metric: str) -> Table:
     """One metric: one row a block and one for the syllabus, one column a statistic."""
     title = f"{HEADINGS.get(metric, metric)}, over lifetimes, with 95 % intervals"
@@ -173,6 +213,38 @@ def print_comparison(console: Console, comparison: Comparison, names: tuple[str,
             console.print(_comparison_table(comparison, name, names))
         else:
             console.print(f"{HEADINGS.get(name, name)}: no lifetime of either run has a value")
+    print_lifelong_comparison(console, comparison.lifelong, names)
+
+
+def print_lifelong_comparison(
+    console: Console, found: LifelongComparison, names: tuple[str, str]
+) -> None:
+    """Print one row for each metric of today that a run has a value of, by lifetime and by task.
+
+    Args:
+      console: where to print.
+      found: what to show.
+      names: of the two runs.
+    """
+    rows: list[tuple[str, str, Found, int | tuple[()]]] = [
+        (name, "all", of, ()) for name, of in found.lifetime.items()
+    ]
+    rows += [
+        (name, task, of, index)
+        for name, of in found.by_task.items()
+        for index, task in enumerate(found.tasks)
+    ]
+    shown = [row for row in rows if row[2].first.count[row[3]] or row[2].second.count[row[3]]]
+    if not shown:
+        return
+    table = Table(title="lifelong learning (higher is better)", box=box.SIMPLE_HEAD)
+    for heading in ("metric", "task"):
+        table.add_column(heading, overflow="fold")
+    for heading in (*names, f"{names[0]}\nbetter", "p"):
+        table.add_column(heading, justify="right", min_width=14 if heading in names else None)
+    for name, task, of, index in shown:
+        table.add_row(name, task, *_comparison_cells(of, index))
+    console.print(table)
 
 
 def _comparison_table(comparison: Comparison, metric: str, names: tuple[str, str]) -> Table:

@@ -213,16 +213,19 @@ def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None
 def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
     """A `report.json`: entries with mean, ends of the interval, and statistics."""
     run = _Run(path.resolve().parent.name, path)
-    run.about = {k: v for k, v in values.items() if k not in ("metrics", "blocks")}
-    for name, entry in _object(values["metrics"], where, "metrics").items():
-        entry = _object(entry, where, f"metrics.{name}")
-        run.lifetime[name] = _number(entry.get("mean"), where, f"metrics.{name}.mean")
-        low, high = (
-            _number(entry.get(end), where, f"metrics.{name}.{end}") for end in ("low", "high")
-        )
-        run.intervals[name] = low, high
-        if isinstance(entry.get("reason"), str):
-            run.reasons[name] = entry["reason"]
+    apart = ("metrics", "blocks", "lifelong")
+    run.about = {key: value for key, value in values.items() if key not in apart}
+    _add_means(run, values["metrics"], where, "metrics")
+    lifelong = _object(values.get("lifelong", {}), where, "lifelong")  # older files have none
+    _add_means(run, lifelong.get("metrics", {}), where, "lifelong.metrics")
+    for task, metrics in _object(lifelong.get("tasks", {}), where, "lifelong.tasks").items():
+        run.tasks.append(task)
+        at = f"lifelong.tasks.{task}"
+        for name, entry in _object(metrics, where, at).items():
+            entry = _object(entry, where, f"{at}.{name}")
+            run.task[name, task] = _number(entry.get("mean"), where, f"{at}.{name}.mean")
+            if isinstance(entry.get("reason"), str):
+                run.task_reasons[task, name] = entry["reason"]
     if not isinstance(values["blocks"], list):
         raise ValueError(f"{where}: blocks must be a list")
     for number, block in enumerate(values["blocks"]):
@@ -234,6 +237,19 @@ def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
             column += [math.nan] * (number - len(column))
             column.append(_number(mean, where, f"{at}.metrics.{name}.mean"))
     return run
+
+
+def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:
+    """Means and intervals of whole lifetimes."""
+    for name, entry in _object(metrics, where, at).items():
+        entry = _object(entry, where, f"{at}.{name}")
+        run.lifetime[name] = _number(entry.get("mean"), where, f"{at}.{name}.mean")
+        low, high = (
+            _number(entry.get(end), where, f"{at}.{name}.{end}") for end in ("low", "high")
+        )
+        run.intervals[name] = low, high
+        if isinstance(entry.get("reason"), str):
+            run.reasons[name] = entry["reason"]
 
 
 def _is_number(value: Any) -> bool:

@@ -17,6 +17,12 @@ from evaluation.metrics import (
     syllabus_scores,
 )
 from evaluation.records import Records
+from evaluation.report.lifelong import (
+    LifelongSummary,
+    common_ranges,
+    lifelong_metrics,
+    summarise_lifelong,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Report:
       window: smoothing window, episodes.
       blocks: metric name -> summary with (B,) arrays; "mean" is the plain mean of a block.
       syllabus: metric name -> summary with () arrays: the mean over the blocks of a lifetime.
+      lifelong: the metrics of l2metrics 3.1, without its defects.
     """
 
     records: Records
@@ -36,6 +43,7 @@ class Report:
     window: int
     blocks: dict[str, Summary]
     syllabus: dict[str, Summary]
+    lifelong: LifelongSummary
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -61,7 +69,23 @@ class Report:
                 }
                 for block in schedule.blocks
             ],
+            "lifelong": lifelong_json(self.lifelong),
         }
+
+
+def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
+    """Return the metrics of today as plain JSON values, task by task."""
+    ranges = found.ranges
+    return {
+        "normalization_data_range": None
+        if ranges is None
+        else {task: {"min": low, "max": high} for task, (low, high) in ranges.items()},
+        "metrics": {name: entry_of(summary, ()) for name, summary in found.lifetime.items()},
+        "tasks": {
+            task: {name: entry_of(summary, index) for name, summary in found.by_task.items()}
+            for index, task in enumerate(found.tasks)
+        },
+    }
 
 
 def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
@@ -121,7 +145,9 @@ def summarise_records(
     metrics = lifetime_metrics(records, measure, window)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
     blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
-    return Report(records, measure, window, blocks, syllabus)
+    ranges = common_ranges([records], measure)
+    lifelong = summarise_lifelong(lifelong_metrics(records, measure, ranges), ranges, seed)
+    return Report(records, measure, window, blocks, syllabus, lifelong)
 
 
 def lifetime_metrics(

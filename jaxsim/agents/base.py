@@ -41,6 +41,7 @@ class Episodes:
     performance: jax.Array  # (W,) in [0, 1]
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
+    played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
 
 
 @jax.tree_util.register_dataclass

@@ -4,14 +4,16 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evaluation import cli
-from evaluation.metrics import probability_of_improvement
+from evaluation.l2m.l2metrics.recorded import record_metrics
+from evaluation.metrics import Reason, probability_of_improvement
 from evaluation.records import COLUMNS, Records
-from evaluation.report.compare import COMPARED, compare_records, read_run
+from evaluation.report.compare import BY_BLOCK, compare_records, read_run
 from evaluation.schedule import Block, Schedule
 
 COUNTS = (15, 12, 4)
@@ -80,7 +82,7 @@ def test_every_missing_number_has_a_reason(comparison):
     places = [values["metrics"], *(block["metrics"] for block in values["blocks"])]
     nulls = 0
     for metrics in places:
-        assert list(metrics) == list(COMPARED)
+        assert list(metrics) == list(BY_BLOCK)
         for name, entry in metrics.items():
             improvement = entry["improvement"]
             missing = [key for key, value in improvement.items() if value is None]
@@ -115,6 +117,23 @@ def test_pairs_are_lifetimes_of_one_number():
     assert unpaired.probability[()] < 0.7
     assert paired.probability[()] == 1.0
     assert paired.p_value[()] == pytest.approx(2 / 2**8)
+
+
+def test_lifelong_metrics_are_compared_too(pair, comparison):
+    ranges = {"toy_default": (0.0, 1.0), "toy_v1": (0.0, 1.0)}
+    ours, theirs = (
+        record_metrics(one, ranges=ranges, compiled=False).results.lifetime["avg_train_perf"]
+        for one in pair
+    )
+    expected = probability_of_improvement(ours.values, theirs.values)
+    found = strict(comparison.to_json())["lifelong"]
+    entry = found["metrics"]["avg_train_perf"]
+    assert entry["better"] == "higher"
+    assert entry["improvement"]["probability"] == pytest.approx(float(expected.probability))
+    assert entry["improvement"]["low"] == pytest.approx(float(expected.low))
+    assert set(found["tasks"]) == {"toy_default", "toy_v1"}
+    alone = compare_records(*pair, ["avg_train_perf"])
+    assert not alone.blocks and list(alone.lifelong.lifetime) == ["avg_train_perf"]
 
 
 BAD = {
@@ -197,6 +216,58 @@ def test_command_prints_and_writes(directories, capfd):
         read_run(directories / "pd"), read_run(directories / "greedy"), ["mean"]
     )
     assert values == strict(again.to_json())
+
+
+def results_of(folder, numbers, ends=(0, 1)):
+    """A result file of logs, as l2metrics writes it."""
+    runs = [
+        {
+            "run_id": f"{folder}{index}",
+            "avg_train_perf": number,
+            "perf_recovery": None,
+            "normalization_data_range": {"a_1": {"min": ends[0], "max": ends[1]}},
+            "task_metrics": {"a_1": {"avg_train_perf": number}},
+            "why": {"perf_recovery": Reason.TOO_FEW_RECOVERIES.sentence},
+        }
+        for index, number in enumerate(numbers)
+    ]
+    path = Path(folder) / "ll_metrics.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(runs))
+
+
+def test_results_of_logs_are_compared(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    results_of("a", [5.0, 6.0, 7.0, 8.0])
+    results_of("b", [1.0, 2.0, 3.0, 7.5])
+    assert cli.main(["compare", "a", "b", "--json", "c.json"]) == 0
+    captured = capfd.readouterr()
+    assert captured.err == "" and "avg_train_perf" in captured.out
+    found = strict(json.loads(Path("c.json").read_text()))
+    for entry in (found["metrics"]["avg_train_perf"], found["tasks"]["a_1"]["avg_train_perf"]):
+        assert entry["improvement"]["probability"] == 13 / 16
+        assert (entry["first"]["mean"], entry["second"]["mean"]) == (6.5, 3.375)
+    missing = found["metrics"]["perf_recovery"]
+    assert missing["first"]["reason"] == Reason.TOO_FEW_RECOVERIES.sentence
+    assert missing["improvement"]["probability"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["a", "c"], 0, "give l2metrics the same -d for all"),
+        (["a", "a", "--metric", "mean"], 2, "none of mean in common; they have"),
+        (["a", "a", "--paired"], 2, "logs have no numbers"),
+    ],
+)
+def test_results_of_logs_that_do_not_fit(words, code, said, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    results_of("a", [5.0, 6.0])
+    results_of("c", [5.0, 6.0], ends=(0, 9))
+    assert cli.main(["compare", *words]) == code
+    (line,) = capfd.readouterr().err.splitlines()
+    assert said in line
 
 
 def test_command_is_quiet(directories, capfd):

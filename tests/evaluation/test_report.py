@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.metrics import (
     DEFAULT_WINDOW,
     block_metrics,
@@ -327,3 +328,44 @@ def test_progress_bar_moves():
     text = console.export_text()
     assert "a label" in text
     assert "1,000/1,000 episodes" in text
+
+
+# The metrics of today -----------------------------------------------------------------------------
+
+
+def test_lifelong_metrics_are_those_of_the_records(records, report):
+    found = strict(report)["lifelong"]
+    ranges = {"toy_default": (0.0, 1.0), "toy_v1": (0.0, 1.0)}
+    assert found["normalization_data_range"] == {
+        task: {"min": low, "max": high} for task, (low, high) in ranges.items()
+    }
+    results = record_metrics(records, ranges=ranges, compiled=False).results
+    for name, numbers in results.lifetime.items():
+        expected = summarise(numbers, 4)
+        entry = found["metrics"][name]
+        assert entry["lifetimes"] == np.isfinite(numbers.values).sum()
+        if entry["lifetimes"]:
+            assert entry["mean"] == pytest.approx(float(expected.mean))
+            assert entry["low"] == pytest.approx(float(expected.low))
+    own = results.tasks["avg_train_perf"].values[:, 1]
+    mean = found["tasks"]["toy_v1"]["avg_train_perf"]["mean"]
+    assert mean == pytest.approx(own.mean())
+
+
+def test_lifelong_metrics_have_a_reason_for_every_null(report):
+    found = strict(report)["lifelong"]
+    nulls = 0
+    for entries_of in (found["metrics"], *found["tasks"].values()):
+        for entry in entries_of.values():
+            if entry["mean"] is None:
+                nulls += 1
+                assert len(entry["reason"]) > 10
+    assert nulls
+
+
+def test_all_lifetimes_are_normalised_by_one_range(records):
+    found = strict(summarise_records(records, "reward", seed=4))["lifelong"]
+    first = np.flatnonzero(SCHEDULE.block_variants()[SCHEDULE.episode_blocks()] == 0)
+    rewards = records.columns["reward"][:, first]
+    ends = found["normalization_data_range"]["toy_default"]
+    assert ends == {"min": float(rewards.min()), "max": float(rewards.max())}

@@ -105,6 +105,19 @@ def test_reports_of_jaxsim_run(tmp_path):
             == reports[name]["metrics"]["recovery_time"]["reason"]
         )
         assert results.about[row]["measure"] == "performance"
+        lifelong = reports[name]["lifelong"]
+        expected = lifelong["metrics"]["avg_train_perf"]
+        assert results.lifetime["avg_train_perf"][row] == expected["mean"]
+        assert results.intervals["avg_train_perf"][row].tolist() == [
+            expected["low"],
+            expected["high"],
+        ]
+        for task, entries in lifelong["tasks"].items():
+            place = results.tasks.index(task)
+            mean = np.array(entries["avg_train_perf"]["mean"], float)
+            np.testing.assert_array_equal(results.task["avg_train_perf"][row, place], mean)
+            reason = entries["ste_rel_perf"]["reason"]
+            assert results.task_reasons[name, task, "ste_rel_perf"] == reason
     means = [block["metrics"]["mean"]["mean"] for block in reports["pd"]["blocks"]]
     np.testing.assert_array_equal(results.blocks["mean"][1], means)
     assert np.isnan(results.blocks["saturation_value"][1]).tolist() == [False, False, True]

@@ -284,6 +284,55 @@ def test_learn_is_given_the_episode_as_the_only_one_of_its_batch():
     np.testing.assert_array_equal(columns["threshold"], columns["predicted_probability"])
 
 
+# Several episodes of a lifetime side by side ------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_episodes_side_by_side_are_those_one_after_another(width):
+    """Of an agent that remembers nothing; blocks of 2 and 3 episodes do not all fill a round."""
+
+    def act(memory, observation, key):
+        return rng.bits(rng.words(key), 0).astype(jnp.int32) % toy.RING, say(), memory
+
+    agent = Agent("guessing", act)
+    alone, together = (
+        play(mixed_schedule(), agent, lifetimes=3, seed=5, width=each) for each in (1, width)
+    )
+    for name, column in alone.columns.items():
+        np.testing.assert_array_equal(together.columns[name], column)
+    assert len(np.unique(alone.columns["reward"])) > 4
+    assert together.metadata["width"] == width and "width" not in alone.metadata
+
+
+def test_learning_is_from_all_episodes_of_a_round():
+    """The agent says how many episodes it has learned from, and of how much reward."""
+
+    def learn(memory, episodes):
+        count, total = memory
+        reward = jnp.where(episodes.played, episodes.reward, 0).sum()
+        return count + episodes.played.sum(), total + reward
+
+    def act(memory, observation, key):
+        return 2, say(memory[0], memory[1]), memory
+
+    def init(key):
+        return jnp.int32(0), jnp.float32(0)
+
+    schedule = toy.schedule(("1.train", [repeat(5)]), ("1.test", [repeat(2)]))
+    agent = Agent("counting", act, init, learn=learn)
+    columns = play(schedule, agent, lifetimes=2, width=2).columns
+    # 0.75 is the reward of an episode; rounds have 2, 2 and 1, and the test does not teach.
+    assert columns["predicted_level"].tolist() == [[0, 0, 2, 2, 4, 5, 5]] * 2
+    expected = [[0, 0, 1.5, 1.5, 3, 3.75, 3.75]] * 2
+    assert columns["predicted_probability"].tolist() == expected
+
+
+@pytest.mark.parametrize("width", [0, -1, 5000])
+def test_widths_that_cannot_be(width):
+    with pytest.raises(ValueError, match=f"width is {width}; it must be from 1 to 1024"):
+        play(mixed_schedule(), toy.bandit, width=width)
+
+
 def test_the_last_prediction_of_an_episode_counts():
     def act(memory, observation, key):
         return 2, say(observation["step"], observation["step"] / 16, memory), memory + 1

@@ -119,7 +119,7 @@ def test_an_episode_computes_its_own_world_only():
     envs, tables = zip(*tasks.worlds, strict=True)
     lanes = jnp.arange(64, dtype=jnp.uint32)
     shared = (rng.words(jax.random.key(0)), tables, jnp.uint32(64))
-    play = partial(scanner._play_segment, reference.nothing, envs)
+    play = partial(scanner._play_segment, reference.nothing, envs, 1)
     program = jax.make_jaxpr(play)(shared, lanes, (), plan)
     conditionals = [e for e in equations(program.jaxpr) if e.primitive.name == "cond"]
     (chosen,) = [c for c in conditionals if len(c.params["branches"]) == 3]

@@ -85,6 +85,7 @@ class Analysis:
       results: numbers of the batch.
       reference: numbers of the same regimes as l2metrics 3.1 has them; None where they were asked
         for.
+      reference_curves: curves that these were computed from; None likewise.
       experiences: (L, R, T).
       extra_regimes: name -> (R,) custom numbers.
       extra_tasks: name -> (K,) custom numbers.
@@ -99,6 +100,7 @@ class Analysis:
     processed: Processed
     results: Results
     reference: Results | None
+    reference_curves: Processed | None
     experiences: Integers
     extra_regimes: Mapping[str, Floats]
     extra_tasks: Mapping[str, Floats]
@@ -259,7 +261,7 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
         return processed, measured
 
     processed, results = compute(settings.is_compat)
-    reference = None if settings.is_compat else compute(True)[1]
+    their_curves, reference = (None, None) if settings.is_compat else compute(True)
     return [
         Analysis(
             run=run,
@@ -270,6 +272,7 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
             processed=processed,
             results=results,
             reference=reference,
+            reference_curves=their_curves,
             experiences=experiences,
             extra_regimes={},
             extra_tasks={},

@@ -7,13 +7,16 @@ EPILOG = """examples:
   jaxsim l2metrics -l logs/expert-1 -s w            # store a single-task expert
   jaxsim l2metrics -l logs/my-run -p performance
   jaxsim l2metrics -l logs -R -O results -m both -t both
+  jaxsim l2metrics -l logs -R --statistics -d ranges.json
+  jaxsim l2metrics -l logs/my-run --metric examples/metrics/learning_range.py
   jaxsim l2metrics -l logs/my-run --compat l2metrics-3.1
 
 Writes <name>_settings.json, <name>_metrics.json, <name>_regime.tsv and <name>_data.feather, or with
--R ll_metrics*.{json,tsv,feather}. JSON is strict: a number that is missing is null, and "why" has
-its reason. Without --compat the defects of l2metrics 3.1 are mended, and the JSON lists each number
-that differs, both values and why. One line on standard error for each run that has an error; the
-others are still computed, and the exit code is 2.
+-R ll_metrics*.{json,tsv,feather}; --statistics adds ll_metrics_statistics.json, with mean, median,
+interquartile mean and standard deviation over the logs and 95 % intervals. JSON is strict: a number
+that is missing is null, and "why" has its reason. Without --compat the defects of l2metrics 3.1 are
+mended, and the JSON lists each number that differs, both values and why. One line on standard error
+for each run that has an error; the others are still computed, and the exit code is 2.
 """
 
 
@@ -73,6 +76,8 @@ def _add_methods(parser: argparse.ArgumentParser) -> None:
     )
     add("-N", "--noise", type=float, nargs=2, default=(0.0, 0.0), metavar=("MEAN", "STD"),
         help="Gaussian noise (0 0)")  # fmt: skip
+    add("--metric", action="append", default=[], metavar="FILE[:NAME]",
+        help="custom metric, a function of RunArrays or an ExtraMetric; repeatable")  # fmt: skip
     add("--noise-seed", type=int, default=0, metavar="N", help="of the noise (0)")
 
 
@@ -80,6 +85,8 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-O", "--output-dir", default="results", metavar="DIR", help="where files go (results)")
     add("-o", "--output", metavar="NAME", help="beginning of the file names (name of the log)")
+    add("--statistics", action="store_true", help="with -R: statistics over the logs too")
+    add("--seed", type=int, default=0, metavar="N", help="of the intervals (0)")
     add("-u", "--unit", choices=("exp_num", "steps"), default="exp_num", help="axis of plots")
     for flags, name, default, text in (
         (("-e", "--show-eval-lines"), "show_eval_lines", True, "lines between tests in plots (on)"),

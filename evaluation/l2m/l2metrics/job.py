@@ -1,6 +1,7 @@
 """What ``jaxsim l2metrics`` does with its arguments."""
 
 import argparse
+import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,18 +11,25 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.l2m import ste_store
+from evaluation.l2m.custom import load_metric
 from evaluation.l2m.l2metrics import outputs
-from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
+from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
 from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
-from evaluation.l2m.l2metrics.settings import Settings, read_data_range
+from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, read_data_range
 
 FAILED: Final = 2
 """Exit code where anything failed."""
 
 _PLOTS: Final = "evaluation.report.l2m_plots"
+PLOT_TYPES: Final = ("all", "raw", "eb", "lb", "ste")
+"""Kinds of plots that may be asked for."""
+
+_MAY_BE_NULL: Final = frozenset(
+    {"log_dir", "output", "data_range_file", "load_settings", "ste_store_mode", "compat"}
+)
 _NOT_SETTINGS: Final = ("command", "handler", "clear_ste")
 _LIFETIME_COLUMNS: Final = (
     "complexity",
@@ -62,14 +70,18 @@ def run_command(arguments: argparse.Namespace) -> int:
             print(f"stored {path} as a single-task expert of {task}")
         return _report_errors(errors)
     settings = _settings(arguments)
+    if arguments.statistics and not arguments.recursive:
+        raise L2MetricsError(Kind.SETTINGS, "--statistics are over the logs of -R; pass -R too")
     if arguments.do_plot:
         _plots()
-    outcome = run(names, settings)
+    outcome = run(names, settings, extra_metrics=[_custom(text) for text in arguments.metric])
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
     _write(arguments, settings, outcome)
     _print(outcome.analyses)
+    if arguments.statistics and outcome.analyses:
+        _statistics(arguments, settings, outcome.analyses)
     unplotted = _plot(arguments, outcome.analyses) if arguments.do_plot else {}
     return _report_errors(outcome.errors | unplotted)
 
@@ -86,8 +98,39 @@ def _load(arguments: argparse.Namespace, path: Path) -> None:
         raise L2MetricsError(
             Kind.SETTINGS, f"{path} must be a JSON object of settings; unknown: {unknown}"
         )
+    ranges = content.pop("data_range", None)
     for name, value in content.items():
+        wanted = _wanted(name, value, getattr(arguments, name))
+        if wanted:
+            raise L2MetricsError(Kind.SETTINGS, f"{path}: {name} is {value!r}; it must be {wanted}")
         setattr(arguments, name, value)
+    arguments.data_range = None if ranges is None else checked_ranges(path, ranges)
+
+
+def _wanted(name: str, value: Any, default: Any) -> str:
+    """What a value of a settings file must be; empty if it is."""
+
+    def is_number(item: Any, kind: Any = int | float) -> bool:
+        return isinstance(item, kind) and not isinstance(item, bool)
+
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if name == "window_length":
+        return "" if value is None or is_number(value, int) else "a whole number or null"
+    if name in ("noise_seed", "seed"):
+        return "" if is_number(value, int) and value >= 0 else "a whole number from 0"
+    if name == "noise":
+        fits = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+        return "" if fits else "a list of two numbers"
+    if name == "metric":
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return "" if fits else "a list of FILE[:NAME]"
+    if name == "plot_types":
+        fits = isinstance(value, list) and all(kind in PLOT_TYPES for kind in value)
+        return "" if fits else f"a list of {', '.join(PLOT_TYPES)}"
+    if name in _MAY_BE_NULL:
+        return "" if value is None or isinstance(value, str) else "text or null"
+    return "" if isinstance(value, str) else "text"
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -95,12 +138,27 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         field.name: getattr(arguments, field.name, None) for field in fields(Settings)
     }
     values["noise"] = tuple(values["noise"])
-    given = values["data_range"]
-    if isinstance(given, Mapping):
-        values["data_range"] = {task: (ends["min"], ends["max"]) for task, ends in given.items()}
-    elif arguments.data_range_file:
+    if values["data_range"] is None and arguments.data_range_file:
         values["data_range"] = read_data_range(Path(arguments.data_range_file))
     return Settings(**values)
+
+
+def _custom(text: str) -> ExtraMetric:
+    """A custom metric from ``FILE`` or ``FILE:NAME``; a function gives numbers of regimes.
+
+    Raises:
+      L2MetricsError: there is none.
+    """
+
+    def is_metric(value: Any) -> bool:
+        plain = inspect.isfunction(value) and len(inspect.signature(value).parameters) == 1
+        return plain or isinstance(value, ExtraMetric)
+
+    try:
+        found = load_metric(text, is_metric)
+    except ValueError as error:
+        raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
+    return found if isinstance(found, ExtraMetric) else ExtraMetric(found.__name__, found)
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:
@@ -170,6 +228,39 @@ def _write_batch(
     outputs.write_feather(directory / f"{name}_data.feather", table)
 
 
+def _statistics(
+    arguments: argparse.Namespace, settings: Settings, analyses: Sequence[Analysis]
+) -> None:
+    """Statistics over the logs, printed and written; imports JAX, which nothing else here does."""
+    from evaluation.l2m.l2metrics.statistics import over_logs
+
+    content = over_logs(analyses, settings, arguments.seed)
+    if arguments.do_save:
+        name = (arguments.output or outputs.BATCH_NAME).replace(" ", "_")
+        path = Path(arguments.output_dir) / f"{name}_statistics.json"
+        outputs.write_json(path, content)
+    print(f"\nOver {len(analyses)} logs, with 95 % intervals:")
+    headings = ["metric", "mean", "median", "interquartile mean", "std", "logs with a value"]
+    rows = []
+    for name, entry in content["metrics"].items():
+        parts = [entry | {"value": entry["mean"]}, *entry["statistics"].values()]
+        rows.append([name, *map(_estimate, parts), f"{entry['lifetimes']} of {len(analyses)}"])
+    _table([headings, *rows])
+    if len({json.dumps(run_json(a)["normalization_data_range"]) for a in analyses}) > 1:
+        print(
+            "jaxsim: warning: each log was normalised by its own range, so that their values "
+            "cannot be compared; give the ranges of the tasks with -d",
+            file=sys.stderr,
+        )
+
+
+def _estimate(part: Mapping[str, Any]) -> str:
+    """A number with its interval."""
+    ends = [part["low"], part["high"]]
+    interval = "" if None in ends else f" ({_digits(ends[0])} to {_digits(ends[1])})"
+    return _digits(part["value"]) + interval
+
+
 def _plot(
     arguments: argparse.Namespace, analyses: Sequence[Analysis]
 ) -> dict[Path, L2MetricsError]:
@@ -227,18 +318,22 @@ def _print(analyses: Sequence[Analysis]) -> None:
         return
     rows = [{"run": a.run.name, **lifetime_values(a)} for a in analyses]
     names = list(rows[0])
-    cells = [[_digits(row[name]) for name in names] for row in rows]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     print("\nLifetime Metrics:")
-    for line in (None, names, None, *cells, None):
+    _table([names, *([_digits(row[name]) for name in names] for row in rows)])
+    if len(analyses) == 1:
+        _explain(analyses[0])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    """Rows in a frame, the first one the headings."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    for line in (None, rows[0], None, *rows[1:], None):
         if line is None:
             print(rule)
             continue
         padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         print("| " + " | ".join(padded) + " |")
-    if len(analyses) == 1:
-        _explain(analyses[0])
 
 
 def _explain(analysis: Analysis) -> None:

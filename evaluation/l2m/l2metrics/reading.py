@@ -18,15 +18,13 @@ from evaluation.logs.arrow import from_numpy, from_words, to_words
 from evaluation.logs.coded import Coded
 from evaluation.logs.l2logger.columns import LogColumns, read_columns
 from evaluation.logs.l2logger.format import DATA_FILE, SCENARIO_FIELDS, TASK_NAME
+from evaluation.logs.layouts import is_learnkit
 from evaluation.logs.problems import LogError, Problem
 from evaluation.logs.texts import timestamp_texts
 
 LOGGER_INFO: Final = "logger_info.json"
 SCENARIO_INFO: Final = "scenario_info.json"
 STEP_COLUMN: Final = "episode_step_count"
-MAX_PROBLEMS: Final = 5
-"""Problems of one log that are printed."""
-
 _STATUSES: Final = ("incomplete", "complete")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _MISSING_INFO: Final = {LOGGER_INFO: Kind.NO_LOGGER_INFO, SCENARIO_INFO: Kind.NO_SCENARIO_INFO}
@@ -96,6 +94,12 @@ def read_log_columns(path: Path) -> RawLog:
     Raises:
       L2MetricsError: the log is not valid; with file and line where it is about one.
     """
+    if is_learnkit(path):
+        raise L2MetricsError(
+            Kind.NO_LOGGER_INFO,
+            f"{path} is a log of the 2019 framework; for its metrics use python -m "
+            f"evaluation.l2metrics -log_dir {path}",
+        )
     try:
         log = read_columns(path, lower_case=True)
     except LogError as error:
@@ -112,10 +116,8 @@ def read_log_columns(path: Path) -> RawLog:
 
 def _named(error: LogError) -> L2MetricsError:
     """The errors of a log in one line, under the name of the first."""
-    found = [problem for problem in error.problems if problem.severity == "error"]
-    shown = "; ".join(map(str, found[:MAX_PROBLEMS]))
-    more = len(found) - MAX_PROBLEMS
-    return L2MetricsError(_kind(found[0]), shown + (f"; and {more} more" if more > 0 else ""))
+    first = next(problem for problem in error.problems if problem.severity == "error")
+    return L2MetricsError(_kind(first), error.line())
 
 
 def _kind(problem: Problem) -> Kind:

@@ -2,10 +2,10 @@
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jax
 import numpy as np
@@ -15,12 +15,13 @@ from evaluation.l2m.l2metrics.experts import Curve, pad_experts
 from evaluation.logs.export import task_labels
 from evaluation.metrics.l2m.experts import Experts
 from evaluation.metrics.l2m.lifetimes import Options, Results, lifetime_metrics
+from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
-from evaluation.records import Records
+from evaluation.records import MEASURES, Records
 
-CHUNKS: Final = {"float64": 64, "float32": 128}
+CHUNKS: Final = {"float64": 32, "float32": 64}
 """Lifetimes that one call of the compiled program computes, by precision: for 1,920 episodes a
-lifetime these were the fastest of 32, 64, 128, 256 and 512; more do not fit a core's cache."""
+lifetime these were among the fastest of 16, 32, 64 and 128; more do not fit a core's cache."""
 
 _compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
 
@@ -45,6 +46,8 @@ def record_metrics(
     aware: bool = True,
     experts: Mapping[str, Sequence[Curve]] | None = None,
     precision: str = "float64",
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    compiled: bool = True,
 ) -> RecordMetrics:
     """Compute every metric of every lifetime; each block is a regime.
 
@@ -57,39 +60,92 @@ def record_metrics(
       aware: whether variants of a task are tasks of their own.
       experts: task name -> smoothed training curves of single-task experts.
       precision: "float64" or "float32".
+      ranges: task name -> (lowest, highest), from which performance is normalised; None for each
+        lifetime's own, with which lifetimes cannot be compared.
+      compiled: whether JAX computes, which compiles for some seconds once and pays from thousands
+        of lifetimes on; else NumPy, whose results may differ in the last bits.
 
     Returns:
       `RecordMetrics`. A lifetime gets the same bits alone and among others.
 
     Raises:
-      ValueError: not a measure, or an unknown precision.
+      ValueError: not a measure, an unknown precision, or a task without a range.
     """
+    if measure not in MEASURES:
+        raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
     if precision not in CHUNKS:
         raise ValueError(f"precision is {precision!r}; it must be float64 or float32")
     options = options or Options()
-    values, counts = records.by_block(measure)
-    plan, tasks = _plan(records, counts, aware)
-    curves = [[list((experts or {}).get(task, [])) for task in tasks]]
-    padded = pad_experts(curves, len(tasks))
-    there = _arranged(records, counts, values.shape) & ~np.isnan(values)
-    whole = there.sum(axis=(1, 2)) == counts.sum()
-    room = values.shape[-1]
+    counts = np.array([block.count for block in records.schedule.blocks])
+    room = int(counts.max())
+    plan, tasks = _plan(records, aware)
+    padded = pad_experts([[list((experts or {}).get(task, [])) for task in tasks]], len(tasks))
+    kernel = _Kernel(padded, options, _range(tasks, ranges), precision, compiled)
     experiences = np.cumsum([0, *counts[:-1]])[None, :, None] + np.arange(room)
     shared = find_structure(**plan, counts=counts[None], num_tasks=len(tasks), room=room)
-    parts = list(_computed(values[whole], experiences, shared, padded, options, precision))
-    numbers = np.flatnonzero(whole)
-    if not whole.all():
-        numbers = np.concatenate([numbers, np.flatnonzero(~whole)])
-        gaps = _compacted(values[~whole], experiences, there[~whole])
-        parts += [_with_gaps(*gaps, plan, len(tasks), padded, options, precision)]
-    order = np.argsort(numbers)
-    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays)[order], *parts)
+    there = records.columns["complete"] & ~np.isnan(records.columns[measure])
+    whole = there.all(axis=1)
+    numbers, gaps = np.flatnonzero(whole), np.flatnonzero(~whole)
+    curves = functools.partial(_curves, records, measure)
+    parts = list(_computed(kernel, curves, numbers, experiences, shared))
+    if len(gaps):
+        inside = np.arange(room) < counts[:, None]
+        own = np.zeros((len(gaps), *inside.shape), bool)
+        own[:, inside] = there[gaps]
+        left = _compacted(curves(gaps), experiences, own)
+        parts.append(_with_gaps(kernel, *left, plan, len(tasks)))
+    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+    if len(gaps):
+        order = np.argsort(np.concatenate([numbers, gaps]))
+        joined = jax.tree.map(lambda array: array[order], joined)
     return RecordMetrics(joined, tasks)
 
 
-def _plan(
-    records: Records, counts: npt.NDArray[np.int32], aware: bool
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+class _Kernel(NamedTuple):
+    """How lifetimes are computed; what is not theirs."""
+
+    experts: Experts
+    options: Options
+    ranges: Range | None
+    precision: str
+    compiled: bool
+
+    def __call__(self, values: Any, experiences: Any, structure: Structure) -> Results:
+        """All metrics of some lifetimes, by NumPy."""
+        return lifetime_metrics(*self._given(values, experiences, structure))
+
+    def jit(self, values: Any, experiences: Any, structure: Structure) -> Results:
+        """The same by JAX."""
+        with jax.enable_x64(self.precision == "float64"):
+            return _compiled(*self._given(values, experiences, structure))
+
+    def _given(self, *arrays: Any) -> Any:
+        *narrow, experts, ranges = (
+            _narrow(array, self.precision) for array in (*arrays, self.experts, self.ranges)
+        )
+        return *narrow, experts, self.options, ranges
+
+
+def _range(tasks: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None) -> Range | None:
+    """(1, K) ends of the tasks' ranges."""
+    if ranges is None:
+        return None
+    missing = [task for task in tasks if task not in ranges]
+    if missing:
+        raise ValueError(f"ranges has none for {', '.join(missing)}; it must have all tasks")
+    low, high = np.array([ranges[task] for task in tasks], np.float64).T
+    return Range(low[None], high[None])
+
+
+def _curves(
+    records: Records, measure: str, lifetimes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """(N, B, T) a column of some lifetimes, block by block."""
+    column = {measure: records.columns[measure][lifetimes]}
+    return Records(records.schedule, column, records.novelty_levels).by_block(measure)[0]
+
+
+def _plan(records: Records, aware: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What `find_structure` wants to know of the schedule, and the names of the tasks."""
     blocks, variants = records.schedule.blocks, records.schedule.block_variants()
     labels = [label.lower() for label in task_labels(records.schedule)]
@@ -101,37 +157,30 @@ def _plan(
     return {"tasks": tasks, "train": train, "sleep": np.zeros_like(train)}, order
 
 
-def _arranged(
-    records: Records, counts: npt.NDArray[np.int32], shape: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
-    """(L, B, T) whether an episode is there and was played to its end."""
-    there = np.zeros(shape, bool)
-    there[:, np.arange(shape[-1]) < counts[:, None]] = records.columns["complete"]
-    return there
-
-
 def _computed(
-    values: npt.NDArray[np.float64],
+    kernel: _Kernel,
+    curves: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]],
+    lifetimes: npt.NDArray[np.int64],
     experiences: npt.NDArray[np.int64],
     structure: Structure,
-    experts: Experts,
-    options: Options,
-    precision: str,
 ) -> Iterator[Results]:
-    """Results of lifetimes of one plan, some at a time, on all cores."""
-    chunk = CHUNKS[precision]
-    rest = tuple(_narrow(part, precision) for part in (experiences, structure, experts))
+    """Results of lifetimes of one plan, some at a time, on all cores.
+
+    Curves are arranged a chunk at a time, so that they stay in the cache of a core: all of them at
+    once cost as much time in fresh memory as the metrics do.
+    """
+    chunk = CHUNKS[kernel.precision]
+    call = kernel.jit if kernel.compiled else kernel
 
     def compute(start: int) -> Results:
-        part = values[start : start + chunk]
-        size = len(part)
-        filled = np.concatenate([part, np.repeat(part[-1:], chunk - size, axis=0)])
-        with jax.enable_x64(precision == "float64"):
-            results = _compiled(filled.astype(precision), *rest, options)
-            return jax.tree.map(functools.partial(_own, size=size), results)
+        some = lifetimes[start : start + chunk]
+        size = len(some)
+        filled = curves(np.pad(some, (0, chunk - size), mode="edge"))
+        results = call(filled, experiences, structure)
+        return jax.tree.map(functools.partial(_own, size=size), results)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield from pool.map(compute, range(0, len(values), chunk))
+        yield from pool.map(compute, range(0, len(lifetimes), chunk))
 
 
 def _own(array: jax.Array, size: int) -> npt.NDArray[Any]:
@@ -157,20 +206,16 @@ def _compacted(
 
 
 def _with_gaps(
+    kernel: _Kernel,
     values: npt.NDArray[np.float64],
     experiences: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
     plan: Mapping[str, Any],
     num_tasks: int,
-    experts: Experts,
-    options: Options,
-    precision: str,
 ) -> Results:
     """Results of lifetimes that have lost episodes, so that each has a plan of its own."""
     own = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
     structure = find_structure(**own, counts=counts, num_tasks=num_tasks, room=values.shape[-1])
-    results = lifetime_metrics(
-        values.astype(precision), experiences, structure, _narrow(experts, precision), options
-    )
+    results = kernel(values, experiences, structure)
     size = len(values)
     return jax.tree.map(lambda a: np.broadcast_to(a, (size, *a.shape[1:])), results)

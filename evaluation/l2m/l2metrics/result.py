@@ -12,7 +12,7 @@ from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
 from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import RegimeNumbers
+from evaluation.metrics.l2m.regimes import ROUNDING, RegimeNumbers
 
 DIFFERENCE: Final = "differs_from_l2metrics_3.1"
 """Key of the metrics whose numbers l2metrics 3.1 has otherwise."""
@@ -25,6 +25,10 @@ _TRANSFER: Final = (
     "every task trained between two tests is booked, all values of a pair count, and training of "
     "the tested task itself is left out; there the one task that appeared last in the lifetime "
     "gets everything, own training too, and the first value of each pair counts alone"
+)
+_FLAT: Final = (
+    "values of a task that differ by rounding alone count as constant; there the rounding is "
+    "stretched over the whole range"
 )
 _SPLIT: Final = "other task parameters begin a regime; there they make the whole run an error"
 _BECAUSE: Final = {
@@ -103,14 +107,20 @@ def json_number(value: Any) -> float | None:
 def _range_json(analysis: Analysis) -> dict[str, dict[str, float | None]] | None:
     if analysis.settings.normalization_method == "none":
         return None
-    low, high = (
-        np.broadcast_to(end, (len(analysis.raw), end.shape[-1]))[analysis.row]
-        for end in analysis.processed.ranges
-    )
+    low, high = _ends(analysis)
     return {
         task: {"min": json_number(low[index]), "max": json_number(high[index])}
         for index, task in enumerate(analysis.run.tasks)
     }
+
+
+def _ends(analysis: Analysis) -> tuple[Any, Any]:
+    """(K,) lowest and highest value of each task, which normalisation is from."""
+    low, high = (
+        np.broadcast_to(end, (len(analysis.raw), end.shape[-1]))[analysis.row]
+        for end in analysis.processed.ranges
+    )
+    return low, high
 
 
 def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
@@ -267,6 +277,8 @@ def _differences(analysis: Analysis) -> dict[str, Any]:
         )
         if not _same(here, there):
             found[name] = {"here": here, "there": there, "because": _because(name, analysis)}
+            if "_transfer_" in name:
+                found[name] |= _own_training(analysis)
     columns = _regime_differences(analysis, analysis.reference)
     if _split_by_params(analysis.run.regimes):
         columns["regime_num"] = {"because": _SPLIT}
@@ -303,18 +315,51 @@ def _regime_differences(analysis: Analysis, reference: Results | None) -> dict[s
     return found
 
 
+def _own_training(analysis: Analysis) -> dict[str, list[int]]:
+    """The test regimes before which the tested task itself was trained since its last test."""
+    size = len(analysis.run.regimes.counts)
+    own = analysis.structure.own_training & ~analysis.structure.train
+    places = np.flatnonzero(own[analysis.row, :size])
+    return {"own_training_before_regimes": places.tolist()} if len(places) else {}
+
+
 def _because(name: str, analysis: Analysis) -> str:
     reasons = [text for start, text in _BECAUSE.items() if name.startswith(start)]
-    window = analysis.settings.window_length
-    lengths = analysis.run.regimes.counts // 5
-    if (lengths % 2 == 1).any() or (window is not None and window % 2 == 1):
+    if _lags(analysis):
         reasons.append(_CENTRED)
+    if _has_flat_task(analysis):
+        reasons.append(_FLAT)
     if any(analysis.settings.noise):
         reasons.append("noise is added before the curves are processed; there it is added after")
-    reasons = reasons or [
-        "values that differ by rounding count as equal, and constant data as such"
-    ]
-    return "; ".join(reasons)
+    return "; ".join(reasons or ["values that differ by rounding alone count as equal"])
+
+
+def _lags(analysis: Analysis) -> bool:
+    """Whether a curve of the run or of its experts is smoothed by a window of odd length."""
+    theirs = analysis.reference_curves
+    if theirs is None or any(analysis.settings.noise):
+        window = analysis.settings.window_length
+        lengths = analysis.run.regimes.counts // 5 if window is None else np.array([window])
+        return analysis.settings.smoothing_method != "none" and bool((lengths % 2 == 1).any())
+    ours, row = analysis.processed, analysis.row
+    if not _all_close(analysis.rows(ours.smoothed), analysis.rows(theirs.smoothed)):
+        return True
+    # Experts are there only after normalisation, which a task without spread may change as well.
+    same = _all_close(ours.experts.values[row], theirs.experts.values[row])
+    return not same and not _has_flat_task(analysis)
+
+
+def _all_close(one: Any, other: Any) -> bool:
+    return bool(np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True))
+
+
+def _has_flat_task(analysis: Analysis) -> bool:
+    """Whether the values of a task differ, but by rounding alone."""
+    if analysis.settings.normalization_method == "none":
+        return False
+    low, high = _ends(analysis)
+    scale = np.maximum(np.abs(low), np.abs(high))
+    return bool(((high > low) & (high - low <= ROUNDING * np.finfo(np.float64).eps * scale)).any())
 
 
 def _same(here: float | None, there: float | None) -> bool:

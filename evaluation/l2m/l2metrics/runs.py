@@ -123,10 +123,11 @@ def make_run(log: RawLog, settings: Settings) -> Run:
             Kind.ALL_NAN, f"{log.path}: no row has a value of {settings.perf_measure!r}"
         )
     if not settings.is_compat and np.isinf(values).any():
+        episodes = to_numpy(table["exp_num"], np.int64)[np.isinf(values)]
         raise L2MetricsError(
             Kind.NOT_FINITE,
-            f"{log.path}: {int(np.isinf(values).sum())} rows have an infinite "
-            f"{settings.perf_measure!r}; mend the log, or write nan for what was not measured",
+            f"{log.path}: exp_num {episodes[0]} has an infinite {settings.perf_measure!r}, one of "
+            f"{len(episodes)} such rows; mend the log, or write nan for what was not measured",
         )
     regimes, tasks, table = _regimes(table, there, settings.is_compat)
     warnings = [*log.warnings, *_alternation(regimes)]

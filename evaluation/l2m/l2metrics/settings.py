@@ -141,6 +141,15 @@ def read_data_range(path: Path) -> dict[str, tuple[float, float]]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise L2MetricsError(Kind.RANGE_FILE, f"{path}: {error}") from error
+    return checked_ranges(path, content)
+
+
+def checked_ranges(path: Path, content: Any) -> dict[str, tuple[float, float]]:
+    """Ranges by task, names in lower case, from what a JSON file holds.
+
+    Raises:
+      L2MetricsError: it holds something else.
+    """
     if not isinstance(content, dict):
         raise L2MetricsError(Kind.RANGE_FILE, f"{path} must hold a JSON object of tasks")
     return {task.lower(): _range(path, task, entry) for task, entry in content.items()}

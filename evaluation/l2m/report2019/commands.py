@@ -1,12 +1,14 @@
 """The commands of the 2019 document, with its flags: ``l2metrics`` and ``calc_metrics``."""
 
 import argparse
-import importlib.util
 import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+
+from evaluation.l2m.custom import load_metric
+from evaluation.logs.problems import LogError
 
 USAGE_ERROR: Final = 2
 FAILURE: Final = 1
@@ -92,7 +94,8 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     try:
         return _report(arguments)
     except (ValueError, OSError) as error:
-        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        words = error.line() if isinstance(error, LogError) else str(error)
+        print(f"{parser.prog}: {' '.join(words.split())}", file=sys.stderr)
         return USAGE_ERROR
 
 
@@ -126,33 +129,10 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _load(text: str) -> Any:
-    """Load a metric from ``FILE`` or ``FILE:NAME``.
-
-    Raises:
-      ValueError: there is no such file or name, or the file has not exactly one metric.
-    """
+    """Load a metric from ``FILE`` or ``FILE:NAME``."""
     from evaluation.l2m.report2019.base import Metric
 
-    file, _, name = text.partition(".py:")
-    path = Path(f"{file}.py" if name else text)
-    spec = importlib.util.spec_from_file_location(f"custom_metric_{path.stem}", path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise ValueError(f"metric {text!r} is not a Python file; write FILE.py or FILE.py:NAME")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    own = {
-        key: value
-        for key, value in vars(module).items()
-        if getattr(value, "__module__", "") == module.__name__ and not key.startswith("_")
-    }
-    own = {key: value for key, value in own.items() if _is_metric(value, Metric)}
-    if name and name not in own:
-        raise ValueError(f"{path} has no metric {name!r}; it has {', '.join(own) or 'none'}")
-    if not name and len(own) != 1:
-        raise ValueError(
-            f"{path} has {len(own)} metrics; name one of {', '.join(own)}: FILE.py:NAME"
-        )
-    found = own[name] if name else next(iter(own.values()))
+    found = load_metric(text, lambda value: _is_metric(value, Metric))
     return found() if isinstance(found, type) else found
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.logs.layouts import is_l2logger
 from evaluation.logs.learnkit import read_log
 from evaluation.logs.learnkit.format import WITH_LABELS as LABELS
 from evaluation.schedule import Mode
@@ -125,8 +126,13 @@ def load_table(
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.
-      ValueError: no row is left.
+      ValueError: no row is left, or it is a log of l2logger.
     """
+    if is_l2logger(directory):
+        raise ValueError(
+            f"{directory} is a log of l2logger, not of the 2019 layout; for its metrics use "
+            f"jaxsim l2metrics -l {directory}"
+        )
     log = read_log(directory)
     rows = [
         row

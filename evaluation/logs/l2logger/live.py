@@ -9,12 +9,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
 
 from evaluation.files import write_whole
+from evaluation.logs.closing import Closing
 from evaluation.logs.l2logger.batch import DEFAULT_WORKER, append_piece, checked_table
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,
@@ -49,7 +49,7 @@ class RecordError(ValueError, RuntimeError):
     """A record that format 1.1 does not allow; a RuntimeError too, as l2logger raises those."""
 
 
-class DataLogger:
+class DataLogger(Closing):
     """Write the log of one lifetime while it is played; any number of threads may share one.
 
     What l2logger's class of this name accepts gives the same files here, and where that raises a
@@ -190,19 +190,6 @@ class DataLogger:
         with self._lock:
             self._close_tables()
             self._closed = True
-
-    def __enter__(self) -> "DataLogger":
-        """Return the logger."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close all files."""
-        self.close()
 
     def _error(self, column: str, message: str) -> RecordError:
         return RecordError(f"record {self._count}, column {column!r}: {message}")

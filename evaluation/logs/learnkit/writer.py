@@ -10,11 +10,11 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final
 
 from evaluation.files import whole_directory
 from evaluation.logs import home
+from evaluation.logs.closing import Closing
 from evaluation.logs.learnkit.format import (
     DATA_FILE,
     LAST_COLUMNS,
@@ -76,7 +76,7 @@ def write_log(
     return final
 
 
-class RunLogger:
+class RunLogger(Closing):
     """Log a run of a syllabus while it is played; any number of threads may share one.
 
     Every row is on disk when `log` returns. Block and episode numbers may be left out: a new block
@@ -177,19 +177,6 @@ class RunLogger:
         with self._lock:
             self._tree.close()
 
-    def __enter__(self) -> "RunLogger":
-        """Return the logger."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close all files."""
-        self.close()
-
 
 def _checked_name(name: str) -> str:
     if not WORKER.fullmatch(name) or name.startswith("."):
@@ -198,7 +185,7 @@ def _checked_name(name: str) -> str:
     return name
 
 
-class _Tree:
+class _Tree(Closing):
     """The files of a log while it is written, and what its rows must agree with."""
 
     def __init__(self, root: Path, flush: bool = False) -> None:
@@ -213,17 +200,6 @@ class _Tree:
         self._reported: set[tuple[str, int]] = set()
         self._folder: Path | None = None
         self._stream: IO[str] | None = None
-
-    def __enter__(self) -> "_Tree":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the open file; no row can be added afterwards."""

@@ -105,9 +105,22 @@ def divide(numerator: Array, divisor: Array) -> Array:
     """
     if isinstance(numerator, np.ndarray | np.generic):
         return numerator / divisor
+    return namespace(numerator).divide(*materialised(numerator, divisor))
+
+
+def materialised(*trees: Any) -> tuple[Any, ...]:
+    """Arrays, or trees of them, as they are, but computed before anything that uses them.
+
+    XLA on a processor otherwise computes a shared array anew in each of its consumers.
+    """
+    leaf: Any = trees
+    while isinstance(leaf, tuple):
+        leaf = leaf[0]
+    if isinstance(leaf, np.ndarray | np.generic):
+        return trees
     import jax
 
-    return namespace(numerator).divide(*jax.lax.optimization_barrier((numerator, divisor)))
+    return tuple(jax.lax.optimization_barrier(trees))
 
 
 def repeat(times: int, step: Callable[[Any, Array], Array], start: Array) -> Array:

@@ -9,7 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers, take
+from evaluation.metrics.l2m.arrays import (
+    Array,
+    Numbers,
+    materialised,
+    namespace,
+    numbers,
+    take,
+)
 from evaluation.metrics.l2m.experts import (
     Experts,
     SampleEfficiency,
@@ -19,7 +26,12 @@ from evaluation.metrics.l2m.experts import (
     sample_efficiency,
 )
 from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import RegimeNumbers, mean_per_experience, regime_numbers
+from evaluation.metrics.l2m.regimes import (
+    ROUNDING,
+    RegimeNumbers,
+    mean_per_experience,
+    regime_numbers,
+)
 from evaluation.metrics.l2m.scaling import (
     OFFSET,
     SCALE,
@@ -68,6 +80,11 @@ LIFETIME_METRICS = (
 )
 """Metrics with one number a lifetime, in the order of the result files."""
 
+
+SINGLE_RTOL, SINGLE_ATOL = 2e-5, 2e-4
+"""What float32 may be off from float64 on a processor, |a - b| <= atol + rtol |b|, where
+performance is normalised to 1 to 101. Episodes that are counted, and what is missing and why, are
+the same."""
 
 _QUIET = np.errstate(all="ignore")
 """NumPy need not say what is missing: the reasons do."""
@@ -224,18 +241,19 @@ def measure(
     xp = namespace(values)
     compat = options.compat
     if not compat:
-        values = xp.where(_spoiled(values, structure)[..., None], np.nan, values)
+        spoiled = _spoiled(values, structure)[..., None]
+        (values,) = materialised(xp.where(spoiled, np.nan, values))
     means, spans = values, structure.counts
     if options.repeats:
         means, spans = mean_per_experience(values, spans, experiences)
     regimes = regime_numbers(values, structure.counts, means, spans, structure.train, compat)
-    regimes = regimes._replace(avg_perf=_awake(regimes.avg_perf, structure))
+    (regimes,) = materialised(regimes._replace(avg_perf=_awake(regimes.avg_perf, structure)))
     recovery = recovery_times(means, spans, regimes.term_perf, structure, compat)
     mrlep = maintenance(regimes.term_perf, structure.reference, structure)
     mrtlp = maintenance(regimes.term_perf, structure.latest_training, structure)
     moved = transfer(regimes.term_perf, structure, compat)
     flat = values.reshape(*values.shape[:-2], 1, -1)
-    curves = take(flat, structure.curves)
+    (curves,) = materialised(take(flat, structure.curves))
     when = take(experiences.reshape(*experiences.shape[:-2], 1, -1), structure.curves)
     lengths = (structure.curves >= 0).sum(axis=-1)
     averaged = options.ste_averaging == "time"
@@ -284,7 +302,8 @@ def lifetime_metrics(
 ) -> Results:
     """`process`, then `measure`: the arguments are theirs."""
     processed = process(values, structure, experts, options, ranges)
-    return measure(processed.values, experiences, structure, processed.experts, options)
+    curves, runs = materialised(processed.values, processed.experts)
+    return measure(curves, experiences, structure, runs, options)
 
 
 def _inside(values: Array, structure: Structure) -> Array:
@@ -292,15 +311,26 @@ def _inside(values: Array, structure: Structure) -> Array:
 
 
 def _smoothed(values: Array, structure: Structure, options: Options) -> Array:
-    if options.smoothing is None:
+    kind = options.smoothing
+    if kind is None:
         return values
     xp = namespace(values)
-    curves = smooth(
-        values, structure.counts, options.window, options.smoothing, centred=not options.compat
-    )
+
+    def curves(chosen: Array, counts: Array) -> Array:
+        return smooth(chosen, counts, options.window, kind, not options.compat)
+
     if options.smooth_tests:
-        return curves
-    return xp.where(structure.train[..., None], curves, values)
+        return curves(values, structure.counts)
+    places = structure.training
+    counts = xp.where(places < 0, 0, take(structure.counts, places))
+    trained = curves(_rows(values, xp.maximum(places, 0)), counts)
+    number = xp.cumsum(structure.train, axis=-1) - 1
+    return xp.where(structure.train[..., None], _rows(trained, xp.maximum(number, 0)), values)
+
+
+def _rows(values: Array, places: Array) -> Array:
+    """(L, M, T) the regimes at (L or 1, M) places of (L, R, T) values."""
+    return namespace(values).take_along_axis(values, places[..., None], axis=-2)
 
 
 def _joined(experts: Experts) -> tuple[Array, Array]:
@@ -333,7 +363,7 @@ def _without_rounding(ranges: Range) -> Range:
     """Ranges that are nothing but the rounding error of smoothing, made empty."""
     xp = namespace(ranges.low)
     scale = xp.maximum(xp.abs(ranges.low), xp.abs(ranges.high))
-    least = scale * (128 * float(np.finfo(ranges.low.dtype).eps))
+    least = scale * (ROUNDING * float(np.finfo(ranges.low.dtype).eps))
     return Range(ranges.low, xp.where(ranges.high - ranges.low <= least, ranges.low, ranges.high))
 
 

@@ -36,6 +36,7 @@ class Reason(enum.IntEnum):
     NO_TASK_HAS_VALUE = 26
     OWN_TRAINING = 27
     NO_STE_CURVE = 28
+    NO_VALUE_IN_FILE = 29
     # Of the reports of 2019 over blocks.
     NO_STE_SATURATION = 101
     ZERO_STE_SATURATION = 102
@@ -126,6 +127,7 @@ _SENTENCES: Final = {
         "the store has only a saturation value of the task's single-task expert, and this needs "
         "its training curve; add a log or a run of it"
     ),
+    Reason.NO_VALUE_IN_FILE: "the file of results has no value and gives no reason",
     Reason.NO_STE_SATURATION: (
         "taskinfo/info.json has no saturation value of a single-task expert for exactly this task"
     ),

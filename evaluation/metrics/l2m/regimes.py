@@ -15,6 +15,9 @@ from evaluation.metrics.l2m.arrays import (
 from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.smoothing import smooth
 
+ROUNDING = 128
+"""Steps of the floating-point type that rounding alone can put between equal values."""
+
 
 class RegimeNumbers(NamedTuple):
     """`Numbers` of (..., R) for each regime.
@@ -108,7 +111,7 @@ def rounding(values: Array, inside: Array) -> Array:
     """(...) what rounding alone can put between equal values of a curve after smoothing."""
     xp = namespace(values)
     scale = xp.max(xp.where(inside, xp.abs(values), 0), axis=-1)
-    return scale * (128 * float(np.finfo(values.dtype).eps))
+    return scale * (ROUNDING * float(np.finfo(values.dtype).eps))
 
 
 def mean_per_experience(values: Array, counts: Array, experiences: Array) -> tuple[Array, Array]:

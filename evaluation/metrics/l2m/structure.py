@@ -20,6 +20,7 @@ class Structure(NamedTuple):
       tasks: (L, R) task of each regime, 0 to K - 1; -1 where there is no regime.
       counts: (L, R) its episodes.
       train: (L, R) whether the agent learns in it.
+      training: (L, M) the regimes in which the agent learns, in order.
       counted: (L, R) whether averages, maintenance and transfer use it.
       previous_training: (L, R) for a training regime awake, the last one of its task before it.
       recoveries: (L, K, N) the regimes with a recovery time, task by task.
@@ -39,6 +40,7 @@ class Structure(NamedTuple):
     tasks: Integers
     counts: Integers
     train: Booleans
+    training: Integers
     counted: Booleans
     previous_training: Integers
     recoveries: Integers
@@ -88,6 +90,7 @@ def find_structure(
         tasks,
         counts,
         train,
+        _packed(train),
         counted,
         previous.astype(np.int32),
         _packed(member & (previous >= 0)[:, None]),

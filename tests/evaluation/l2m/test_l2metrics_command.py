@@ -15,6 +15,8 @@ from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
+from evaluation.logs.learnkit import RunLogger
+from tests.conftest import ROOT
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 
@@ -156,6 +158,95 @@ def test_the_output_says_where_l2metrics_differs(log):
     assert "regimes_that_differ" in listed["regimes"]["saturation"]
 
 
+def test_own_training_is_flagged_where_transfer_differs(tmp_path):
+    """Between the tests of b both a and b are trained: l2metrics 3.1 books it as transfer."""
+    tests = [("test", "a_1"), ("test", "b_1")]
+    plan = [*tests, ("train", "a_1"), ("train", "b_1"), *tests]
+    content = [
+        (number, kind, task, [float(number + k) for k in range(6)])
+        for number, (kind, task) in enumerate(plan)
+    ]
+    (analysis,) = run(write_log(tmp_path / "both", rows(content))).analyses
+    found = run_json(analysis)[DIFFERENCE]["forward_transfer_ratio"]
+    assert found["here"] is None and found["there"] > 1
+    assert found["own_training_before_regimes"] == [4, 5]
+
+
+def test_data_that_are_constant_but_for_rounding_are_named_as_such(tmp_path):
+    """Windows of even length, so that no other reason applies."""
+    steady = [(0, "test", "a_1", [1.0] * 4), (1, "train", "a_1", [1.0 - 1e-16] * 29 + [1.0])]
+    log = write_log(tmp_path / "steady", rows([*steady, (2, "test", "a_1", [1.0] * 15)]))
+    (analysis,) = run(log).analyses
+    found = run_json(analysis)[DIFFERENCE]["avg_eval_perf"]
+    assert (found["here"], found["there"]) == (1.0, 101.0)
+    assert found["because"].startswith("values of a task that differ by rounding alone")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"window_length": "5"}, "window_length is '5'; it must be a whole number or null"),
+        ({"noise": 5}, "noise is 5; it must be a list of two numbers"),
+        ({"noise_seed": -1}, "noise_seed is -1; it must be a whole number from 0"),
+        ({"do_plot": "no"}, "do_plot is 'no'; it must be true or false"),
+        ({"output_dir": None}, "output_dir is None; it must be text"),
+        ({"log_dir": 7}, "log_dir is 7; it must be text or null"),
+        ({"plot_types": "raw"}, "plot_types is 'raw'; it must be a list of all, raw"),
+        ({"data_range": {"a": 3}}, "task 'a' needs"),
+        ({"aggregation_method": "mode"}, "aggregation_method is 'mode'; it must be one of mean"),
+    ],
+)
+def test_settings_of_a_wrong_type_say_what_they_must_be(log, content, words, capsys):
+    Path("settings.json").write_text(json.dumps(content))
+    assert cli.main(["l2metrics", "-l", str(log), "-c", "settings.json", "-O", "out"]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_a_log_of_2019_is_sent_to_its_own_command(capsys, tmp_path):
+    with RunLogger("old", tmp_path) as logger:
+        logger.log("1.train", "Pole", {}, reward=1.0)
+    assert cli.main(["l2metrics", "-l", str(logger.directory)]) == 2
+    assert "use python -m evaluation.l2metrics -log_dir" in capsys.readouterr().err
+
+
+# Statistics over logs -----------------------------------------------------------------------------
+
+
+def test_statistics_over_logs(capsys):
+    for number in range(5):
+        write_log(Path(f"logs/run{number}").absolute(), good_rows(number))
+    Path("range.json").write_text(json.dumps({f"task{t}_1": {"min": -1, "max": 8} for t in "ab"}))
+    words = ["-l", "logs", "-R", "-m", "both", "-d", "range.json", "-O", "out"]
+    compute(*words, "--statistics", "--seed", "3")
+    printed = capsys.readouterr()
+    assert "Over 5 logs, with 95 % intervals" in printed.out and printed.err == ""
+    found = strict("out/ll_metrics_statistics.json")
+    runs = strict("out/ll_metrics.json")
+    assert found["logs"] == [f"run{number}" for number in range(5)]
+    for name, entry in found["metrics"].items():
+        values = [run[name] for run in runs if run[name] is not None]
+        assert entry["lifetimes"] == len(values)
+        if values:
+            assert entry["mean"] == pytest.approx(np.mean(values))
+            assert entry["statistics"]["median"]["value"] == pytest.approx(np.median(values))
+            assert entry["low"] <= entry["mean"] <= entry["high"]
+        else:
+            assert entry["reason"] == runs[0]["why"][name]
+    of_task = [run["task_metrics"]["taska_1"]["avg_train_perf"] for run in runs]
+    assert found["tasks"]["taska_1"]["avg_train_perf"]["mean"] == pytest.approx(np.mean(of_task))
+    compute(*words, "--statistics", "--seed", "3", "-O", "again")
+    assert strict("again/ll_metrics_statistics.json") == found
+    compute("-l", "logs", "-R", "--statistics", "--no-save", "--no-save-settings")
+    assert "each log was normalised by its own range" in capsys.readouterr().err
+
+
+def test_statistics_need_many_logs(log, capsys):
+    assert cli.main(["l2metrics", "-l", str(log), "--statistics"]) == 2
+    assert "pass -R too" in capsys.readouterr().err
+
+
 def test_parameters_begin_a_regime():
     content = rows([(0, "train", "a_1", [1.0, 2.0, 3.0, 4.0]), (1, "test", "a_1", [2.0])])
     for place in (2, 3):
@@ -230,6 +321,42 @@ def test_custom_metrics_reach_every_file(log):
     with open("regime.tsv", newline="") as stream:
         table = list(csv.DictReader(stream, delimiter="\t"))
     assert [float(row["twice"]) for row in table] == [2 * float(row["spread"]) for row in table]
+
+
+def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
+    write_log(Path("logs/two").absolute(), good_rows(1))
+    Path("mine.py").write_text(
+        "from evaluation.l2m.l2metrics import ExtraMetric\n"
+        "rows = ExtraMetric('rows', tasks=lambda a: [56.0] * len(a.task_names))\n"
+    )
+    example = str(ROOT / "examples" / "metrics" / "learning_range.py")
+    words = ["--metric", example, "--metric", "mine.py:rows"]
+    compute("-l", "logs", "-R", "--statistics", "-O", "out", *words)
+    assert "learning_range" in capsys.readouterr().out
+    first, second = strict("out/ll_metrics.json")
+    assert first["rows"] == 56.0 and first["learning_range"] > 0
+    found = strict("out/ll_metrics_statistics.json")["metrics"]["learning_range"]
+    mean = (first["learning_range"] + second["learning_range"]) / 2
+    assert found["mean"] == pytest.approx(mean)
+    for name in ("ll_metrics.tsv", "ll_metrics_regime.tsv"):
+        assert "learning_range" in Path("out", name).read_text().splitlines()[0].split("\t")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "is not a Python file"),
+        ("def a(run): ...\ndef b(run): ...\n", "has 2 metrics; name one of a, b"),
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("def a(run):\n    return run.nothing\n", "metric 'a' failed: AttributeError"),
+    ],
+)
+def test_files_without_a_metric_say_so(log, content, words, capsys):
+    if content is not None:
+        Path("mine.py").write_text(content)
+    assert cli.main(["l2metrics", "-l", str(log), "--metric", "mine.py"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"jaxsim: {Kind.CUSTOM_METRIC}: ") and words in error
 
 
 def test_a_failing_custom_metric_fails_its_run_only(log):

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from evaluation.l2m.l2metrics import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.reading import MAX_PROBLEMS, read_log_columns
+from evaluation.l2m.l2metrics.reading import read_log_columns
+from evaluation.logs.problems import MAX_PROBLEMS
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
 EXTRAS = {

@@ -527,6 +527,21 @@ def test_a_broken_log_is_named_by_file_and_line(l2data, name, old, new, words):
         AgentMetricsReport(log_dir=log)
 
 
+def test_a_log_of_l2logger_is_sent_to_its_own_command(tmp_path, capsys):
+    (tmp_path / "logger_info.json").write_text("{}")
+    assert l2metrics(["-log_dir", str(tmp_path)]) == 2
+    assert "use jaxsim l2metrics -l" in capsys.readouterr().err
+
+
+def test_of_many_errors_of_a_log_the_first_are_shown(log, l2data, capsys):
+    for path in sorted(l2data.rglob("data-log.tsv")):
+        header, *lines = path.read_text().splitlines()
+        path.write_text("\n".join([header.replace("reward", "rewards"), *lines]) + "\n")
+    assert l2metrics(["-log_dir", str(log)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.count("error:") == 5 and "more" in error
+
+
 def test_a_folder_without_a_log_says_so(tmp_path):
     with pytest.raises(ValueError, match=r"holds no data-log\.tsv"):
         load_table(tmp_path)

@@ -10,6 +10,9 @@ from evaluation.metrics.l2m.arrays import Numbers, masked_median, pairwise_sum
 from evaluation.metrics.l2m.experts import Experts
 from evaluation.metrics.l2m.lifetimes import (
     LIFETIME_METRICS,
+    SINGLE_ATOL,
+    SINGLE_RTOL,
+    TASK_METRICS,
     Options,
     lifetime_metrics,
     no_experts,
@@ -165,16 +168,24 @@ def test_jax_and_numpy_agree():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), ours, theirs)
 
 
-def test_single_precision_is_good_to_five_digits():
-    """Values run from 1 to 101; ratios of them and slopes of whole numbers lose a little more."""
+def test_single_precision_is_as_good_as_is_said():
     double = in_jax(batch(), Options(), "float64")
     single = in_jax(batch(), Options(), "float32")
-    for name in LIFETIME_METRICS:
-        one, two = single.lifetime[name], double.lifetime[name]
+
+    def same(one, two):
         np.testing.assert_array_equal(one.reasons, two.reasons)
-        np.testing.assert_allclose(one.values, two.values, rtol=2e-5, atol=2e-4)
+        np.testing.assert_allclose(one.values, two.values, rtol=SINGLE_RTOL, atol=SINGLE_ATOL)
+
+    for name in LIFETIME_METRICS:
+        same(single.lifetime[name], double.lifetime[name])
+    for name in TASK_METRICS:
+        same(single.tasks[name], double.tasks[name])
     for one, two in zip(single.regimes, double.regimes, strict=True):
-        np.testing.assert_allclose(one.values, two.values, rtol=2e-5, atol=2e-4)
+        same(one, two)
+    for times in ("exp_to_sat", "exp_to_term_perf"):
+        one, two = (getattr(each.regimes, times).values for each in (single, double))
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(single.recovery.values, double.recovery.values)
 
 
 def test_whatever_is_missing_has_a_reason():

@@ -1,0 +1,69 @@
+"""Metrics over many logs: each log is a lifetime, and every number gets an interval."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.l2m.l2metrics.analysis import Analysis
+from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
+from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.lifetimes import TASK_METRICS
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.report.lifelong import Lifelong, summarise_lifelong
+from evaluation.report.summary import lifelong_json
+
+
+def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -> dict[str, Any]:
+    """Mean, median, interquartile mean and standard deviation of every metric over logs.
+
+    Args:
+      analyses: L of them, at least one.
+      settings: that they were computed with.
+      seed: of the bootstrap.
+
+    Returns:
+      Plain JSON values: ``logs``, ``metrics`` and, task by task, ``tasks``. A number that is
+      missing is None with its reason beside it.
+    """
+    tasks = tuple(dict.fromkeys(task for a in analyses for task in a.run.tasks))
+    names = selected_metrics(settings)
+    found = Lifelong(
+        tasks,
+        {name: _joined([_lifetime(a, name) for a in analyses]) for name in names}
+        | {name: _joined([_custom(a, name) for a in analyses]) for name in analyses[0].extra_tasks},
+        {
+            name: _joined([_by_task(a, name, tasks) for a in analyses])
+            for name in names
+            if name in TASK_METRICS
+        },
+    )
+    summary = summarise_lifelong(found, settings.data_range, seed)
+    return {"logs": [a.run.name for a in analyses], "seed": seed, **lifelong_json(summary)}
+
+
+def _joined(parts: Sequence[Numbers]) -> Numbers:
+    values, reasons = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+    return Numbers(values, reasons)
+
+
+def _lifetime(analysis: Analysis, name: str) -> Numbers:
+    return analysis.of(analysis.results.lifetime[name])
+
+
+def _custom(analysis: Analysis, name: str) -> Numbers:
+    value = lifetime_values(analysis)[name]
+    if value is None:
+        return Numbers(np.array(np.nan), np.array(int(Reason.NO_TASK_HAS_VALUE)))
+    return Numbers(np.array(value), np.array(int(Reason.NONE)))
+
+
+def _by_task(analysis: Analysis, name: str, tasks: Sequence[str]) -> Numbers:
+    """(K,) numbers in the order of all tasks; a task that the log does not have is empty."""
+    own = analysis.of(analysis.results.tasks[name])
+    values, reasons = np.full(len(tasks), np.nan), np.full(len(tasks), int(Reason.EMPTY))
+    places = [tasks.index(task) for task in analysis.run.tasks]
+    values[places] = own.values[: len(places)]
+    reasons[places] = own.reasons[: len(places)]
+    return Numbers(values, reasons)

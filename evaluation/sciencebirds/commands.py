@@ -1,0 +1,296 @@
+"""`jaxsim sciencebirds generate`, `serve` and `demo`."""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.sciencebirds import demo_agent, legacy
+
+if TYPE_CHECKING:
+    from evaluation.sciencebirds.document import Evaluation
+    from evaluation.sciencebirds.generate import Options
+
+EXAMPLES = """examples:
+  jaxsim sciencebirds generate examples/sciencebirds/sequences.xml --seed 1 -o config.xml
+  jaxsim sciencebirds serve --config config.xml --results runs/sciencebirds
+  jaxsim sciencebirds demo --backups runs/demo_agent
+"""
+
+GENERATE_EXAMPLES = """examples:
+  jaxsim sciencebirds generate configMeta.xml --seed 1 -o config.xml
+  jaxsim sciencebirds generate configMeta.xml --legacy per-level-time,each-test-once -o config.xml
+
+A file that was generated is replaced, any other only with --overwrite. The same document, seed and
+options give the same file, byte by byte.
+"""
+
+SERVE_EXAMPLES = """examples:
+  jaxsim sciencebirds serve --config config.xml
+  jaxsim sciencebirds serve --config-meta configMeta.xml --seed 1 --trial 0-4
+  jaxsim sciencebirds serve --config config.xml --interaction episode --legacy later
+
+Without --config, config.xml is generated beside the configMeta.xml, anew whenever that has changed.
+The server ends with exit code 0 when the evaluation has ended and its client is gone. Results are
+files in a directory of DIR named after agent, port and time; every level that is over is on disk.
+A client that comes after another has left goes on where that one was.
+"""
+
+DEMO_EXAMPLES = """examples:
+  jaxsim sciencebirds demo
+  jaxsim sciencebirds demo --port 2005 --backups runs/demo_agent
+
+The agent prints the announcements and levels that it met, and exits with 0 on state 13.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `sciencebirds` to the subcommands of `jaxsim`."""
+    parser = commands.add_parser(
+        "sciencebirds",
+        help="trials with novelty behind the protocol of the Science Birds competition",
+        description="Trials with novelty behind the protocol of the Science Birds competition.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
+    _add_generate(parts)
+    _add_serve(parts)
+    demo = _part(parts, "demo", "play with the demo agent", DEMO_EXAMPLES)
+    demo_agent.add_options(demo)
+    demo.set_defaults(handler=demo_agent.play)
+
+
+def _part(parts: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def _add_generate(parts: Any) -> None:
+    generate = _part(parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES)
+    generate.add_argument("meta", type=Path, metavar="configMeta.xml", help="what is wanted")
+    generate.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="config.xml", help="where it goes"
+    )
+    generate.add_argument("--overwrite", action="store_true", help="replace whatever is there")
+    _add_generation(generate)
+    generate.set_defaults(handler=_generate)
+
+
+def _add_generation(parser: argparse.ArgumentParser) -> None:
+    """Options of both commands that draw trials."""
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
+    parser.add_argument(
+        "--training-time",
+        default="overall",
+        metavar="WHAT",
+        help="what a time limit of training is: overall, or per_level (overall)",
+    )
+    parser.add_argument(
+        "--pool", type=int, metavar="N", help="levels of each novelty level and type (10000)"
+    )
+    parser.add_argument(
+        "--legacy",
+        nargs="?",
+        const=legacy.LATER,
+        metavar="NAMES",
+        help="do as the original does: later (if no name is given), older, or names of differences "
+        "with commas between them, as the page on the protocol lists them",
+    )
+
+
+def _add_serve(parts: Any) -> None:
+    serve = _part(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
+    serve.add_argument("--config", type=Path, metavar="FILE", help="trials that are run")
+    serve.add_argument(
+        "--config-meta",
+        type=Path,
+        default=Path("configMeta.xml"),
+        metavar="FILE",
+        help="without --config: what they are drawn from (configMeta.xml)",
+    )
+    _add_generation(serve)
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    serve.add_argument("--port", type=int, default=2004, metavar="N", help="TCP port (2004)")
+    serve.add_argument(
+        "--results",
+        type=Path,
+        default=Path("runs/sciencebirds"),
+        metavar="DIR",
+        help="where a directory of results is made (runs/sciencebirds)",
+    )
+    serve.add_argument(
+        "--agent-name", default="agent", metavar="NAME", help="for its files (agent)"
+    )
+    serve.add_argument("--trial", metavar="K|A-B", help="run these trials only, counted from 0")
+    serve.add_argument("--trial-list", type=Path, metavar="FILE", help="the same, one a line")
+    told = serve.add_mutually_exclusive_group()
+    told.add_argument("--informed-only", action="store_true", help="trials that tell of novelty")
+    told.add_argument("--uninformed-only", action="store_true", help="trials that do not")
+    serve.add_argument(
+        "--interaction",
+        default="step",
+        metavar="WHAT",
+        help="what counts as an interaction: step (a shot) or episode (a level played) (step)",
+    )
+    serve.add_argument(
+        "--steps-per-shot", type=int, default=1, metavar="N", help="steps that a shot lasts (1)"
+    )
+    serve.add_argument("--tell-levels", action="store_true", help="tell how many levels a set has")
+    serve.add_argument(
+        "--dialect",
+        default="current",
+        metavar="NAME",
+        help="requests: current, or early for those of the original up to 0.3.6 (current)",
+    )
+    serve.add_argument(
+        "--idle-limit",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="time that a client may take for a request (300)",
+    )
+    serve.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    serve.set_defaults(handler=_serve)
+
+
+def _options(arguments: argparse.Namespace, names: tuple[str, ...]) -> "Options":
+    from evaluation.sciencebirds import generate
+
+    pool = generate.POOL if arguments.pool is None else arguments.pool
+    options = generate.Options(training_time=arguments.training_time, pool=pool)
+    return legacy.generation(names, options)
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    from evaluation.files import write_whole
+    from evaluation.sciencebirds import document, generate
+
+    options = _options(arguments, legacy.names_of(arguments.legacy))
+    if arguments.overwrite:
+        text = generate.config_text(arguments.meta, arguments.seed, options)
+        write_whole(arguments.out, text)
+    else:
+        generate.refresh(arguments.meta, arguments.out, arguments.seed, options)
+    print(f"{arguments.out}: {_summary(document.load(arguments.out))}")
+    return 0
+
+
+def _summary(evaluation: "Evaluation") -> str:
+    trials = evaluation.trials
+    training = sum(len(t.training.levels) for t in trials if t.training is not None)
+    tests = [each for trial in trials for each in trial.tests]
+    levels = sum(len(each.levels) for each in tests)
+    return (
+        f"{len(trials)} trials, {training} training levels, {len(tests)} test sets with {levels} "
+        "levels"
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.clock import SystemClock
+    from evaluation.sciencebirds import codec, harness, levels, server
+    from evaluation.sciencebirds.game import CartPoleGame
+    from evaluation.sciencebirds.recording import Recorder
+    from evaluation.sciencebirds.results import Results
+    from evaluation.session import Log
+
+    names = legacy.names_of(arguments.legacy)
+    for name, allowed in (("interaction", ("step", "episode")), ("dialect", codec.DIALECTS)):
+        if getattr(arguments, name) not in allowed:
+            said = getattr(arguments, name)
+            raise ValueError(f"{name} is {said!r}; it must be {' or '.join(allowed)}")
+    if not arguments.idle_limit > 0:
+        raise ValueError(f"idle limit is {arguments.idle_limit}; it must be above 0 s")
+    whole, written = _evaluation(arguments, names)
+    evaluation = _selected(arguments, whole)
+    game = CartPoleGame(
+        levels.schedule(evaluation),
+        seed=arguments.seed,
+        steps_per_shot=arguments.steps_per_shot,
+    )
+    listener = server.listen(arguments.host, arguments.port)
+    port = listener.getsockname()[1]
+    with listener:
+        results = Results.below(arguments.results, arguments.agent_name, port, datetime.now())
+        log = Log("sciencebirds", metadata={"agent": arguments.agent_name, "seed": arguments.seed})
+        recorder = Recorder(game, log)
+        run = harness.Harness(
+            evaluation,
+            game,
+            clock=SystemClock(),
+            results=results,
+            options=harness.Options(
+                arguments.interaction == "episode", arguments.tell_levels, legacy.quirks(names)
+            ),
+            observer=recorder,
+        )
+        game.warm()
+        serving = server.Server(
+            run,
+            listener,
+            clock=SystemClock(),
+            idle_limit=arguments.idle_limit,
+            table=codec.DIALECTS[arguments.dialect],
+            note=_say if not arguments.quiet else _say_nothing,
+        )
+        if not arguments.quiet:
+            if written:
+                _say(written)
+            print(f"listening on {arguments.host}, port {port}; {_summary(evaluation)}", flush=True)
+        try:
+            serving.serve()
+        finally:
+            recorder.finish()
+            if len(log):
+                log.records().write(results.folder / "records.parquet")
+    if not arguments.quiet:
+        print(f"the evaluation has ended; results in {results.folder}")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _say_nothing(text: str) -> None:
+    pass
+
+
+def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple["Evaluation", str]:
+    """Read the trials, which are generated first where no config.xml is named.
+
+    Returns:
+      (trials, what was written, in words).
+    """
+    from evaluation.sciencebirds import document, generate
+
+    if arguments.config is not None:
+        return document.load(arguments.config), ""
+    meta: Path = arguments.config_meta
+    if not meta.exists():
+        raise ValueError(f"there is no {meta}; name trials with --config, or --config-meta")
+    config = meta.with_name("config.xml")
+    written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
+    said = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
+    return document.load(config), said
+
+
+def _selected(arguments: argparse.Namespace, evaluation: "Evaluation") -> "Evaluation":
+    from evaluation.sciencebirds import selection
+
+    informed = True if arguments.informed_only else False if arguments.uninformed_only else None
+    return selection.select(
+        evaluation,
+        within=None if arguments.trial is None else selection.trial_range(arguments.trial),
+        listed=None if arguments.trial_list is None else selection.trial_list(arguments.trial_list),
+        informed=informed,
+    )

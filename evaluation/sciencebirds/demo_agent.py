@@ -1,0 +1,217 @@
+"""A small agent that does its duty in every state; a pattern for agents of one's own.
+
+    python -m evaluation.sciencebirds.demo_agent --port 2004 --backups runs/demo_agent
+
+It balances by four gains, which it improves level by level while it may learn: it tries gains near
+the best ones and keeps what scored at least as much. What it has learned is backed up and dropped
+before new training, put aside for tests and restored after them.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.files import write_whole
+from evaluation.sciencebirds.client import Client
+from evaluation.sciencebirds.codes import State
+
+REPORT = (0.9, 0.1, (1, -2, -398879789), 0, "")
+"""What it says of novelty whenever it is asked: likelihoods, object ids, level, description."""
+PATIENCE = 100
+"""Refused loads in a row after which it gives up."""
+SPREAD = 0.5
+"""Standard deviation of what it tries around the best gains."""
+PUSH = 100
+"""Length of the vector of a shot."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Gains of a linear controller, and the search for better ones.
+
+    Attributes:
+      best: gains of lean, its rate, position and velocity.
+      score: what they have scored.
+      tried: gains that are played now.
+      seed: of what is tried.
+      levels: in which something was tried.
+    """
+
+    best: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    score: float = -1.0
+    tried: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    seed: int = 0
+    levels: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of everything that was learned."""
+        learned = json.dumps([self.best, self.score, self.seed, self.levels])
+        return hashlib.sha256(learned.encode()).hexdigest()
+
+    def begin(self, learning: bool) -> "Learner":
+        """Choose the gains of a level: while learning, others near the best."""
+        if not learning:
+            return replace(self, tried=self.best)
+        gauss = random.Random(f"{self.seed} {self.levels}").gauss
+        tried = tuple(gain + gauss(0.0, SPREAD) for gain in self.best)
+        return replace(self, tried=tried, levels=self.levels + 1)
+
+    def end(self, score: float) -> "Learner":
+        """Keep the gains that were tried if they are at least as good."""
+        return replace(self, best=self.tried, score=score) if score >= self.score else self
+
+    def shot(self, vector: Mapping[str, Any]) -> tuple[int, int]:
+        """Vector of the shot that these gains ask for."""
+        if "pole" not in vector:
+            return 0, 0
+        pole, cart = vector["pole"], vector["cart"]
+        x, y, z, w = (pole[f"{name}_quaternion"] for name in "xyzw")
+        wx, wy, wz = (pole[f"{name}_velocity"] for name in "xyz")
+        axis = (2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y))
+        rate = (wy * axis[2] - wz * axis[1], wz * axis[0] - wx * axis[2])
+        demands = []
+        for i, name in enumerate("xy"):
+            felt = (axis[i], rate[i], cart[f"{name}_position"], cart[f"{name}_velocity"])
+            demands.append(sum(gain * value for gain, value in zip(self.tried, felt, strict=True)))
+        stronger = 0 if abs(demands[0]) >= abs(demands[1]) else 1
+        push = PUSH if demands[stronger] > 0 else -PUSH if demands[stronger] < 0 else 0
+        return (push, 0) if stronger == 0 else (0, push)
+
+
+@dataclass
+class DemoAgent:
+    """The agent with its connection.
+
+    Attributes:
+      client: connected.
+      backups: directory for backups; None for none.
+      learner: what it has learned.
+      history: announcements and levels so far, as in "11 9 L1 L2 8 T1 10 L3 13".
+      digests: fingerprint of the learner at each of them.
+    """
+
+    client: Client
+    backups: Path | None = None
+    learner: Learner = field(default_factory=Learner)
+    history: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    learning: bool = False
+    testing: bool = False
+    _aside: Learner = field(default_factory=Learner)
+    _playing: bool = False
+    _refused: int = 0
+    _number: int = 0
+
+    def run(self) -> None:
+        """Play until the evaluation has ended.
+
+        Raises:
+          Disconnected: the server has closed the connection.
+          RuntimeError: nothing can be loaded although nothing is announced.
+        """
+        while (state := self.client.state()) != State.EVALUATION_TERMINATED:
+            self._do(state)
+        self._note(str(int(state)))
+        self._back_up()
+
+    def _do(self, state: State) -> None:
+        if self._playing and state not in (State.PLAYING, State.REQUESTNOVELTYLIKELIHOOD):
+            self._end_level()
+        if state == State.PLAYING:
+            self._playing = True
+            self.client.shoot(*self.learner.shot(self.client.ground_truth()))
+        elif state == State.REQUESTNOVELTYLIKELIHOOD:
+            self._note(str(int(state)))
+            self.client.report_likelihood(*REPORT)
+        elif state in (State.NEWTRIAL, State.NEWTRAININGSET):
+            self._note(str(int(state)))
+            self._back_up()
+            # Put aside as well: the original announces some tests by 9.
+            self._aside, self.learner = self.learner, Learner()
+            self._get_ready()
+        elif state == State.NEWTESTSET:
+            self._note(str(int(state)))
+            if not self.testing:
+                self._aside = self.learner
+            self._get_ready()
+        elif state == State.RESUMETRAINING:
+            self._note(str(int(state)))
+            self.learner = self._aside
+            self._get_ready()
+        else:
+            self._load()
+
+    def _get_ready(self) -> None:
+        """Go on; whether it may learn is what the reply says, whatever was announced."""
+        header = self.client.ready()
+        self.testing = header.testing
+        self.learning = not header.testing
+
+    def _load(self) -> None:
+        number = self.client.load_next()
+        self.client.novelty_info()
+        if number:
+            self._refused = 0
+            self.learner = self.learner.begin(self.learning)
+            self._note(f"{'T' if self.testing else 'L'}{number}")
+            return
+        self._refused += 1
+        if self._refused == PATIENCE:
+            raise RuntimeError("no level can be loaded, and nothing else is announced")
+
+    def _end_level(self) -> None:
+        """Learn from a level that is over."""
+        self._playing = False
+        if self.learning:
+            self.learner = self.learner.end(self.client.score())
+
+    def _back_up(self) -> None:
+        """Write what was learned to a file of its own."""
+        if self.backups is None:
+            return
+        self._number += 1
+        learned = {"best": self.learner.best, "score": self.learner.score}
+        text = json.dumps({**learned, "digest": self.learner.digest}, indent=2) + "\n"
+        write_whole(self.backups / f"backup_{self._number:03}.json", text)
+
+    def _note(self, what: str) -> None:
+        self.history.append(what)
+        self.digests.append(self.learner.digest)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the agent's options to a parser."""
+    parser.add_argument("--host", default="127.0.0.1", help="address of the server (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=2004, metavar="N", help="its port (2004)")
+    parser.add_argument("--backups", type=Path, metavar="DIR", help="where backups go")
+
+
+def play(arguments: argparse.Namespace) -> int:
+    """Connect and play; return the exit code."""
+    try:
+        with Client(arguments.host, arguments.port) as client:
+            agent = DemoAgent(client, arguments.backups)
+            agent.run()
+    except (OSError, RuntimeError) as error:
+        print(f"demo agent: {error}", file=sys.stderr)
+        return 1
+    print(" ".join(agent.history))
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the agent; return the exit code."""
+    parser = argparse.ArgumentParser(description="Play an evaluation with the demo agent.")
+    add_options(parser)
+    return play(parser.parse_args(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

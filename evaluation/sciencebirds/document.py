@@ -1,0 +1,567 @@
+"""The two documents: configMeta.xml, which people write, and config.xml, which trials are run from.
+
+    config_generation
+      novelty_detection_measurement  step  measure_in_training  measure_in_testing
+      trials
+        trial  notify_novelty  count  repeats
+          checkpoint    limits: time, interaction
+          training
+            limits      time, interaction, attempt_per_level, allow_level_selection
+            game_level_sets
+              game_level_set  novelty_level  novelty_type  amount
+                              novelty_absence_portion  no_diff_portion
+          test  ordered
+            game_level_sets
+              game_level_set  the same, set_appearance_percentage, and the limits once more
+
+    evaluation
+      novelty_detection_measurement  step  measure_in_training  measure_in_testing
+      trials
+        trial  id  number_of_executions  checkpoint_time_limit  checkpoint_interaction_limit
+               notify_novelty
+          game_level_set  mode  time_limit  total_interaction_limit  attempt_limit_per_level
+                          allow_level_selection
+            game_levels  level_path
+
+What is a number or a boolean may be an attribute, or a child element of that name with the value as
+its text or as its attribute `value`. A limit may also be `<limit type="time">600</limit>`, with or
+without `<limits>` around it. Booleans are true and false in either case of the first letter.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from evaluation.sciencebirds import markup
+from evaluation.sciencebirds.levels import Level, LevelPathError
+from evaluation.sciencebirds.markup import DocumentError, Element
+
+LARGEST = 2**31 - 1
+"""Largest number of a document, and smallest with its sign."""
+MAX_TRIALS = 10_000
+MAX_LEVELS = 1_000_000
+"""Most levels of all sets of a document together."""
+
+MEASUREMENT = ("step", "measure_in_training", "measure_in_testing")
+LIMITS = ("time", "interaction", "attempt_per_level", "allow_level_selection")
+POOL = (
+    "novelty_level",
+    "novelty_type",
+    "amount",
+    "novelty_absence_portion",
+    "no_diff_portion",
+)
+
+PERCENTAGE = "set_appearance_percentage"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """When an agent is asked how likely the levels hold novelty.
+
+    Attributes:
+      step: interactions between two questions; 0 or less for never.
+      training: whether it is asked in training.
+      testing: whether it is asked in tests.
+    """
+
+    step: int = 0
+    training: bool = False
+    testing: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a set of levels; 0 or less is none.
+
+    Attributes:
+      time: s.
+      interactions: of the whole set.
+      attempts: loads of each level.
+      selection: True for an unordered set, False for a sequence.
+    """
+
+    time: int = 0
+    interactions: int = 0
+    attempts: int = 0
+    selection: bool = False
+
+
+@dataclass(frozen=True)
+class PoolSet:
+    """Levels that are to be drawn from one pool.
+
+    Attributes:
+      novelty_level: of the pool.
+      novelty_type: of the pool.
+      amount: fewest levels, and the end of the range, exclusive if it is above the fewest.
+      absence: share in which the novelty is absent; with `no_difference` at least 0.
+      no_difference: share in which the novelty cannot be seen.
+      percentage: of a trial's test sets that are of this kind.
+      limits: of a test set; those of training are the trial's.
+    """
+
+    novelty_level: int
+    novelty_type: int
+    amount: tuple[int, int]
+    absence: float = 0.0
+    no_difference: float = 0.0
+    percentage: int = 0
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class MetaTrial:
+    """A trial to be generated.
+
+    Attributes:
+      count: how many of it; 0 or less for none.
+      repeats: executions of each before the next trial.
+      notify: whether agents are told of novelty, one or both of them in the order of the trials.
+      checkpoint_time: s of training between two tests, 0 or less for no such limit.
+      checkpoint_interactions: the same in interactions.
+      limits: of the training.
+      training: what the training is drawn from.
+      ordered: whether test sets come in the order of `tests`.
+      tests: what test sets are drawn from.
+    """
+
+    count: int
+    repeats: int
+    notify: tuple[bool, ...]
+    checkpoint_time: int
+    checkpoint_interactions: int
+    limits: Limits
+    training: tuple[PoolSet, ...]
+    ordered: bool
+    tests: tuple[PoolSet, ...]
+
+
+@dataclass(frozen=True)
+class Meta:
+    """A configMeta.xml."""
+
+    measurement: Measurement
+    trials: tuple[MetaTrial, ...]
+
+
+@dataclass(frozen=True)
+class LevelSet:
+    """Levels that are played one after the other, under common limits.
+
+    Attributes:
+      limits: what ends the set, and how its levels may be loaded.
+      levels: what is played.
+    """
+
+    limits: Limits
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial as it is run.
+
+    Attributes:
+      number: its id.
+      executions: how often it is run before the next one; 0 or less for not at all.
+      checkpoint_time: s of training between two tests, 0 or less for no such limit.
+      checkpoint_interactions: the same in interactions.
+      notify: whether the agent may ask for novelty.
+      training: the training set; None for a trial of tests.
+      tests: the test sets, in order.
+    """
+
+    number: int
+    executions: int
+    checkpoint_time: int
+    checkpoint_interactions: int
+    notify: bool
+    training: LevelSet | None
+    tests: tuple[LevelSet, ...]
+
+    @property
+    def sets(self) -> tuple[LevelSet, ...]:
+        """All sets, that of the training first."""
+        return (*([self.training] if self.training else []), *self.tests)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A config.xml."""
+
+    measurement: Measurement
+    trials: tuple[Trial, ...]
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def load_meta(path: str | Path) -> Meta:
+    """Read a configMeta.xml.
+
+    Raises:
+      DocumentError: with line and column, what is wrong and what is allowed.
+      OSError: it cannot be read.
+    """
+    return read_meta(markup.read(Path(path)))
+
+
+def load(path: str | Path) -> Evaluation:
+    """Read a config.xml.
+
+    Raises:
+      DocumentError: with line and column, what is wrong and what is allowed.
+      OSError: it cannot be read.
+    """
+    return read_evaluation(markup.read(Path(path)))
+
+
+def read_meta(root: Element) -> Meta:
+    """Read a configMeta.xml from its outermost element; raises as `load_meta`."""
+    _named(root, "config_generation")
+    # `repeats` of the whole document is part of the grammar, and nothing ever used it.
+    root.only(attributes=("repeats",), children=("novelty_detection_measurement", "trials"))
+    trials = [_meta_trial(trial) for trial in _trials(root)]
+    return Meta(_measurement(root), tuple(trials))
+
+
+def read_evaluation(root: Element) -> Evaluation:
+    """Read a config.xml from its outermost element; raises as `load`."""
+    _named(root, "evaluation")
+    root.only(children=("novelty_detection_measurement", "trials"))
+    trials: dict[int, Trial] = {}
+    for index, element in enumerate(_trials(root)):
+        trial = _trial(element, index)
+        if trial.number in trials:
+            raise element.error(f"a second trial with id {trial.number}; give it another")
+        trials[trial.number] = trial
+    levels = sum(len(level_set.levels) for trial in trials.values() for level_set in trial.sets)
+    if levels > MAX_LEVELS:
+        raise root.error(f"holds {levels} levels; at most {MAX_LEVELS} are played")
+    return Evaluation(_measurement(root), tuple(trials.values()))
+
+
+def _named(root: Element, wanted: str) -> None:
+    if root.tag != wanted:
+        other = {"evaluation": "config.xml", "config_generation": "configMeta.xml"}
+        said = f"; this is a {other[root.tag]}" if root.tag in other else ""
+        raise root.error(f"the outermost element must be <{wanted}>{said}")
+
+
+def _trials(root: Element) -> list[Element]:
+    trials = root.child("trials")
+    if trials is None:
+        raise root.error("holds no <trials>")
+    trials.only(children=("trial",))
+    if len(trials.children) > MAX_TRIALS:
+        raise trials.error(f"holds {len(trials.children)} trials; at most {MAX_TRIALS} are run")
+    return trials.children
+
+
+def _measurement(root: Element) -> Measurement:
+    found = root.child("novelty_detection_measurement")
+    if found is None:
+        return Measurement()
+    found.only(attributes=MEASUREMENT, children=MEASUREMENT)
+    step, training, testing = MEASUREMENT
+    return Measurement(
+        _integer(found, step, 0), _boolean(found, training), _boolean(found, testing)
+    )
+
+
+def _meta_trial(trial: Element) -> MetaTrial:
+    values = ("count", "repeats", "notify_novelty")
+    trial.only(attributes=values, children=(*values, "checkpoint", "training", "test"))
+    notify = {"true": (True,), "false": (False,), "both": (False, True)}
+    told = (trial.value("notify_novelty") or "false").lower()
+    if told not in notify:
+        raise trial.error(f"notify_novelty is {told!r}; it must be true, false or both")
+    if trial.value("repeats") is None:
+        raise trial.error("holds no <repeats>, the number of times that it is run")
+    checkpoint = trial.child("checkpoint")
+    limits = Limits() if checkpoint is None else _limits(checkpoint, LIMITS[:2])
+    ordered, tests = _tests(trial.child("test"))
+    training = trial.child("training")
+    own: tuple[PoolSet, ...] = ()
+    if training is not None:
+        training.only(children=("limits", "game_level_sets"))
+        own = tuple(_pool_set(each, test=False) for each in _sets(training))
+    limited = None if training is None else training.child("limits")
+    return MetaTrial(
+        count=_integer(trial, "count", 1),
+        repeats=_integer(trial, "repeats", 1),
+        notify=notify[told],
+        checkpoint_time=limits.time,
+        checkpoint_interactions=limits.interactions,
+        limits=Limits() if limited is None else _limits(limited, LIMITS),
+        training=own,
+        ordered=ordered,
+        tests=tests,
+    )
+
+
+def _tests(test: Element | None) -> tuple[bool, tuple[PoolSet, ...]]:
+    """Whether test sets come in order, and what they are drawn from."""
+    if test is None:
+        return True, ()
+    test.only(attributes=("ordered",), children=("ordered", "game_level_sets"))
+    ordered = _boolean(test, "ordered", True)
+    return ordered, tuple(_pool_set(each, test=True) for each in _sets(test))
+
+
+def _sets(parent: Element) -> Iterator[Element]:
+    sets = parent.child("game_level_sets")
+    if sets is None:
+        return iter(())
+    sets.only(children=("game_level_set",))
+    return iter(sets.children)
+
+
+def _pool_set(element: Element, *, test: bool) -> PoolSet:
+    names = (*POOL, PERCENTAGE, *LIMITS) if test else POOL
+    element.only(attributes=names, children=(*names, "limits", "limit") if test else names)
+    for name in POOL[:3]:
+        if element.value(name) is None:
+            raise element.error(f"holds no {name}")
+    percentage = _integer(element, PERCENTAGE, 0) if test else 0
+    if not 0 <= percentage <= 100:
+        raise element.error(f"{PERCENTAGE} is {percentage}; it must be from 0 to 100")
+    limits = Limits()
+    if test:
+        inner = element.child("limits")
+        limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, PERCENTAGE))
+        if inner and (said := [name for name in LIMITS if element.value(name) is not None]):
+            raise inner.error(f"stands beside the attribute {said[0]!r}; keep one of them")
+    found = PoolSet(
+        _integer(element, "novelty_level", 0),
+        _integer(element, "novelty_type", 0),
+        _amount(element),
+        _portion(element, "novelty_absence_portion"),
+        _portion(element, "no_diff_portion"),
+        percentage,
+        limits,
+    )
+    try:
+        Level.of(found.novelty_level, found.novelty_type, 0).check()
+    except LevelPathError as error:
+        raise element.error(str(error)) from error
+    return found
+
+
+def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) -> Limits:
+    """Limits that are told as `<limit type=NAME>`, or as attributes or children NAME.
+
+    Args:
+      element: what holds them.
+      names: those that may stand there, of `LIMITS`.
+      also: other attributes and children that may stand there.
+    """
+    element.only(attributes=(*names, *also), children=("limit", *names, *also))
+    said: dict[str, str] = {}
+    for limit in element.all("limit"):
+        limit.only(attributes=("type", "value"))
+        name = limit.attributes.get("type", "")
+        if name not in names:
+            raise limit.error(f"type is {name!r}; it must be one of {', '.join(names)}")
+        if name in said:
+            raise limit.error(f"a second limit of type {name!r}; keep one of them")
+        said[name] = limit.said()
+    for name in names:
+        value = element.value(name)
+        if value is not None and name in said:
+            raise element.error(f"{name!r} is told twice; keep one of them")
+        if value is not None:
+            said[name] = value
+    time, interactions, attempts = (
+        _as_integer(element, name, said.get(name, "0")) for name in LIMITS[:3]
+    )
+    selection = _as_boolean(element, LIMITS[3], said.get(LIMITS[3], "false"))
+    return Limits(time, interactions, attempts, selection)
+
+
+def _trial(trial: Element, index: int) -> Trial:
+    values = (
+        "id",
+        "number_of_executions",
+        "checkpoint_time_limit",
+        "checkpoint_interaction_limit",
+        "notify_novelty",
+    )
+    trial.only(attributes=values, children=(*values, "game_level_set"))
+    training, tests = None, []
+    for element in trial.all("game_level_set"):
+        mode, found = _level_set(element)
+        if mode == "test":
+            tests.append(found)
+        elif training is not None:
+            raise element.error("is a second training set; a trial has one")
+        else:
+            training = found
+    if training is None and not tests:
+        raise trial.error("holds no <game_level_set>")
+    number, executions, time, interactions, notify = values
+    return Trial(
+        _integer(trial, number, index),
+        _integer(trial, executions, 1),
+        _integer(trial, time, 0),
+        _integer(trial, interactions, 0),
+        _boolean(trial, notify),
+        training,
+        tuple(tests),
+    )
+
+
+SET_LIMITS = (
+    "time_limit",
+    "total_interaction_limit",
+    "attempt_limit_per_level",
+    "allow_level_selection",
+)
+
+
+def _level_set(element: Element) -> tuple[str, LevelSet]:
+    """Mode and contents of a set of a config.xml."""
+    values = ("mode", *SET_LIMITS)
+    element.only(attributes=values, children=(*values, "game_levels"))
+    mode = element.value("mode")
+    if mode not in ("training", "test"):
+        raise element.error(f"mode is {mode!r}; it must be training or test")
+    time, interactions, attempts = (_integer(element, name, 0) for name in SET_LIMITS[:3])
+    limits = Limits(time, interactions, attempts, _boolean(element, SET_LIMITS[3]))
+    return mode, LevelSet(limits, tuple(map(_level, element.all("game_levels"))))
+
+
+def _level(element: Element) -> Level:
+    element.only(attributes=("level_path",), children=("level_path",))
+    path = element.value("level_path")
+    if path is None:
+        raise element.error("holds no level_path")
+    try:
+        return Level.parse(path)
+    except LevelPathError as error:
+        raise element.error(str(error)) from error
+
+
+def _integer(element: Element, name: str, default: int) -> int:
+    said = element.value(name)
+    return default if said is None else _as_integer(element, name, said)
+
+
+def _as_integer(element: Element, name: str, said: str) -> int:
+    digits = said[1:] if said[:1] in ("+", "-") else said
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 12):
+        raise element.error(f"{name} is {said[:40]!r}; it must be a whole number")
+    if abs(int(said)) > LARGEST:
+        raise element.error(f"{name} is {said}; it must be from {-LARGEST} to {LARGEST}")
+    return int(said)
+
+
+def _boolean(element: Element, name: str, default: bool = False) -> bool:
+    said = element.value(name)
+    return default if said is None else _as_boolean(element, name, said)
+
+
+def _as_boolean(element: Element, name: str, said: str) -> bool:
+    if said not in ("true", "True", "false", "False"):
+        raise element.error(f"{name} is {said[:40]!r}; it must be true or false")
+    return said.lower() == "true"
+
+
+def _amount(element: Element) -> tuple[int, int]:
+    said = element.value("amount") or ""
+    low, dash, high = said.partition("-")
+    numbers = [
+        _as_integer(element, "amount", part.strip()) for part in ([low, high] if dash else [low])
+    ]
+    fewest, most = numbers[0], numbers[-1]
+    if not 0 <= fewest <= most <= MAX_LEVELS:
+        raise element.error(
+            f"amount is {said!r}; it must be a number or a range from 0 to {MAX_LEVELS}"
+        )
+    return fewest, most
+
+
+def _portion(element: Element, name: str) -> float:
+    said = element.value(name)
+    if said is None:
+        return 0.0
+    try:
+        portion = float(said)
+    except ValueError:
+        portion = math.nan
+    if not 0 <= portion <= 1:
+        raise element.error(f"{name} is {said[:40]!r}; it must be a number from 0 to 1")
+    return portion
+
+
+# Writing ----------------------------------------------------------------------------------------
+
+
+def dumps(evaluation: Evaluation, comment: str = "") -> str:
+    """Return a config.xml as text, which `load` reads to the same.
+
+    Args:
+      evaluation: what it holds.
+      comment: a remark on its second line; without "--".
+    """
+    return "\n".join(_lines(evaluation, comment)) + "\n"
+
+
+def _lines(evaluation: Evaluation, comment: str) -> Iterator[str]:
+    measured = evaluation.measurement
+    values = (measured.step, measured.training, measured.testing)
+    yield '<?xml version="1.0" encoding="utf-8"?>'
+    if comment:
+        yield f"<!-- {comment} -->"
+    yield "<evaluation>"
+    yield f"  <novelty_detection_measurement{_attributes(MEASUREMENT, values)} />"
+    yield "  <trials>"
+    for trial in evaluation.trials:
+        yield from _trial_lines(trial)
+    yield "  </trials>"
+    yield "</evaluation>"
+
+
+def _trial_lines(trial: Trial) -> Iterator[str]:
+    values = {
+        "id": trial.number,
+        "number_of_executions": trial.executions,
+        "checkpoint_time_limit": trial.checkpoint_time,
+        "checkpoint_interaction_limit": trial.checkpoint_interactions,
+        "notify_novelty": trial.notify,
+    }
+    yield f"    <trial{_attributes(tuple(values), tuple(values.values()))}>"
+    for level_set in trial.sets:
+        mode, limits = "training" if level_set is trial.training else "test", level_set.limits
+        told = (mode, limits.time, limits.interactions, limits.attempts, limits.selection)
+        yield f"      <game_level_set{_attributes(('mode', *SET_LIMITS), told)}>"
+        for level in level_set.levels:
+            yield f"        <game_levels{_attributes(('level_path',), (level.path,))} />"
+        yield "      </game_level_set>"
+    yield "    </trial>"
+
+
+def _attributes(names: Sequence[str], values: Sequence[object]) -> str:
+    said = (f" {n}={quoteattr(str(v))}" for n, v in zip(names, values, strict=True))
+    return "".join(said)
+
+
+__all__ = [
+    "DocumentError",
+    "Evaluation",
+    "LevelSet",
+    "Limits",
+    "Measurement",
+    "Meta",
+    "MetaTrial",
+    "PoolSet",
+    "Trial",
+    "dumps",
+    "load",
+    "load_meta",
+    "read_evaluation",
+    "read_meta",
+]

@@ -1,0 +1,331 @@
+"""The harness: requests in, replies out, with the scheduler, a game and files behind.
+
+It knows nothing of sockets. The scheduler decides what is allowed and what comes next, the game
+plays levels, and every level that is over is written down before its last shot is answered.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from evaluation.clock import Clock
+from evaluation.sciencebirds import scheduler
+from evaluation.sciencebirds.codec import NO_PICTURE, Picture, Request
+from evaluation.sciencebirds.codes import EVALUATION_TERMINATED, PLAYING, WON
+from evaluation.sciencebirds.document import LARGEST, Evaluation
+from evaluation.sciencebirds.game import Game, action_of, polar_action
+from evaluation.sciencebirds.levels import Level
+from evaluation.sciencebirds.results import Place, Results
+from evaluation.sciencebirds.scheduler import Quirks, Reply, State
+
+MAX_VECTORS = 300
+"""Most feature vectors in one reply."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an evaluation is run.
+
+    Attributes:
+      per_episode: an interaction is a level that was played, rather than a shot.
+      tell_levels: agents are told how many levels a set has, which they otherwise are not.
+      quirks: what is done as the original does it.
+    """
+
+    per_episode: bool = False
+    tell_levels: bool = False
+    quirks: Quirks = field(default_factory=Quirks)
+
+
+class Observer(Protocol):
+    """Whoever wants to know what happens in an evaluation."""
+
+    def level_over(self, place: Place, phase: int) -> None:
+        """Hear of a level that is over or was left, before the next one is loaded.
+
+        Args:
+          place: where it was.
+          phase: number from 1; a phase is a set, or a part of one between two tests.
+        """
+        ...
+
+    def novelty_reported(self, values: Mapping[str, Any], running: bool) -> None:
+        """Hear of a report of novelty, and whether a level is running."""
+        ...
+
+
+class Harness:
+    """One evaluation.
+
+    Args:
+      evaluation: the trials.
+      game: plays levels.
+      clock: what time limits are measured with.
+      results: files; None to leave none.
+      options: how it is run.
+      observer: told of levels and reports; None for nobody.
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        game: Game,
+        *,
+        clock: Clock,
+        results: Results | None = None,
+        options: Options | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._options = options or Options()
+        self._trials = scheduler.runnable(evaluation)
+        self._sets = [level_set for trial in self._trials for level_set in trial.sets]
+        self._run = scheduler.Single(
+            scheduler.plan_of(
+                evaluation, per_episode=self._options.per_episode, quirks=self._options.quirks
+            )
+        )
+        self._game, self._clock, self._results = game, clock, results
+        self._began, self._milliseconds = clock.now(), 0
+        self._observer = observer
+        self._place: Place | None = None
+        self._running, self._phase, self._phase_begun = False, 0, False
+        self._reply = self._happens(scheduler.TICK)
+
+    @property
+    def state(self) -> State:
+        """State of the scheduler."""
+        return self._run.state
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the evaluation has ended and nothing is asked for any more."""
+        return self._reply.reported == EVALUATION_TERMINATED
+
+    def answer(self, request: Request) -> bytes | None:
+        """Answer a request.
+
+        Returns:
+          The reply, b"" where the protocol has none, None where the original never answers.
+
+        Raises:
+          OSError: a file cannot be written.
+        """
+        handler = _HANDLERS[request.message.name]
+        values = handler(self, request.values)
+        if values is None:
+            return None
+        return request.message.encode_reply(*values) if request.message.reply else b""
+
+    def close(self) -> None:
+        """Write down a level that is broken off."""
+        self._leave("Playing")
+
+    # What happens ---------------------------------------------------------------------------
+
+    def _happens(self, kind: int, value: int = 0) -> Reply:
+        """Tell the scheduler of an event; write down a level that it ends."""
+        # Sums of floats may fall short of what they stand for by less than this.
+        passed = (self._clock.now() - self._began) * 1000 + 1e-6
+        now = min(int(passed), LARGEST)
+        elapsed = now - self._milliseconds
+        self._milliseconds = now
+        self._reply = self._run.happens(kind, value, elapsed)
+        if kind == scheduler.SHOT and value != PLAYING:
+            self._leave("Pass" if value == WON else "Fail")
+        elif self._reply.status != PLAYING:
+            self._leave("Playing")
+        return self._reply
+
+    def _leave(self, status: str) -> None:
+        """Write down the level that was played, if there was one."""
+        if self._running and self._place is not None:
+            if self._results is not None:
+                self._results.level(self._place, self._game.score, status, self._game.counts)
+            if self._observer is not None:
+                self._observer.level_over(self._place, self._phase)
+        self._running = False
+
+    def _enter(self, number: int) -> None:
+        """Begin level `number`, from 1, of the current set."""
+        self._leave("Playing")
+        level = self._sets[self._reply.set].levels[number - 1]
+        self._place = self._where(number, level)
+        self._phase += not self._phase_begun
+        self._phase_begun = True
+        self._game.load(level)
+        self._running = True
+
+    def _where(self, number: int, level: Level | None) -> Place:
+        reply = self._reply
+        trial = self._trials[reply.trial]
+        testing = reply.mode == scheduler.TESTING
+        return Place(trial, reply.execution + 1, testing, number, level)
+
+    def _here(self) -> Place:
+        """Where reports belong: to the level that was loaded last, while its set lasts."""
+        number = self._reply.level + 1
+        levels = self._sets[self._reply.set].levels
+        return self._where(number, levels[number - 1] if number else None)
+
+    def _level(self) -> Level | None:
+        return self._here().level if self._trials else None
+
+    # Answers --------------------------------------------------------------------------------
+
+    def _state_code(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (self._happens(scheduler.TICK).reported,)
+
+    def _load_level(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        number = min(values["level"], LARGEST)
+        return self._loads(scheduler.LOAD, number, lambda answer: number)
+
+    def _load_next(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        return self._loads(scheduler.NEXT, 0, lambda answer: answer)
+
+    def _restart(self, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        return self._loads(scheduler.RESTART, 0, lambda answer: self._reply.level + 1)
+
+    def _loads(self, kind: int, value: int, number: Callable[[int], int]) -> tuple[Any, ...] | None:
+        """Ask for a level; `number` tells which one it was, by the answer."""
+        answer = self._happens(kind, value).value
+        if answer == scheduler.NO_ANSWER:
+            return None
+        if answer:
+            self._enter(number(answer))
+        return (answer,)
+
+    def _shoot(self, action: int) -> int:
+        """Play an action if that is allowed now; 1 if it was."""
+        if not self._happens(scheduler.TICK).playable:
+            return 0
+        return self._happens(scheduler.SHOT, self._game.shoot(action)).value
+
+    def _cartesian(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        x, y = (values["dx"], values["dy"]) if "dx" in values else (values["x"], values["y"])
+        return (self._shoot(action_of(x, y)),)
+
+    def _polar(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (self._shoot(polar_action(values["radius"], values["angle"])),)
+
+    def _sequence(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return ([self._shoot(action_of(x, y)) for x, y, _, _ in values["shots"]],)
+
+    def _record(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        if not self._happens(scheduler.TICK).playable:
+            return ([],)
+        action = action_of(values["x"], values["y"])
+        status, vectors = self._game.recorded(action, values["frequency"])
+        self._happens(scheduler.SHOT, status)
+        return (vectors[:MAX_VECTORS],)
+
+    def _zoom(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (int(self._happens(scheduler.TICK).playable),)
+
+    def _score(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._happens(scheduler.TICK)
+        return (self._game.score if self._level() is not None else 0,)
+
+    def _report_likelihood(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        room = True
+        if self._results is not None and self._trials:
+            place, count = self._here(), self._reply.count
+            room = self._results.likelihood(place, count, dict(values))
+        if self._observer is not None:
+            self._observer.novelty_reported(values, self._running)
+        self._happens(scheduler.LIKELIHOOD)
+        return (int(room),)
+
+    def _report_description(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._happens(scheduler.TICK)
+        if self._results is None or not self._trials:
+            return (1,)
+        place, count = self._here(), self._reply.count
+        return (int(self._results.description(place, count, values["text"])),)
+
+    def _ready(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        reply = self._happens(scheduler.READY)
+        self._phase_begun = self._phase_begun and not reply.value
+        time, interactions, levels, *rest = reply.header
+        return (time, interactions, levels if self._options.tell_levels else 0, *rest)
+
+    def _novelty_info(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._happens(scheduler.TICK)
+        if not self._informed():
+            return (-1,)
+        level = self._level()
+        return (int(level is not None and level.novel),)
+
+    def _informed(self) -> bool:
+        return bool(self._trials) and self._trials[self._reply.trial].notify
+
+    def _number_of_levels(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        known = self._options.tell_levels and self._sets
+        return (len(self._sets[self._reply.set].levels) if known else 0,)
+
+    def _truth(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (self._vector(),)
+
+    def _truth_and_picture(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (self._vector(), self._picture())
+
+    def _vector(self) -> Mapping[str, Any]:
+        self._happens(scheduler.TICK)
+        return self._game.feature_vector() if self._level() else {}
+
+    def _picture(self) -> Picture:
+        return self._game.picture() if self._level() else NO_PICTURE
+
+    def _screenshot(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._happens(scheduler.TICK)
+        return (self._picture(),)
+
+    def _initial_screenshot(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        self._happens(scheduler.TICK)
+        return (self._game.first_picture() if self._level() else NO_PICTURE,)
+
+    def _batch(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        vector = self._vector()
+        return ([vector] if vector else [],)
+
+    def _hint(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (self._game.hint() if self._informed() and self._level() else [],)
+
+
+def _always(*answer: Any) -> Callable[[Harness, Mapping[str, Any]], tuple[Any, ...]]:
+    return lambda harness, values: answer
+
+
+_HANDLERS: dict[str, Callable[[Harness, Mapping[str, Any]], tuple[Any, ...] | None]] = {
+    "report_groups": _always(),
+    "configure": _always(0, 0, 0),
+    "set_speed": _always(1),
+    "screenshot": Harness._screenshot,
+    "state": Harness._state_code,
+    "current_level": _always(1),
+    "number_of_levels": Harness._number_of_levels,
+    "all_scores": _always(()),
+    "shoot": Harness._cartesian,
+    "shoot_polar": Harness._polar,
+    "shoot_sequence": Harness._sequence,
+    "zoom_out": Harness._zoom,
+    "zoom_in": Harness._zoom,
+    "shoot_and_record": Harness._record,
+    "shoot_fast": Harness._cartesian,
+    "shoot_polar_fast": Harness._polar,
+    "shoot_sequence_fast": Harness._sequence,
+    "load_level": Harness._load_level,
+    "restart": Harness._restart,
+    "load_next": Harness._load_next,
+    "ground_truth_with_screenshot": Harness._truth_and_picture,
+    "ground_truth": Harness._truth,
+    "noisy_ground_truth_with_screenshot": Harness._truth_and_picture,
+    "noisy_ground_truth": Harness._truth,
+    "score": Harness._score,
+    "report_likelihood": Harness._report_likelihood,
+    "report_description": Harness._report_description,
+    "ready": Harness._ready,
+    "novelty_info": Harness._novelty_info,
+    "batch": Harness._batch,
+    "initial_screenshot": Harness._initial_screenshot,
+    "hint": Harness._hint,
+}

@@ -1,0 +1,186 @@
+"""Files that an evaluation leaves: a row a level, a row a report of novelty, and descriptions.
+
+Rows are on disk as soon as they are written, so that an evaluation that breaks off loses only the
+level that was being played.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.sciencebirds.document import Trial
+from evaluation.sciencebirds.game import Counts
+from evaluation.sciencebirds.levels import Level
+
+LEVEL_COLUMNS: Final = (
+    "EvaluationIndex",
+    "LevelIndex",
+    "Score",
+    "LevelStatus",
+    "birdsRemaining",
+    "pigsRemaining",
+    "birdsAtStart",
+    "pigsAtStart",
+    "trial",
+    "levelName",
+    "playStatus",
+    "informed",
+    "novelty",
+)
+LIKELIHOOD_COLUMNS: Final = (
+    "EvaluationIndex",
+    "LevelIndex",
+    "InteractionIndex",
+    "HasNoveltyLikelihood",
+    "NoNoveltyLikelihood",
+    "novel object IDs",
+    "novelty level",
+    "novelty description",
+    "true novel IDs",
+    "complete true novel IDs",
+    "trial",
+    "levelName",
+    "playStatus",
+    "informed",
+    "novelty",
+)
+MAX_REPORTED: Final = 64 * 2**20
+"""Most bytes of reports and descriptions of an evaluation; what comes later is refused."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in an evaluation something happened.
+
+    Attributes:
+      trial: which one.
+      execution: of the trial, from 1.
+      testing: in a test set rather than in training.
+      level_index: number of the level in its set, from 1; 0 for none.
+      level: what was played; None between levels.
+    """
+
+    trial: Trial
+    execution: int
+    testing: bool
+    level_index: int
+    level: Level | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The last five columns of both tables."""
+        level = self.level
+        return (
+            str(self.trial.number),
+            level.path if level else "",
+            "test" if self.testing else "training",
+            str(self.trial.notify),
+            "novel" if level and level.novel else "basic",
+        )
+
+
+def _plain(text: str) -> str:
+    """Text for a cell: without commas, line ends and what cannot be printed."""
+    return " ".join("".join(c if c.isprintable() and c != "," else " " for c in text).split())
+
+
+@dataclass
+class Results:
+    """The files of one evaluation.
+
+    Attributes:
+      folder: directory that holds them; it is made with the first row.
+      agent: name of the agent, for file names.
+      started: when the evaluation began, for file names.
+    """
+
+    folder: Path
+    agent: str
+    started: datetime
+    _reported: int = 0
+    _begun: set[Path] = field(default_factory=set)
+
+    @classmethod
+    def below(cls, base: Path, agent: str, port: int, started: datetime) -> "Results":
+        """Files in a new directory of `base`, named as the original names it.
+
+        Raises:
+          ValueError: a name of an agent that no file can have, or the directory exists.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", agent):
+            raise ValueError(
+                f"agent name is {agent[:80]!r}; it must be letters, digits, '_', '.' and '-', at "
+                "most 64, and begin with a letter or a digit"
+            )
+        folder = base / f"Agent_{agent}_Port_{port}_Evaluation_{started:%Y%m%d%H%M%S}"
+        if folder.exists():
+            raise ValueError(f"{folder} exists; wait a second, or name another --results")
+        folder.mkdir(parents=True)
+        return cls(folder, agent, started)
+
+    def level(self, place: Place, score: int, status: str, counts: Counts) -> None:
+        """Add a level that is over, or "Playing" for one that was broken off."""
+        row = (place.execution, place.level_index, score, status, *counts, *place.columns)
+        self._append(self._path(place, "EvaluationData.csv"), LEVEL_COLUMNS, row)
+
+    def likelihood(self, place: Place, interaction: int, values: dict[str, Any]) -> bool:
+        """Add a report of novelty; return whether there is still room for it."""
+        description = _plain(values.get("description", ""))
+        ids = " ".join(str(number) for number in values.get("ids", ()))
+        if not self._room(len(description) + len(ids) + 256):
+            return False
+        row = (
+            place.execution,
+            place.level_index,
+            interaction,
+            f"{values['novel']:.9g}",
+            f"{values['non_novel']:.9g}",
+            ids,
+            values.get("level", ""),
+            description,
+            "",
+            "",
+            *place.columns,
+        )
+        self._append(self._path(place, "Likelihood.csv"), LIKELIHOOD_COLUMNS, row)
+        return True
+
+    def description(self, place: Place, interaction: int, text: str) -> bool:
+        """Add what an agent has to say, as it said it; return whether there is still room."""
+        said = {
+            "execution": place.execution,
+            "level": place.level.path if place.level else None,
+            "level_index": place.level_index,
+            "interaction": interaction,
+            "text": text,
+        }
+        line = json.dumps(said) + "\n"
+        if not self._room(len(line)):
+            return False
+        with self._path(place, "Descriptions.jsonl").open("a", encoding="utf-8") as file:
+            file.write(line)
+        return True
+
+    def _room(self, size: int) -> bool:
+        self._reported += size
+        return self._reported <= MAX_REPORTED
+
+    def _path(self, place: Place, end: str) -> Path:
+        told = "informed" if place.trial.notify else "uninformed"
+        stamp = f"{self.started:%Y%m%d%H%M%S}"
+        name = f"Agent_{self.agent}_Trial_{place.trial.number}_{told}_{stamp}_{end}"
+        return self.folder / name
+
+    def _append(self, path: Path, columns: Sequence[str], row: Sequence[object]) -> None:
+        """Add a row, under a heading if it is the first."""
+        with path.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if path not in self._begun:
+                writer.writerow(columns)
+                self._begun.add(path)
+            writer.writerow(row)

@@ -1,0 +1,690 @@
+"""The scheduler of trials as one pure function of a plan, a state and an event.
+
+    state = start(plan)
+    state, reply = step(plan, state, event)
+
+Everything is int32 or bool data of a fixed shape, so that the same function runs one evaluation
+behind a socket and, with `jax.vmap`, thousands with different plans side by side. `Single` is the
+one run, `lanes` the batch; both are `step`.
+
+The states of the protocol are codes: 1 a menu is shown, 5 playing, 6 won, 7 lost; 8 a test set, 9 a
+training set, 10 the old training set and 11 a trial comes next; 12 novelty is asked for; 13 the
+evaluation has ended. 11 and 13 break a level off, 12 holds it up, 8, 9 and 10 wait for its end.
+
+Time is in ms, of the training while training and of each test while testing; it stands still from
+an announcement until the agent is ready. Quirks are what the original does otherwise.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation.sciencebirds.codes import (
+    EVALUATION_TERMINATED,
+    MAIN_MENU,
+    NEW_TEST_SET,
+    NEW_TRAINING_SET,
+    NEW_TRIAL,
+    PLAYING,
+    REQUEST_NOVELTY_LIKELIHOOD,
+    RESUME_TRAINING,
+)
+from evaluation.sciencebirds.document import LARGEST, Evaluation, Trial
+
+TICK, SHOT, LOAD, NEXT, RESTART, LIKELIHOOD, READY = range(7)
+"""Kinds of events: time passes; a shot was played; a level by its number, the next one and the
+current one is asked for; novelty is reported; the agent is ready for a new set."""
+
+TRAINING, TESTING = 0, 1
+NO_ANSWER = -1
+"""Value of a reply that the original never sends."""
+UNLIMITED = 0
+SMALLEST = 16
+"""Least size of a plan's arrays, so that small plans share compiled functions."""
+
+Array = Any
+
+
+class Quirks(NamedTuple):
+    """What the original does otherwise; () bool each, False for what its document says."""
+
+    direct_start: Array = False  # begins with 9 in place of 11, and never says 9 after 11
+    nine_for_eight: Array = False  # announces the first test set of a checkpoint by 9
+    all_tests: Array = False  # plays the whole list of test sets at every checkpoint
+    spent_tests: Array = False  # levels of tests that were loaded stay spent at later checkpoints
+    count_loads: Array = False  # a load is an interaction
+    count_tests: Array = False  # interactions and time of tests count as training, too
+    one_execution: Array = False  # repeats are ignored
+    lost_position: Array = False  # forgets the level when training resumes; may never answer again
+    no_unlimited: Array = False  # without a limit of attempts, level 1 is never served
+    off_by_one: Array = False  # a level by its number is looked up one place too far
+    ready_always: Array = False  # an unasked "ready" restarts the checkpoint's clock
+    load_always: Array = False  # while a level runs, the next may be loaded whatever is due
+
+
+QUIRKS = Quirks._fields
+
+
+class Plan(NamedTuple):
+    """What is run; T trials, S sets. All int32 and, where it says so, bool."""
+
+    step: Array  # () interactions between two questions for novelty, 0 for never
+    measured: Array  # (2,) bool, whether they are asked in training and in tests
+    trials: Array  # () number of trials that are run
+    executions: Array  # (T,) of each trial
+    checkpoint_time: Array  # (T,) s of training, 0 for no limit
+    checkpoint_interactions: Array  # (T,) 0 for no limit
+    notify: Array  # (T,) bool, whether the agent may ask for novelty
+    training: Array  # (T,) index of the training set, -1 if there is none
+    tests: Array  # (T,) index of the first test set
+    test_count: Array  # (T,) number of test sets
+    levels: Array  # (S,) number of levels
+    time: Array  # (S,) s, 0 for no limit
+    interactions: Array  # (S,) 0 for no limit
+    attempts: Array  # (S,) loads of each level, 0 for no limit
+    selection: Array  # (S,) bool, True for an unordered set
+    slots: Array  # (L,) 0, 1, ..., the places of levels in the state
+    per_episode: Array  # () bool, an interaction is a level that was played, not a shot
+    quirks: Quirks
+
+
+class Progress(NamedTuple):
+    """How far a set has come."""
+
+    level: Array  # () index of the current level, -1 for none yet
+    left: Array  # (L,) loads left of each level
+    time: Array  # () ms
+    interactions: Array  # ()
+    count: Array  # () interactions that questions for novelty are counted by
+
+
+class State(NamedTuple):
+    """A run of an evaluation; all () int32, or bool where it says so."""
+
+    trial: Array
+    execution: Array  # of this trial, from 0
+    mode: Array  # TRAINING or TESTING
+    set: Array  # index of the current set
+    test: Array  # place in the trial's list of the current test set, or else of the next one
+    pending: Array  # announcement that is due, 0 for none
+    asked: Array  # bool, novelty is asked for
+    status: Array  # MAIN_MENU, PLAYING, WON or LOST
+    current: Progress
+    kept: Progress  # of the training, while tests are run
+    checkpoint_time: Array  # ms of training since the last checkpoint
+    checkpoint_interactions: Array
+    refused: Array  # bool, a load was asked for when no level was left
+    last: Array  # bool, the training is over: the test is the final one
+    tested: Array  # bool, a checkpoint of this execution has had its tests
+    lost: Array  # bool, quirk: loads are not answered any more
+
+
+class Event(NamedTuple):
+    """What happens; () int32 each."""
+
+    kind: Array  # TICK to READY
+    value: Array = 0  # LOAD: number of the level, from 1; SHOT: status after it
+    elapsed: Array = 0  # ms since the last event
+
+
+class Reply(NamedTuple):
+    """What is said, and what the run has come to; () int32, or as it says."""
+
+    value: Array  # 1 for accepted, 0 for refused, NEXT: number of the level
+    reported: Array  # code of the state
+    playable: Array  # bool, whether a shot would be accepted
+    header: Array  # (7,) READY: what the reply to "ready for new set" holds
+    trial: Array  # as in the state, as all that follows
+    execution: Array
+    mode: Array
+    set: Array
+    level: Array
+    status: Array
+    count: Array  # interactions of the set
+
+
+class Shape(NamedTuple):
+    """Sizes of a plan's arrays."""
+
+    trials: int
+    sets: int
+    levels: int
+
+
+def shape_of(evaluation: Evaluation) -> Shape:
+    """Sizes that hold an evaluation, rounded up so that many evaluations share them."""
+    trials = runnable(evaluation)
+    sets = [level_set for trial in trials for level_set in trial.sets]
+    most = max((len(each.levels) for each in sets), default=0)
+    return Shape(*(_rounded_up(n) for n in (len(trials), len(sets), most)))
+
+
+def _rounded_up(number: int) -> int:
+    return max(SMALLEST, 1 << (number - 1).bit_length())
+
+
+def runnable(evaluation: Evaluation) -> tuple[Trial, ...]:
+    """Trials that are executed at all, in order; the trials of a plan."""
+    return tuple(trial for trial in evaluation.trials if trial.executions > 0 and trial.sets)
+
+
+def plan_of(
+    evaluation: Evaluation,
+    *,
+    per_episode: bool = False,
+    quirks: Quirks | None = None,
+    shape: Shape | None = None,
+) -> Plan:
+    """Lay an evaluation out as arrays.
+
+    Args:
+      evaluation: the trials.
+      per_episode: whether an interaction is a level that was played rather than a shot.
+      quirks: what is done as the original does it.
+      shape: sizes of the arrays; None for those of this evaluation.
+
+    Raises:
+      ValueError: sizes that are too small.
+    """
+    fits = shape_of(evaluation)
+    shape = shape or fits
+    if any(size < needed for size, needed in zip(shape, fits, strict=True)):
+        raise ValueError(f"shape is {shape}; this evaluation needs {fits}")
+    trials = runnable(evaluation)
+    sets = [level_set for trial in trials for level_set in trial.sets]
+    firsts = np.cumsum([0, *(len(trial.sets) for trial in trials)]).tolist()
+    trained = [trial.training is not None for trial in trials]
+    first_tests = [first + has for first, has in zip(firsts, trained, strict=False)]
+    measured = evaluation.measurement
+    per_trial = partial(_column, shape.trials)
+    per_set = partial(_column, shape.sets)
+    return Plan(
+        step=np.int32(max(measured.step, 0)),
+        measured=np.array([measured.training, measured.testing]),
+        trials=np.int32(len(trials)),
+        executions=per_trial([trial.executions for trial in trials]),
+        checkpoint_time=per_trial([trial.checkpoint_time for trial in trials]),
+        checkpoint_interactions=per_trial([trial.checkpoint_interactions for trial in trials]),
+        notify=per_trial([trial.notify for trial in trials]).astype(bool),
+        training=per_trial([f if has else -1 for f, has in zip(firsts, trained, strict=False)]),
+        tests=per_trial(first_tests),
+        test_count=per_trial([len(trial.tests) for trial in trials]),
+        levels=per_set([len(each.levels) for each in sets]),
+        time=per_set([each.limits.time for each in sets]),
+        interactions=per_set([each.limits.interactions for each in sets]),
+        attempts=per_set([each.limits.attempts for each in sets]),
+        selection=per_set([each.limits.selection for each in sets]).astype(bool),
+        slots=np.arange(shape.levels, dtype=np.int32),
+        per_episode=np.bool_(per_episode),
+        quirks=Quirks(*(np.bool_(value) for value in quirks or Quirks())),
+    )
+
+
+def _column(size: int, values: Sequence[int]) -> np.ndarray:
+    """Numbers with zeros behind them; limits below zero are none, and the index -1 stays."""
+    column = np.zeros(size, np.int32)
+    column[: len(values)] = np.maximum(values, -1) if values else []
+    return column
+
+
+def stack(plans: Sequence[Plan]) -> Plan:
+    """Join plans of one shape into a batch: every leaf gets a leading axis of lanes."""
+    joined: Plan = jax.tree.map(lambda *leaves: np.stack(leaves), *plans)
+    return joined
+
+
+def start(plan: Plan) -> State:
+    """State before the first event."""
+    state = _execution(plan, jnp.int32(0), jnp.int32(0), jnp.bool_(False))
+    direct = plan.quirks.direct_start & (state.mode == TRAINING)
+    first = jnp.where(direct, NEW_TRAINING_SET, NEW_TRIAL)
+    code = jnp.where(plan.trials == 0, EVALUATION_TERMINATED, first)
+    return state._replace(pending=code.astype(jnp.int32))
+
+
+def step(plan: Plan, state: State, event: Event) -> tuple[State, Reply]:
+    """Let time pass, take in one event and see what follows from it.
+
+    Args:
+      plan: what is run.
+      state: what it has come to.
+      event: what happens now.
+
+    Returns:
+      (state, reply). A refused event changes nothing but the time that has passed.
+    """
+    state = _due(plan, _pass_time(plan, state, jnp.asarray(event.elapsed, jnp.int32)))
+    value = jnp.asarray(event.value, jnp.int32)
+    handlers = (_tick, _shot, _load, _next, _restart, _likelihood, _ready)
+    branches = [partial(handler, plan) for handler in handlers]
+    state, answer, header = jax.lax.switch(event.kind, branches, state, value)
+    state = _due(plan, state)
+    reply = Reply(
+        answer,
+        reported(plan, state),
+        _playable(state),
+        header,
+        state.trial,
+        state.execution,
+        state.mode,
+        state.set,
+        state.current.level,
+        state.status,
+        state.current.count,
+    )
+    return state, reply
+
+
+class Single:
+    """One run, event by event; `step`, compiled once for all plans of a shape.
+
+    Args:
+      plan: what is run.
+
+    Attributes:
+      state: what it has come to.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = jax.device_put(plan)
+        self.state = _started(self._plan)
+
+    def happens(self, kind: int, value: int = 0, elapsed: int = 0) -> Reply:
+        """Take in an event; return the reply as Python's integers, the header as a tuple."""
+        event = np.array((kind, value, elapsed), np.int32)
+        self.state, packed = _packed_step(self._plan, self.state, event)
+        answer, state, playable, *rest = np.asarray(packed).tolist()
+        return Reply(answer, state, bool(playable), tuple(rest[:7]), *rest[7:])
+
+
+_started = jax.jit(start)
+
+
+@jax.jit
+def _packed_step(plan: Plan, state: State, event: Array) -> tuple[State, Array]:
+    """`step` with the reply in one array: each array that leaves the device costs time."""
+    state, reply = step(plan, state, Event(*event))
+    return state, jnp.concatenate([jnp.ravel(leaf).astype(jnp.int32) for leaf in reply])
+
+
+started_lanes = jax.jit(jax.vmap(start))
+"""`start` for a batch of runs."""
+lanes = jax.jit(jax.vmap(step))
+"""`step` for a batch of runs: plans from `stack`, states and events with the same leading axis."""
+
+
+def reported(plan: Plan, state: State) -> Array:
+    """Code of the state that an agent is told, () int32."""
+    waits = _waits(state.pending) & (state.status == PLAYING)
+    early = (state.pending == NEW_TEST_SET) & (state.mode == TRAINING) & plan.quirks.nine_for_eight
+    said = jnp.where(early, NEW_TRAINING_SET, state.pending)
+    seen = jnp.where((state.pending == 0) | waits, state.status, said)
+    return jnp.where(state.asked, REQUEST_NOVELTY_LIKELIHOOD, seen).astype(jnp.int32)
+
+
+def _waits(pending: Array) -> Array:
+    """Whether an announcement waits for the end of a level."""
+    return (pending == NEW_TEST_SET) | (pending == NEW_TRAINING_SET) | (pending == RESUME_TRAINING)
+
+
+def _playable(state: State) -> Array:
+    return (state.status == PLAYING) & ~state.asked
+
+
+def _may_load(plan: Plan, state: State) -> Array:
+    always = plan.quirks.load_always & (state.status == PLAYING)
+    return always | (~state.asked & (state.pending == 0))
+
+
+# Levels of a set --------------------------------------------------------------------------------
+
+
+def _fresh(plan: Plan, index: Array) -> Progress:
+    """Progress of a set that begins."""
+    zero = jnp.int32(0)
+    attempts = jnp.asarray(plan.attempts, jnp.int32)[index]
+    left = jnp.full(plan.slots.shape, jnp.maximum(attempts, 0))
+    return Progress(jnp.int32(-1), left, zero, zero, zero)
+
+
+def _limited(plan: Plan, state: State) -> Array:
+    return plan.attempts[state.set] > UNLIMITED
+
+
+def _accessible(plan: Plan, state: State) -> Array:
+    """Which levels of the current set may be loaded at all, (L,) bool."""
+    inside = plan.slots < plan.levels[state.set]
+    # A sequence does not go back.
+    reached = plan.selection[state.set] | (plan.slots >= state.current.level)
+    served = ~plan.quirks.no_unlimited | (plan.slots > 0)
+    limited = _limited(plan, state)
+    return inside & jnp.where(limited, (state.current.left > 0) & reached, served)
+
+
+def _successor(plan: Plan, state: State) -> Array:
+    """Index of the level after the current one, from the front again behind the last."""
+    distance = (plan.slots - state.current.level - 1) % jnp.maximum(plan.levels[state.set], 1)
+    far = jnp.iinfo(jnp.int32).max
+    return jnp.argmin(jnp.where(_accessible(plan, state), distance, far)).astype(jnp.int32)
+
+
+def _attempts_left(plan: Plan, state: State) -> Array:
+    """Whether the current level may be loaded once more."""
+    level = state.current.level
+    return (level >= 0) & (~_limited(plan, state) | (state.current.left[level] > 0))
+
+
+def _over(plan: Plan, state: State) -> Array:
+    """Whether the current set has met a limit or has no level left."""
+    now, seconds, most = state.current, plan.time[state.set], plan.interactions[state.set]
+    late = (seconds > 0) & (now.time // 1000 >= seconds)
+    used = (most > 0) & (now.interactions >= most)
+    empty = ~jnp.any(_accessible(plan, state)) & (state.status != PLAYING)
+    return late | used | empty | state.refused
+
+
+# What is due ------------------------------------------------------------------------------------
+
+
+def _pass_time(plan: Plan, state: State, elapsed: Array) -> State:
+    """Let time pass for a set that has begun and is not over."""
+    runs = (state.pending == 0) | (state.status == PLAYING)
+    elapsed = jnp.where(runs, jnp.maximum(elapsed, 0), 0)
+    training = state.mode == TRAINING
+
+    def later(time: Array, condition: Array) -> Array:
+        return time + jnp.where(condition, jnp.minimum(elapsed, LARGEST - time), 0)
+
+    current, kept = state.current, state.kept
+    return state._replace(
+        current=current._replace(time=later(current.time, jnp.bool_(True))),
+        kept=kept._replace(time=later(kept.time, ~training & plan.quirks.count_tests)),
+        checkpoint_time=later(state.checkpoint_time, training),
+    )
+
+
+def _interact(plan: Plan, state: State, number: Array) -> State:
+    """Count interactions, and ask for novelty after every so many."""
+    training = state.mode == TRAINING
+    current, kept = state.current, state.kept
+    count = current.count + number
+    due = (number > 0) & (plan.step > 0) & (count % jnp.maximum(plan.step, 1) == 0)
+    asks = plan.measured[state.mode] & ~plan.notify[state.trial]
+    shared = ~training & plan.quirks.count_tests
+    return state._replace(
+        current=current._replace(interactions=current.interactions + number, count=count),
+        kept=kept._replace(interactions=kept.interactions + jnp.where(shared, number, 0)),
+        checkpoint_interactions=state.checkpoint_interactions + jnp.where(training, number, 0),
+        asked=state.asked | (due & asks),
+    )
+
+
+def _due(plan: Plan, state: State) -> State:
+    """Announce what follows from limits that are met."""
+    trial, over = state.trial, _over(plan, state)
+    training, tests = state.mode == TRAINING, plan.test_count[trial] > 0
+    time, interactions = plan.checkpoint_time[trial], plan.checkpoint_interactions[trial]
+    checkpoint = ((time > 0) & (state.checkpoint_time // 1000 >= time)) | (
+        (interactions > 0) & (state.checkpoint_interactions >= interactions)
+    )
+    sweep = _sweeps(plan, state)
+    more = sweep & (state.test < plan.test_count[trial])
+    to_test = jnp.where(training, (over | checkpoint) & tests, over & more)
+    to_training = ~training & over & ~more & ~state.last
+    finished = jnp.where(training, over & ~tests, over & ~more & state.last)
+    announced = state._replace(
+        pending=jnp.where(to_test, NEW_TEST_SET, jnp.where(to_training, RESUME_TRAINING, 0)),
+        last=state.last | (training & over),
+        test=jnp.where(to_test & training & sweep, 0, state.test),
+        tested=state.tested | to_training,
+    )
+    after = _select(finished, _after_execution(plan, state), announced)
+    return _select(state.pending == 0, after, state)
+
+
+def _sweeps(plan: Plan, state: State) -> Array:
+    """Whether all test sets are run in turn: where no training has checkpoints for them."""
+    return plan.quirks.all_tests | (plan.training[state.trial] < 0)
+
+
+def _after_execution(plan: Plan, state: State) -> State:
+    """Announce the next execution, the next trial or the end."""
+    again = ~plan.quirks.one_execution & (state.execution + 1 < plan.executions[state.trial])
+    trial = jnp.where(again, state.trial, state.trial + 1)
+    execution = jnp.where(again, state.execution + 1, 0)
+    ended = trial >= plan.trials
+    begun = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution, state.asked)
+    stopped = state._replace(pending=jnp.int32(EVALUATION_TERMINATED), status=jnp.int32(MAIN_MENU))
+    return _select(ended, stopped, begun)
+
+
+def _execution(plan: Plan, trial: Array, execution: Array, asked: Array) -> State:
+    """Announce an execution of a trial, of which nothing has been played."""
+    zero, no = jnp.int32(0), jnp.bool_(False)
+    training = jnp.asarray(plan.training)[trial]
+    tests_only = training < 0
+    first = jnp.where(tests_only, jnp.asarray(plan.tests)[trial], training)
+    first = jnp.minimum(first, plan.levels.shape[-1] - 1).astype(jnp.int32)
+    fresh = _fresh(plan, first)
+    return State(
+        trial=trial,
+        execution=execution,
+        mode=jnp.where(tests_only, TESTING, TRAINING).astype(jnp.int32),
+        set=first,
+        test=zero,
+        pending=jnp.int32(NEW_TRIAL),
+        asked=asked,
+        status=jnp.int32(MAIN_MENU),
+        current=fresh,
+        kept=fresh,
+        checkpoint_time=zero,
+        checkpoint_interactions=zero,
+        refused=no,
+        last=tests_only,
+        tested=no,
+        lost=no,
+    )
+
+
+def _select(condition: Array, yes: State, no: State) -> State:
+    chosen: State = jax.tree.map(
+        lambda a, b: jnp.where(condition, a, b).astype(jnp.result_type(b)), yes, no
+    )
+    return chosen
+
+
+# Events -----------------------------------------------------------------------------------------
+
+Outcome = tuple[State, Array, Array]
+"""State, value of the reply and its header."""
+
+
+def _answered(state: State, value: Array, header: Array | None = None) -> Outcome:
+    nothing = jnp.zeros(7, jnp.int32)
+    return state, jnp.asarray(value, jnp.int32), nothing if header is None else header
+
+
+def _tick(plan: Plan, state: State, value: Array) -> Outcome:
+    return _answered(state, jnp.int32(1))
+
+
+def _shot(plan: Plan, state: State, value: Array) -> Outcome:
+    """A shot was played, after which the level has status `value`."""
+    accepted = _playable(state)
+    counts = ~plan.per_episode | (value != PLAYING)
+    state = _interact(plan, state, (accepted & counts).astype(jnp.int32))
+    return _answered(state._replace(status=jnp.where(accepted, value, state.status)), accepted)
+
+
+def _next(plan: Plan, state: State, value: Array) -> Outcome:
+    """Load the current level while it has attempts, or else the one after it."""
+    may, exists = _may_load(plan, state) & ~state.lost, jnp.any(_accessible(plan, state))
+    same = _limited(plan, state) & _attempts_left(plan, state)
+    index = jnp.where(same, state.current.level, _successor(plan, state))
+    loaded = _loaded(plan, state, index, may & exists)
+    loaded = loaded._replace(refused=loaded.refused | (may & ~exists))
+    number = jnp.where(may & exists, index + 1, 0)
+    return _answered(loaded, jnp.where(state.lost, NO_ANSWER, number))
+
+
+def _load(plan: Plan, state: State, value: Array) -> Outcome:
+    """Load a level by its number, from 1."""
+    accessible, limited = _accessible(plan, state), _limited(plan, state)
+    may, exists = _may_load(plan, state) & ~state.lost, jnp.any(accessible)
+    selection, index = plan.selection[state.set], value - 1
+    looked_up = index + (plan.quirks.off_by_one & selection)
+    size = plan.slots.shape[-1]
+    inside = (index >= 0) & (looked_up < size)
+    there = inside & accessible[jnp.clip(looked_up, 0, size - 1)]
+    current = (index == state.current.level) & _attempts_left(plan, state)
+    in_order = selection | current | (index == _successor(plan, state))
+    may_be = there & in_order
+    loaded = _loaded(plan, state, index, may & may_be)
+    loaded = loaded._replace(refused=loaded.refused | (may & limited & ~exists))
+    stuck = plan.quirks.off_by_one & ~selection & (state.current.level < 0)
+    state = _select(stuck, state, loaded)
+    return _answered(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
+
+
+def _restart(plan: Plan, state: State, value: Array) -> Outcome:
+    """Load the current level once more."""
+    accepted = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
+    return _answered(_loaded(plan, state, state.current.level, accepted), accepted)
+
+
+def _loaded(plan: Plan, state: State, index: Array, accepted: Array) -> State:
+    """Load a level, which takes an attempt and breaks off the one that is played."""
+    broken_off = plan.per_episode & (state.status == PLAYING)
+    number = broken_off.astype(jnp.int32) + plan.quirks.count_loads
+    state = _interact(plan, state, jnp.where(accepted, number, 0))
+    current = state.current
+    takes = accepted & _limited(plan, state)
+    place = jnp.maximum(index, 0)
+    return state._replace(
+        current=current._replace(
+            level=jnp.where(accepted, index, current.level),
+            left=current.left.at[place].add(-takes.astype(jnp.int32)),
+        ),
+        status=jnp.where(accepted, PLAYING, state.status),
+    )
+
+
+def _likelihood(plan: Plan, state: State, value: Array) -> Outcome:
+    return _answered(state._replace(asked=jnp.bool_(False)), jnp.int32(1))
+
+
+def _ready(plan: Plan, state: State, value: Array) -> Outcome:
+    """Go on with what was announced; asked for without an announcement, change nothing."""
+    waits = _waits(state.pending) & (state.status == PLAYING)
+    announced = (state.pending != 0) & (state.pending != EVALUATION_TERMINATED)
+    in_time = ~state.asked & ~waits
+    accepted = announced & (in_time | plan.quirks.ready_always)
+    new = state
+    for code, handler in (
+        (NEW_TRIAL, _begin_trial),
+        (NEW_TRAINING_SET, _begin_training),
+        (NEW_TEST_SET, _begin_test),
+        (RESUME_TRAINING, _resume_training),
+    ):
+        new = _select(accepted & (state.pending == code), handler(plan, state), new)
+    restarted = plan.quirks.ready_always & (state.pending == 0)
+    new = _select(restarted, _restarted(state), new)
+    # After NEW_TRIAL the set is still to come.
+    test = (new.pending == NEW_TEST_SET) & (new.mode == TESTING)
+    index = jnp.where(test, _test_set(plan, new), new.set)
+    header = jnp.where(accepted | restarted, _header(plan, new, index), 0)
+    return _answered(new, accepted | restarted, header)
+
+
+def _header(plan: Plan, state: State, index: Array) -> Array:
+    """Limits and kind of a set, (7,) int32."""
+    limits = (plan.time, plan.interactions, plan.levels, plan.attempts)
+    told = [jnp.maximum(jnp.asarray(limit)[index], 0) for limit in limits]
+    order = ~jnp.asarray(plan.selection)[index]
+    values = (*told, state.mode, order, plan.notify[state.trial])
+    return jnp.stack([jnp.asarray(value, jnp.int32) for value in values])
+
+
+def _test_set(plan: Plan, state: State) -> Array:
+    """Index of the test set that comes next; the last one again where the list has run out."""
+    last = jnp.maximum(plan.test_count[state.trial] - 1, 0)
+    return plan.tests[state.trial] + jnp.minimum(state.test, last)
+
+
+def _begin_trial(plan: Plan, state: State) -> State:
+    """Announce the first set of a trial."""
+    training = state.mode == TRAINING
+    code = jnp.where(training, NEW_TRAINING_SET, NEW_TEST_SET)
+    announced = state._replace(pending=code.astype(jnp.int32))
+    return _select(training & plan.quirks.direct_start, _begin_training(plan, announced), announced)
+
+
+def _begin_training(plan: Plan, state: State) -> State:
+    zero = jnp.int32(0)
+    return state._replace(
+        current=_fresh(plan, state.set),
+        checkpoint_time=zero,
+        checkpoint_interactions=zero,
+        pending=zero,
+        status=jnp.int32(MAIN_MENU),
+    )
+
+
+def _begin_test(plan: Plan, state: State) -> State:
+    """Begin a test set; where it comes after training, remember that."""
+    training = state.mode == TRAINING
+    index = _test_set(plan, state)
+    fresh = _fresh(plan, index)
+    spent = plan.quirks.spent_tests & state.tested
+    kept = _select_progress(training, state.current, state.kept)
+    kept = kept._replace(time=jnp.where(plan.quirks.count_tests, 0, kept.time))
+    return state._replace(
+        mode=jnp.int32(TESTING),
+        set=index,
+        test=state.test + 1,
+        pending=jnp.int32(0),
+        status=jnp.int32(MAIN_MENU),
+        current=fresh._replace(left=jnp.where(spent, 0, fresh.left)),
+        kept=kept,
+        refused=jnp.bool_(False),
+        last=state.last | (training & _over(plan, state)),
+    )
+
+
+def _resume_training(plan: Plan, state: State) -> State:
+    """Go on with the training where it was."""
+    kept, zero = state.kept, jnp.int32(0)
+    index = plan.training[state.trial]
+    forgets = plan.quirks.lost_position
+    spent = (plan.attempts[index] > UNLIMITED) & (kept.left[jnp.maximum(kept.level, 0)] <= 0)
+    return state._replace(
+        mode=jnp.int32(TRAINING),
+        set=index,
+        pending=zero,
+        status=jnp.int32(MAIN_MENU),
+        current=kept._replace(
+            level=jnp.where(forgets, -1, kept.level), count=jnp.where(forgets, 0, kept.count)
+        ),
+        checkpoint_time=zero,
+        checkpoint_interactions=zero,
+        refused=jnp.bool_(False),
+        lost=forgets & spent & (kept.level >= 0),
+    )
+
+
+def _restarted(state: State) -> State:
+    """What an unasked "ready" does in the original."""
+    return state._replace(
+        current=state.current._replace(level=jnp.int32(-1)),
+        checkpoint_time=jnp.int32(0),
+        status=jnp.int32(MAIN_MENU),
+    )
+
+
+def _select_progress(condition: Array, yes: Progress, no: Progress) -> Progress:
+    chosen: Progress = jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+    return chosen

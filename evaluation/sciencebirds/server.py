@@ -1,0 +1,251 @@
+"""The harness behind a TCP port: one client at a time, each request answered or the line closed.
+
+One thread waits for all sockets and never blocks on one. A client that sends what is no request, or
+no whole request for too long, or does not take its replies, is disconnected; the evaluation stays
+as it was, for the next client to go on with.
+"""
+
+import contextlib
+import selectors
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from evaluation.clock import Clock
+from evaluation.sciencebirds.codec import NOTHING_LEFT, REQUESTS, Decoder, Message, ProtocolError
+from evaluation.sciencebirds.harness import Harness
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 2004
+IDLE_LIMIT: Final = 300.0
+"""Time that a client may take for a request and for taking the reply, s."""
+PIECE: Final = 65_536
+"""Most bytes that are received at once."""
+BURST: Final = 64
+"""Most requests that are answered before other sockets are looked at."""
+POLL: Final = 0.05
+"""Time between two looks at the clock while a client is connected, s."""
+
+Note = Callable[[str], None]
+
+
+@dataclass
+class _Client:
+    """One connection.
+
+    Attributes:
+      socket: never blocks.
+      decoder: what was received and not answered yet.
+      deadline: on the server's clock, s.
+      unsent: of the last reply.
+      more: whether the decoder may hold another request.
+    """
+
+    socket: socket.socket
+    decoder: Decoder
+    deadline: float
+    unsent: bytearray = field(default_factory=bytearray)
+    more: bool = False
+
+
+def listen(host: str = HOST, port: int = PORT) -> socket.socket:
+    """Open a port for a server.
+
+    Args:
+      host: address; anything but loopback lets others in.
+      port: 0 for any free one.
+
+    Raises:
+      ValueError: the port is taken, or none of this machine.
+    """
+    try:
+        return socket.create_server((host, port), backlog=16)
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"cannot listen on {host}, port {port}: {error}; name others") from error
+
+
+class Server:
+    """A port on which one evaluation is run.
+
+    Args:
+      harness: the evaluation.
+      listener: from `listen`; the server closes it.
+      clock: what clients' time is measured with.
+      idle_limit: time that a client may take, s.
+      table: requests by code; see `codec.DIALECTS`.
+      note: told what happens, for people.
+    """
+
+    def __init__(
+        self,
+        harness: Harness,
+        listener: socket.socket,
+        *,
+        clock: Clock,
+        idle_limit: float = IDLE_LIMIT,
+        table: Mapping[int, Message] = REQUESTS,
+        note: Note = lambda text: None,
+    ) -> None:
+        self._harness, self._clock, self._table, self._note = harness, clock, table, note
+        self._idle_limit = idle_limit
+        self._listener = listener
+        self._listener.setblocking(False)
+        self._wake, self._waker = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._client: _Client | None = None
+        self._stopped = self._served = False
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def stop(self) -> None:
+        """Make `serve` return; from any thread."""
+        with contextlib.suppress(OSError):  # it has returned already
+            self._waker.send(b"\0")
+
+    def serve(self) -> None:
+        """Serve clients until the evaluation has ended and its client is gone, or until `stop`.
+
+        Raises:
+          OSError: a file of results cannot be written.
+        """
+        try:
+            while not (self._stopped or self._finished()):
+                self._turn()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close everything; a level that is being played is written down as such."""
+        self._drop("the server stops")
+        self._selector.close()
+        for each in (self._listener, self._wake, self._waker):
+            each.close()
+        self._harness.close()
+
+    def _finished(self) -> bool:
+        return self._served and self._client is None and self._harness.terminated
+
+    def _turn(self) -> None:
+        """Wait for whatever comes next and deal with it."""
+        client = self._client
+        pause = None if client is None else 0.0 if client.more and not client.unsent else POLL
+        # The client comes before those who arrive: it may have left to make room for them.
+        ready = self._selector.select(pause)
+        for key, _ in sorted(ready, key=lambda item: item[0].fileobj is self._listener):
+            if key.fileobj is self._wake:
+                self._stopped = True
+            elif key.fileobj is self._listener:
+                self._accept()
+            elif self._client is not None:
+                self._exchange(self._client)
+        client = self._client
+        if client is not None and client.more and not client.unsent:
+            self._exchange(client)
+        if self._client is not None and self._clock.now() >= self._client.deadline:
+            self._drop(f"no whole request, or a reply not taken, for {self._idle_limit:g} s")
+
+    def _accept(self) -> None:
+        """Take in a client, or refuse it politely while there is one."""
+        try:
+            arrived, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        arrived.setblocking(False)
+        if self._client is not None and _has_left(self._client.socket):
+            self._drop("the client has left")
+        if self._client is not None:
+            self._note("refused a second client")
+            _refuse(arrived)
+            return
+        arrived.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._selector.register(arrived, selectors.EVENT_READ)
+        deadline = self._clock.now() + self._idle_limit
+        self._client, self._served = _Client(arrived, Decoder(self._table), deadline), True
+        self._note("a client is connected")
+
+    def _exchange(self, client: _Client) -> None:
+        """Send what is unsent, or else answer what was received, or else receive and answer."""
+        try:
+            if client.unsent:
+                self._send(client)
+                return
+            if not client.more:
+                data = client.socket.recv(PIECE)
+                if not data:
+                    self._drop("the client has left")
+                    return
+                client.decoder.feed(data)
+            self._answer(client)
+        except (BlockingIOError, InterruptedError):
+            return
+        except ProtocolError as error:
+            self._drop(str(error))
+        except ConnectionError as error:
+            self._drop(f"the connection is lost: {error.strerror}")
+
+    def _answer(self, client: _Client) -> None:
+        """Answer requests while replies are taken at once."""
+        for _ in range(BURST):
+            request = client.decoder.next()
+            client.more = request is not None
+            if request is None:
+                return
+            reply = self._harness.answer(request)
+            if reply is None:
+                self._note(f"{request.message.name} is not answered, as in the original")
+                continue
+            client.deadline = self._clock.now() + self._idle_limit
+            client.unsent += reply
+            if reply:
+                self._send(client)
+            if client.unsent:
+                return
+
+    def _send(self, client: _Client) -> None:
+        """Send what the client takes; go on reading when it has taken all."""
+        now = self._clock.now()
+        try:
+            sent = client.socket.send(client.unsent)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        del client.unsent[:sent]
+        if sent:
+            client.deadline = now + self._idle_limit
+        wanted = selectors.EVENT_WRITE if client.unsent else selectors.EVENT_READ
+        self._selector.modify(client.socket, wanted)
+
+    def _drop(self, reason: str) -> None:
+        """Close the connection of the client, if there is one."""
+        if self._client is None:
+            return
+        self._note(f"disconnected: {reason}")
+        self._selector.unregister(self._client.socket)
+        self._client.socket.close()
+        self._client = None
+
+
+def _has_left(connected: socket.socket) -> bool:
+    """Whether nothing more will come from a client."""
+    try:
+        return connected.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def _refuse(arrived: socket.socket) -> None:
+    """Tell a client that it is not served, and close."""
+    with arrived:
+        try:
+            arrived.send(bytes([NOTHING_LEFT]))
+            arrived.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # it has left already

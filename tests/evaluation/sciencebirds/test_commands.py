@@ -1,0 +1,266 @@
+"""`jaxsim sciencebirds`: files that are generated, trials that are chosen, evaluations that run."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli, records
+from evaluation.sciencebirds import document, generate, legacy, scheduler, selection, server
+from evaluation.sciencebirds.client import Client
+from evaluation.sciencebirds.demo_agent import DemoAgent
+from tests.evaluation.sciencebirds.support import evaluation, trial
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples" / "sciencebirds"
+
+
+def jaxsim(*words) -> int:
+    return cli.main(["sciencebirds", *map(str, words)])
+
+
+def refused(capsys, *words) -> str:
+    """The one line about a command that is wrong."""
+    assert jaxsim(*words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("jaxsim: ") and said.count("\n") == 1
+    return said
+
+
+# --- generate --------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement(2, 3, 4)
+@pytest.mark.parametrize("name", ["unordered_sets", "sequences", "novelty_appears"])
+def test_samples_are_generated(name, tmp_path, capsys):
+    config = tmp_path / "config.xml"
+    meta = EXAMPLES / f"{name}.xml"
+    assert jaxsim("generate", meta, "--seed", 1, "-o", config) == 0
+    assert document.load(config) == generate.generate(document.load_meta(meta), 1)
+    first = config.read_bytes()
+    assert re.search(r": \d trials, \d+ training levels, \d", capsys.readouterr().out)
+    assert jaxsim("generate", meta, "--seed", 2, "-o", config) == 0
+    assert config.read_bytes() != first
+    assert jaxsim("generate", meta, "--seed", 1, "-o", config) == 0
+    assert config.read_bytes() == first
+
+
+def test_other_files_are_not_replaced_unless_asked(tmp_path, capsys):
+    config = tmp_path / "config.xml"
+    config.write_text("my own")
+    words = ("generate", EXAMPLES / "sequences.xml", "-o", config)
+    assert "was not generated" in refused(capsys, *words)
+    assert config.read_text() == "my own"
+    assert jaxsim(*words, "--overwrite") == 0
+    assert document.load(config).trials
+
+
+@pytest.mark.requirement(48)
+def test_the_original_generates_otherwise(tmp_path):
+    config = tmp_path / "config.xml"
+    meta = EXAMPLES / "novelty_appears.xml"
+    jaxsim("generate", meta, "-o", config)
+    ours = document.load(config).trials[0].training.limits.time
+    jaxsim("generate", meta, "-o", config, "--legacy", "per-level-time")
+    (trial, *_) = document.load(config).trials
+    assert trial.training.limits.time == ours * len(trial.training.levels)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("generate", "missing.xml", "-o", "c.xml"), "missing.xml"),
+        (("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--seed", -1), "seed is -1"),
+        (("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--pool", 0), "pool is 0"),
+        (("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--legacy", "x"), "legacy is 'x'"),
+        (
+            ("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--training-time", "x"),
+            "training time is 'x'",
+        ),
+        (("serve",), "there is no configMeta.xml"),
+        (("serve", "--config", EXAMPLES / "sequences.xml"), "this is a configMeta.xml"),
+        (("serve", "--config-meta", "m.xml", "--trial", "x"), "trial is 'x'"),
+        (("serve", "--config-meta", "m.xml", "--trial-list", "x"), "x"),
+        (("serve", "--config-meta", "m.xml", "--informed-only"), "no trial is left of 1"),
+        (("serve", "--config-meta", "m.xml", "--interaction", "x"), "interaction is 'x'"),
+        (("serve", "--config-meta", "m.xml", "--dialect", "x"), "dialect is 'x'"),
+        (("serve", "--config-meta", "m.xml", "--idle-limit", "nan"), "idle limit is nan"),
+        (("serve", "--config-meta", "m.xml", "--steps-per-shot", 0), "steps per shot is 0"),
+        (("serve", "--config-meta", "m.xml", "--port", 70000), "cannot listen on 127.0.0.1"),
+        (("serve", "--config-meta", "m.xml", "--agent-name", "a/b", "--port", 0), "agent name is"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.xml").write_text((EXAMPLES / "sequences.xml").read_text())
+    assert said in refused(capsys, *words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_port_that_is_taken_is_said_in_a_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configMeta.xml").write_text((EXAMPLES / "sequences.xml").read_text())
+    with server.listen(port=0) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1, port {port}" in refused(
+            capsys, "serve", "--port", port
+        )
+
+
+def test_defusedxml_is_named_where_it_is_missing(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "defusedxml", None)
+    said = refused(capsys, "generate", EXAMPLES / "sequences.xml", "-o", "c.xml")
+    assert "pip install 'jaxsim-novelty[sciencebirds]'" in said
+
+
+def test_help_does_not_wait_for_anything_heavy():
+    program = (
+        "import sys; from evaluation.cli import build_parser; build_parser(); "
+        "sys.exit(any(name in sys.modules for name in ('jax', 'numpy', 'defusedxml')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+# --- which trials ----------------------------------------------------------------------------
+
+FIVE = evaluation(*(trial(1, notify=number % 2 == 1) for number in range(5)))
+
+
+def numbers(**choice) -> list[int]:
+    return [each.number for each in selection.select(FIVE, **choice).trials]
+
+
+@pytest.mark.requirement(47)
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("2", [2]),
+        ("1-3", [1, 2, 3]),
+        ("3-1", [1, 2, 3]),
+        ("3-99", [3, 4]),
+        ("99", [4]),
+        ("0-0", [0]),
+    ],
+)
+def test_a_range_of_trials(text, wanted):
+    assert numbers(within=selection.trial_range(text)) == wanted
+
+
+@pytest.mark.requirement(47)
+@pytest.mark.parametrize("text", ["", "-1", "a", "1-", "1-2-3", "1.5"])
+def test_what_is_no_range(text):
+    with pytest.raises(ValueError, match="it must be a number from 0, or two as in 0-4"):
+        selection.trial_range(text)
+
+
+@pytest.mark.requirement(47)
+def test_a_list_of_trials(tmp_path):
+    path = tmp_path / "trials"
+    path.write_text("4\n# remark\n1\n\n x \n 0 \n77\n4\n")
+    assert selection.trial_list(path) == (4, 1, 0, 77, 4)
+    assert numbers(listed=selection.trial_list(path)) == [4, 1, 0]
+    assert numbers(listed=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
+    path.write_text("none\n")
+    with pytest.raises(ValueError, match="holds no number of a trial"):
+        selection.trial_list(path)
+
+
+@pytest.mark.requirement(47)
+def test_trials_that_tell_of_novelty_and_others():
+    assert numbers(informed=True) == [1, 3]
+    assert numbers(informed=False) == [0, 2, 4]
+    with pytest.raises(ValueError, match="no trial is left of 5"):
+        numbers(informed=True, within=(0, 0))
+
+
+# --- differences of the original -------------------------------------------------------------
+
+
+@pytest.mark.requirement(48)
+def test_names_of_differences():
+    assert legacy.names_of(None) == ()
+    assert set(legacy.names_of("older")) == {*legacy.SCHEDULING, *legacy.GENERATION}
+    assert set(legacy.names_of("later")) == set(legacy.names_of("older")) - {
+        "direct_start",
+        "count_loads",
+    }
+    assert legacy.names_of("all-tests, count_loads") == ("all_tests", "count_loads")
+    assert set(legacy.SCHEDULING) == set(scheduler.QUIRKS)
+    assert legacy.quirks(("all_tests",)) == scheduler.Quirks(all_tests=True)
+    wanted = generate.Options("per_level", "each_once")
+    assert legacy.generation(legacy.names_of("later"), generate.Options()) == wanted
+
+
+# --- serve -----------------------------------------------------------------------------------
+
+META = """<config_generation>
+  <novelty_detection_measurement step="1" measure_in_training="true" measure_in_testing="true"/>
+  <trials><trial notify_novelty="both"><count>2</count><repeats>1</repeats>
+    <checkpoint interaction="1"/>
+    <training>
+      <limits interaction="1" attempt_per_level="1"/>
+      <game_level_sets>
+        <game_level_set novelty_level="1" novelty_type="1" amount="3"/>
+      </game_level_sets>
+    </training>
+    <test><game_level_sets>
+      <game_level_set novelty_level="0" novelty_type="1" amount="1" attempt_per_level="1"
+        set_appearance_percentage="100"/>
+    </game_level_sets></test>
+  </trial></trials>
+</config_generation>
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.requirement(2, 31, 46, 47)
+def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
+    """A server of its own process, generated from its meta, and the demo agent."""
+    (tmp_path / "configMeta.xml").write_text(META)
+    words = ["serve", "--port", "0", "--seed", "3", "--trial", "0-2", "--uninformed-only"]
+    words += ["--results", "results", "--interaction", "episode"]
+    command = [sys.executable, "-m", "evaluation.cli", "sciencebirds", *words]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        limit = threading.Timer(240, running.kill)
+        limit.start()
+        line = running.stdout.readline()
+        found = re.match(r"listening on 127\.0\.0\.1, port (\d+); 2 trials", line)
+        assert found, running.stderr.read()
+        with Client(port=int(found[1]), timeout=60) as client:
+            agent = DemoAgent(client)
+            agent.run()
+        assert running.wait(60) == 0
+        limit.cancel()
+        assert "the evaluation has ended; results in results" in running.stdout.read()
+    assert " ".join(agent.history) == "11 9 L1 12 8 T1 12 11 9 L1 12 8 T1 12 13"
+    config = document.load(tmp_path / "config.xml")
+    assert config == generate.generate(document.load_meta(tmp_path / "configMeta.xml"), 3)
+    (folder,) = (tmp_path / "results").iterdir()
+    assert folder.name.startswith(f"Agent_agent_Port_{found[1]}_Evaluation_")
+    rows = []
+    for path in sorted(folder.glob("*EvaluationData.csv")):
+        with path.open(newline="") as file:
+            rows += list(csv.DictReader(file))
+    assert [row["trial"] for row in rows] == ["0", "0", "2", "2"]
+    assert [row["novelty"] for row in rows] == ["novel", "basic"] * 2
+    assert all(0 < int(row["Score"]) <= 200 for row in rows)
+    assert len(list(folder.glob("*Likelihood.csv"))) == 2
+    found = records.read(folder / "records.parquet")
+    blocks = [(b.phase, b.mode, b.learning, b.count) for b in found.schedule.blocks]
+    assert blocks == [
+        (1, "train", True, 1),
+        (2, "test", False, 1),
+        (3, "train", True, 1),
+        (4, "test", False, 1),
+    ]
+    assert found.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
+    assert found.novelty_levels.tolist() == [1, 0]
+    assert found.columns["predicted_probability"][0].tolist() == pytest.approx([0.9] * 4)

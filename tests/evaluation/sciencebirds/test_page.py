@@ -1,0 +1,96 @@
+"""docs/sciencebirds.md is that of the code, and what it shows works."""
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from benchmarks import sciencebirds_page
+from evaluation.sciencebirds import codec
+from evaluation.sciencebirds.codes import State
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "sciencebirds.md").read_text(encoding="utf-8")
+AGAIN = "write it anew: python -m benchmarks.sciencebirds_page --out docs/sciencebirds.md"
+
+LETTERS = {"u8": "B", "u32": "I", "i32": "i", "f32": "f"}
+# What follows a number of things or of bytes, of which there are none in the smallest message.
+COUNTED = {
+    "u32 length, bytes of UTF-8": "I",
+    "i32 length, bytes of UTF-8": "i",
+    "u32 length, JSON": "I",
+    "i32 number, as many i32": "i",
+    "u32 number, as many u32": "I",
+    "i32 number, for each i32 x, y, t1, t2": "i",
+    "u32 number, for each u32 length, JSON": "I",
+    "u32 width, u32 height, 3 width height bytes": "II",
+    "one u8 for each shot": "",
+}
+SMALLEST = {"text": "", "signed text": "", "ids": (), "shots": (), "scores": (), "documents": []}
+SMALLEST |= {"picture": codec.NO_PICTURE, "answers": []}
+
+
+def rows() -> list[list[str]]:
+    section = PAGE.split("## Requests and replies\n")[1].split("\n## ")[0]
+    found = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
+    return found[2:]
+
+
+def structure(cell: str) -> str:
+    """The format of `struct` that a cell of the table describes."""
+    layouts = re.findall(r"(?:^|; )([^*]+?) \*\*\w+\*\*", cell)
+    return "".join(LETTERS.get(each, COUNTED.get(each, "?")) for each in layouts)
+
+
+def smallest(fields) -> dict:
+    return {name: SMALLEST.get(kind, 0) for name, kind in fields}
+
+
+@pytest.mark.requirement(34)
+def test_the_page_is_current():
+    assert "\n".join(sciencebirds_page.page()) + "\n" == PAGE, AGAIN
+
+
+@pytest.mark.requirement(34)
+def test_the_table_says_what_is_sent():
+    listed = {int(row[0]): row for row in rows()}
+    assert set(listed) == set(codec.REQUESTS)
+    for code, message in codec.REQUESTS.items():
+        _, name, request, reply, _ = listed[code]
+        assert name == f"`{message.name}`"
+        if code == 0:
+            continue  # a number of three bytes, behind a code that is its first
+        form = struct.Struct(f">B{structure(request)}")
+        data = message.encode(smallest(message.fields))
+        assert len(data) == form.size and form.unpack(data)[0] == code
+        if message.reply and "json" not in dict(message.reply).values():
+            form = struct.Struct(f">{structure(reply)}")
+            data = message.encode_reply(*smallest(message.reply).values())
+            assert len(data) == form.size
+        assert (structure(reply) == "") == (message.reply in ((), (("accepted", "answers"),)))
+
+
+@pytest.mark.requirement(34)
+def test_the_four_requests_of_the_protocol_are_as_they_were_published():
+    listed = {int(row[0]): row for row in rows()}
+    assert structure(listed[53][2]) == "" and structure(listed[53][3]) == "I"
+    assert structure(listed[66][2]) == "ffiii" and structure(listed[66][3]) == "B"
+    assert structure(listed[67][2]) == "I" and structure(listed[67][3]) == "B"
+    assert structure(listed[68][2]) == "" and structure(listed[68][3]) == "IIIIBBB"
+
+
+def test_the_table_of_states_is_complete():
+    for state in State:
+        assert re.search(rf"^\| {int(state)} \| {state.name} \| \w", PAGE, re.MULTILINE)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target
+
+
+def test_the_example_of_lanes_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (text,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    exec(text, {})
