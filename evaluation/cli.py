@@ -17,6 +17,7 @@ from evaluation.l2m.l2metrics import command as l2metrics_command
 from evaluation.logs import commands as log_commands
 from evaluation.report import commands as report_commands
 from evaluation.report import terminal
+from evaluation.sailon import commands as sailon_commands
 from evaluation.sciencebirds import commands as sciencebirds_commands
 
 USAGE_ERROR = 2
@@ -55,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     ste_commands.add_to(log_commands.add_to(commands))
     classification.add_to(commands)
     l2metrics_command.add_to(commands)
+    sailon_commands.add_to(commands)
     gvgai_commands.add_to(commands)
     grader_commands.add_to(commands)
     sciencebirds_commands.add_to(commands)

@@ -75,14 +75,19 @@ class Episode:
       reward: sum of rewards so far.
     """
 
-    def __init__(self, env: Any, params: Any, words: rng.Words, number: int) -> None:
+    def __init__(
+        self, env: Any, params: Any, words: rng.Words, number: int, given: Any = None
+    ) -> None:
         self.env, self.params, self.number = env, params, number
         self.over, self.length, self.reward = False, 0, 0.0
         self._actions = spaces.action_space(env)
         self._words, self._lanes = words, jax.tree.map(_alike, params)
         self._tick = 0
         self._said: Any = None
-        self._state = _start(env, words, self._lanes)
+        if given is None:
+            self._state = _start(env, words, self._lanes)
+        else:
+            self._state = _adopt(env, words, jax.tree.map(_alike, given), self._lanes)
         self._advance(0)
         self.length, self.reward = 0, 0.0
 
@@ -156,6 +161,13 @@ def _start(env: Any, words: rng.Words, params: Any) -> Any:
     return env.start(rng.to_key(key), params)
 
 
+@partial(jax.jit, static_argnames="env")
+def _adopt(env: Any, words: rng.Words, start: Any, params: Any) -> Any:
+    """A given state before the hidden first step, with the sensors of this episode."""
+    key = jax.tree.map(_alike, rng.fold(words, counters.RESET))
+    return env.adopt(start, rng.to_key(key), params)
+
+
 @partial(jax.jit, static_argnames="env", donate_argnames="state")
 def _step(
     env: Any, words: rng.Words, tick: Any, state: Any, action: Any, params: Any
@@ -215,12 +227,14 @@ class Session:
             raise IndexError(f"episode is {number}; the schedule has {len(self._variants)}")
         return self.start(int(self._variants[number]), number)
 
-    def start(self, variant: int, number: int) -> Episode:
+    def start(self, variant: int, number: int, given: Any = None) -> Episode:
         """Open an episode of one's own choice.
 
         Args:
           variant: index into `schedule.variants`.
           number: number of the episode in the lifetime; start and randomness follow from it.
+          given: state before the hidden first step to start from, scalar leaves, in the form that
+            the environment's `start` has; None to draw it. The environment must have `adopt`.
 
         Raises:
           IndexError: no such variant.
@@ -228,7 +242,8 @@ class Session:
         if not 0 <= variant < len(self.tasks.world):
             raise IndexError(f"variant is {variant}; the schedule has {len(self.tasks.world)}")
         env, params = self.tasks.variant(variant)
-        return Episode(env, params, rng.fold(self._lifetime, counters.EPISODE, number), number)
+        words = rng.fold(self._lifetime, counters.EPISODE, number)
+        return Episode(env, params, words, number, given)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from functools import cache
 
 from jaxsim import parameters
 from jaxsim.agents import mpc, reference, residual, wow
-from jaxsim.agents.base import Agent, Episodes, NoveltyPrediction
+from jaxsim.agents.base import UNNAMED, Agent, Episodes, NoveltyPrediction, Told
 from jaxsim.agents.detection import Detector, joined
 
 AGENTS: dict[str, Agent] = {
@@ -51,10 +51,12 @@ def get(name: str) -> Agent:
 __all__ = [
     "AGENTS",
     "DETECTORS",
+    "UNNAMED",
     "Agent",
     "Detector",
     "Episodes",
     "NoveltyPrediction",
+    "Told",
     "get",
     "joined",
 ]

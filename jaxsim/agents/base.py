@@ -1,4 +1,4 @@
-"""The agent contract: four pure functions around one memory.
+"""The agent contract: pure functions around one memory.
 
 An agent is written for a single lifetime; engines batch it with `jax.vmap`. Its memory is any
 pytree of arrays and lasts for a lifetime.
@@ -12,6 +12,9 @@ import jax
 import jax.numpy as jnp
 
 Memory = Any
+
+UNNAMED = -1
+"""What an agent that names no novelties of its own names."""
 
 
 @jax.tree_util.register_dataclass
@@ -41,8 +44,32 @@ class Episodes:
     played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Told:
+    """What a protocol tells an agent of the novelty of the episode that comes next.
+
+    Words are codes: places in `hints.ENTITIES`, `hints.ATTRIBUTES` and `hints.CHANGES`.
+    """
+
+    novel: jax.Array  # () int32, 1 for novel, 0 for not, -1 for not told
+    level: jax.Array  # () int32, digit of the level as hints give it, -1 for not told
+    entity: jax.Array  # () int32, -1 for not told
+    attribute: jax.Array  # () int32, -1 for not told
+    change: jax.Array  # () int32, -1 for not told
+
+
 def _keep_memory(memory: Memory, key: jax.Array) -> Memory:
     return memory
+
+
+def _hear_nothing(memory: Memory, told: Told) -> Memory:
+    return memory
+
+
+def name_nothing(memory: Memory) -> jax.Array:
+    """Name no novelty, `UNNAMED`."""
+    return jnp.int32(UNNAMED)
 
 
 def _learn_nothing(memory: Memory, episodes: Episodes) -> Memory:
@@ -66,6 +93,9 @@ class Agent:
       init: (key) -> memory of a new lifetime.
       begin: (memory, key) -> memory, at an episode's first observation.
       learn: (memory, episodes) -> memory, called only while the schedule says learning.
+      tell: (memory, told) -> memory, before `begin`, by protocols that tell of novelty.
+      named: (memory) -> () int32, the level of the novelty catalogue that the agent takes the
+        world for, 0 for none; `UNNAMED` for no more than what its predictions say.
     """
 
     name: str
@@ -73,3 +103,5 @@ class Agent:
     init: Callable[[jax.Array], Memory] = _no_memory
     begin: Callable[[Memory, jax.Array], Memory] = _keep_memory
     learn: Callable[[Memory, Episodes], Memory] = _learn_nothing
+    tell: Callable[[Memory, Told], Memory] = _hear_nothing
+    named: Callable[[Memory], jax.Array] = name_nothing

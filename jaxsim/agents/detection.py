@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.base import Agent, Episodes, Memory, NoveltyPrediction
+from jaxsim.agents.base import Agent, Episodes, Memory, NoveltyPrediction, Told, name_nothing
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d.types import Observation
 
@@ -39,12 +39,14 @@ class Detector:
       watch: (memory, transition) -> (memory, novelty prediction), at every observation.
       init: () -> memory of a new lifetime.
       begin: (memory) -> memory, at the beginning of an episode.
+      named: (memory) -> () int32, as `Agent.named`.
     """
 
     name: str
     watch: Watch
     init: Callable[[], Memory]
     begin: Callable[[Memory], Memory]
+    named: Callable[[Memory], jax.Array] = name_nothing
 
 
 @jax.tree_util.register_dataclass
@@ -88,4 +90,10 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def learn(memory: Joined, episodes: Episodes) -> Joined:
         return replace(memory, controller=controller.learn(memory.controller, episodes))
 
-    return Agent(f"{controller.name}+{detector.name}", act, init, begin, learn)
+    def tell(memory: Joined, told: Told) -> Joined:
+        return replace(memory, controller=controller.tell(memory.controller, told))
+
+    def named(memory: Joined) -> jax.Array:
+        return detector.named(memory.detector)
+
+    return Agent(f"{controller.name}+{detector.name}", act, init, begin, learn, tell, named)

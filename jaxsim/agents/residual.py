@@ -333,4 +333,4 @@ def _count_blocks(
     )
 
 
-residual = Detector("residual", _watch, _init, _begin)
+residual = Detector("residual", _watch, _init, _begin, named)

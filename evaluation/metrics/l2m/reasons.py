@@ -1,4 +1,4 @@
-"""Why a metric of lifelong learning is missing."""
+"""Why a metric of lifelong learning or of novelty is missing."""
 
 import enum
 from typing import Final
@@ -55,6 +55,18 @@ class Reason(enum.IntEnum):
     SATURATED_AT_ZERO = 115
     NO_EPISODES = 116
     NOT_RECOVERED = 117
+    # Of novelty experiments.
+    NO_NOVELTY = 201
+    NOTHING_BEFORE = 202
+    NOT_DETECTED = 203
+    WINDOW_EMPTY = 204
+    NO_BASELINE = 205
+    NOT_PLAYED = 206
+    NOT_CHARACTERISED = 207
+    NOTHING_TO_NAME = 208
+    NO_TRIAL_HAS_VALUE = 209
+    VISIBLE = 210
+    NOT_VISIBLE = 211
 
     @property
     def sentence(self) -> str:
@@ -139,4 +151,17 @@ _SENTENCES: Final = {
     Reason.NOT_RECOVERED: (
         "performance never came back to the saturation value of the training block before"
     ),
+    Reason.NO_NOVELTY: "the trial has no novel episode",
+    Reason.NOTHING_BEFORE: "the trial has no episode before the first novel one",
+    Reason.NOT_DETECTED: (
+        "the novelty was never reported, or it was reported before there was any"
+    ),
+    Reason.WINDOW_EMPTY: "the window of episodes at the ends of the novel part is empty",
+    Reason.NO_BASELINE: "the baseline did not play this trial",
+    Reason.NOT_PLAYED: "an episode of the trial was not played to its end",
+    Reason.NOT_CHARACTERISED: "the agent did not say what the novelty is",
+    Reason.NOTHING_TO_NAME: "the novelty has no such word in the generator's hints",
+    Reason.NO_TRIAL_HAS_VALUE: "no trial has a value",
+    Reason.VISIBLE: "measured only where the agent is not told of the novelty",
+    Reason.NOT_VISIBLE: "measured only where the agent is told of the novelty",
 }

@@ -7,6 +7,7 @@ from jaxsim.worlds.cartpole3d.wsu import (
     wsu_shares,
     wsu_spawns,
     wsu_start,
+    wsu_starts,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "wsu_shares",
     "wsu_spawns",
     "wsu_start",
+    "wsu_starts",
 ]

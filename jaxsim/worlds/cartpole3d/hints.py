@@ -50,6 +50,15 @@ TOLD: dict[int, Told] = {
 }
 """Entity, attribute and change by level of the novelty catalogue."""
 
+
+def _words(place: int) -> tuple[str, ...]:
+    known = (words[place] for words in TOLD.values())
+    return tuple(sorted({word for word in known if word is not None}))
+
+
+ENTITIES, ATTRIBUTES, CHANGES = (_words(place) for place in range(3))
+"""All words of each kind; agents that compute are told their places in here."""
+
 BLOWN = ("block", "cart", "pole")
 """What the wind of level 206 moves: the one level with a list of more than one object."""
 
@@ -79,6 +88,22 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
         entities = BLOWN if distinct_entities else (entity,) * len(BLOWN)
     number = int(level) % LEVELS_PER_GROUP
     return [_object((number, name, attribute, change), hint_level) for name in entities]
+
+
+def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
+    """Return a hint as numbers: level, entity, attribute and change, -1 for what is not told.
+
+    Args:
+      level: of the novelty catalogue, a key of `TOLD`.
+      hint_level: how much is told, one of `HINT_LEVELS`.
+
+    Raises:
+      ValueError: an unknown level or hint level.
+    """
+    told = hint(level, hint_level)[0]
+    kinds = zip(FIELDS[1:], (ENTITIES, ATTRIBUTES, CHANGES), strict=True)
+    words = [-1 if told[name] is None else known.index(told[name]) for name, known in kinds]
+    return -1 if told["level"] is None else told["level"], words[0], words[1], words[2]
 
 
 def _object(told: tuple[Any, ...], hint_level: int) -> dict[str, Any]:

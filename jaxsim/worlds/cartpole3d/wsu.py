@@ -5,6 +5,7 @@ a part of it.
 """
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import spawn
 from jaxsim.worlds.cartpole3d import start as starts
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, params_of
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, SAME_START, params_of
 from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
 from jaxsim.worlds.cartpole3d.settings import capacity, most_blocks, params_from_values
 from jaxsim.worlds.cartpole3d.start import AIM_HEIGHT, LINE_REACH, RESTING
@@ -61,13 +62,44 @@ def wsu_start(
       ValueError: a negative seed, a level, difficulty or engine that does not exist, or float64
         without x64.
     """
+    drawn = _drawn((seed, level, difficulty), dtype, engine, start_zeroed_out)
+    return _states([drawn], lambda values: np.asarray(values[0]), dtype)
+
+
+def wsu_starts(
+    plans: Sequence[tuple[int, int, str]],
+    dtype: str = "float64",
+    engine: str = "stock",
+    *,
+    start_zeroed_out: bool = False,
+) -> State:
+    """Draw the starts that the original generator draws for many episodes.
+
+    Args:
+      plans: seed, level and difficulty of each of B episodes.
+      dtype: as in `wsu_start`.
+      engine: as in `wsu_start`.
+      start_zeroed_out: as in `wsu_start`.
+
+    Returns:
+      The states before the hidden first tick, leaves (B,); where a level with blocks on lines is
+      among them, all blocks have a line, which leaves those of the other levels free.
+
+    Raises:
+      ValueError: as `wsu_start`.
+    """
+    drawn = [_drawn(plan, dtype, engine, start_zeroed_out) for plan in plans]
+    return _states(drawn, np.asarray, dtype)
+
+
+def _drawn(plan: tuple[int, int, str], dtype: str, engine: str, zeroed: bool) -> "_Drawn":
+    seed, level, difficulty = plan
     _check(seed, level, difficulty, dtype, engine)
-    draws = generator(0 if level == 112 else seed)
+    draws = generator(0 if level == SAME_START else seed)
     # The constructor draws restitution or wind before the world draws anything.
     bounce = draws.random_sample() / 10 if level == 204 else 0.0
     angle = 2 * np.pi * draws.random_sample() if level == 206 else 0.0
-    world = _draw_world(draws, level, difficulty, engine, start_zeroed_out)
-    return _state(world, (bounce, angle), dtype)
+    return _Drawn(_draw_world(draws, level, difficulty, engine, zeroed), bounce, angle)
 
 
 class _World(NamedTuple):
@@ -77,6 +109,14 @@ class _World(NamedTuple):
     push: np.ndarray
     lean: np.ndarray
     blocks: list[Block]  # NumPy leaves
+
+
+class _Drawn(NamedTuple):
+    """What the original draws for an episode."""
+
+    world: _World
+    bounce: float
+    wind_angle: float
 
 
 def _draw_world(
@@ -214,21 +254,36 @@ def _aimed(draws: Draws, level: int, params: Params, p: np.ndarray, xy: np.ndarr
     return _nominal(draws)
 
 
-def _state(world: _World, episode: tuple[float, float], dtype: str) -> State:
-    def number(value: float) -> jax.Array:
-        return jnp.asarray(value, dtype)
+def _states(
+    drawn: Sequence[_Drawn], join: Callable[[Sequence[Any]], np.ndarray], dtype: str
+) -> State:
+    """Assemble the states of episodes, joined leaf by leaf."""
 
-    def leaf(value: Any) -> jax.Array:
-        return jnp.asarray(value) if np.asarray(value).dtype == bool else number(value)
+    def numbers(values: Sequence[Any]) -> jax.Array:
+        return jnp.asarray(join(values), dtype)
 
+    def leaf(*values: Any) -> jax.Array:
+        joined = join(values)
+        return jnp.asarray(joined, None if joined.dtype == bool else dtype)
+
+    worlds = [one.world for one in drawn]
+    lines = any(world.blocks[0].rail is not None for world in worlds)
+    slots = [_slots_of(world, lines) for world in worlds]
+    blocks = tuple(jax.tree.map(leaf, *alike) for alike in zip(*slots, strict=True))
+    x, y = (numbers([world.xy[axis] for world in worlds]) for axis in range(2))
+    forces = [numbers([world.push[axis] for world in worlds]) for axis in range(2)]
+    rates = [numbers([world.lean[place] for world in worlds]) for place in range(6)]
+    bounce = numbers([one.bounce for one in drawn])
+    angle = numbers([one.wind_angle for one in drawn])
+    return starts.initial(x, y, forces, rates, blocks, bounce, angle)
+
+
+def _slots_of(world: _World, lines: bool) -> list[Block]:
+    """The blocks of a world in four slots, each with a line if any world has lines."""
     rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
-    if world.blocks[0].rail is not None:
-        rest = replace(rest, rail=Rail(0.0, 0.0, 0.0, 0.0))
     spare = [rest] * (Config().max_blocks - len(world.blocks))
-    blocks = tuple(jax.tree.map(leaf, [*world.blocks, *spare]))
-    x, y = map(number, world.xy)
-    forces, numbers = [number(f) for f in world.push], [number(r) for r in world.lean]
-    return starts.initial(x, y, forces, numbers, blocks, *map(number, episode))
+    free = Rail(0.0, 0.0, 0.0, 0.0)
+    return [replace(b, rail=b.rail or free) if lines else b for b in [*world.blocks, *spare]]
 
 
 def wsu_shares(seed: int, count: int, *, start_zeroed_out: bool = False) -> np.ndarray:

@@ -1,0 +1,264 @@
+"""Measures over trials: by cell, level, difficulty and in all, each with an interval.
+
+Every row is computed from its trials; nothing is averaged over averages. Rows never mix trials
+whose agents are told of the novelty with others, and trials without novelty have rows of their own.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.novelty.detection import detection
+from evaluation.metrics.novelty.measures import SHARES, Said, measures
+from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.statistics import bootstrap_interval, resample_weights
+
+RESAMPLES: Final = 10_000
+LEVEL: Final = 0.95
+NOMINAL: Final = (50, 200)
+"""Levels without a novelty."""
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which cell each of T trials is of.
+
+    Attributes:
+      level: (T,) int, of the novelty catalogue.
+      difficulty: (T,) text.
+      visibility: (T,) int, 1 where the agent is told of the novelty.
+      hint_level: (T,) int, -1 to 3.
+    """
+
+    level: npt.NDArray[np.int64]
+    difficulty: npt.NDArray[np.str_]
+    visibility: npt.NDArray[np.int64]
+    hint_level: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Value:
+    """One measure of a row.
+
+    Attributes:
+      value: mean, share or median; None where it is missing.
+      low: lower end of its 95 % interval; None where there is none.
+      high: upper end.
+      count: trials that have a value.
+      reason: why value or interval is missing; `Reason.NONE` where both are there.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    count: int
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Row:
+    """Measures of the trials of one cell or of several.
+
+    Attributes:
+      kind: "cell", "level", "difficulty" or "all".
+      level: the level; None where several are joined.
+      difficulty: the difficulty; None where several are joined.
+      visibility: 1 where the agent is told of the novelty.
+      hint_level: what it is told; None where several are joined.
+      trials: number of trials.
+      values: by the name of the measure.
+    """
+
+    kind: str
+    level: int | None
+    difficulty: str | None
+    visibility: int
+    hint_level: int | None
+    trials: int
+    values: Mapping[str, Value]
+
+
+def rows(
+    trials: Trials,
+    labels: Labels,
+    said: Said,
+    window: int,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    wsu: bool = False,
+) -> list[Row]:
+    """Compute all rows: cells first, then levels, difficulties and all together.
+
+    Args:
+      trials: leaves (T, E) and (T,), NumPy.
+      labels: what cell each trial is of.
+      said: what agents said novelty is.
+      window: episodes m at either end of the novel part.
+      seed: of the bootstrap.
+      resamples: of the bootstrap.
+      wsu: whether to treat zeros as the generator's own analysis does; a mean delay without any
+        detected trial is then 0.
+
+    Returns:
+      The rows.
+
+    Raises:
+      ValueError: a bad seed or number of resamples.
+    """
+    per_trial = measures(trials, said, labels.visibility == 1, window, wsu)
+    found = detection(trials)
+    censored = np.stack([found.delay, found.true_positives > 0])
+    none = (trials.button >= trials.count) | np.isin(labels.level, NOMINAL)
+    result = []
+    for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
+        own = {name: Numbers(*(a[members] for a in both)) for name, both in per_trial.items()}
+        values = _values(own, seed, resamples)
+        hidden = _hidden_reason(visibility, bool(none[members].all()))
+        times = censored[:, members & ~none]
+        values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
+        if wsu and values["mean_delay"].reason == Reason.NOT_DETECTED:
+            values["mean_delay"] = Value(0.0, None, None, 0, Reason.NOT_DETECTED)
+        result.append(Row(kind, level, difficulty, visibility, hint, int(members.sum()), values))
+    return result
+
+
+def _groups(
+    labels: Labels, none: Bools
+) -> Iterator[tuple[str, int | None, str | None, int, int | None, Bools]]:
+    """Yield (kind, level, difficulty, visibility, hint level, members) of every row."""
+    level, difficulty = labels.level, labels.difficulty
+    order = {name: place for place, name in enumerate(("easy", "medium", "hard"))}
+    names = sorted({str(d) for d in difficulty}, key=lambda name: (order.get(name, 9), name))
+    for visibility in map(int, np.unique(labels.visibility)):
+        seen = labels.visibility == visibility
+        hints = [int(h) for h in np.unique(labels.hint_level[seen])]
+        numbers = [int(n) for n in np.unique(level[seen])]
+        for number in numbers:
+            for name in names:
+                for hint in hints:
+                    inside = seen & (level == number) & (difficulty == name)
+                    inside = inside & (labels.hint_level == hint)
+                    if inside.any():
+                        yield "cell", number, name, visibility, hint, inside
+        for number in numbers:
+            yield "level", number, None, visibility, None, seen & (level == number)
+        for name in names:
+            inside = seen & (difficulty == name) & ~none
+            if inside.any():
+                yield "difficulty", None, name, visibility, None, inside
+        if (seen & ~none).any():
+            yield "all", None, None, visibility, None, seen & ~none
+
+
+def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Value]:
+    values = {}
+    means = [name for name in own if name not in SHARES]
+    table = np.stack([own[name].values for name in means], axis=-1)
+    interval = bootstrap_interval(table, seed, LEVEL, resamples)
+    for place, name in enumerate(means):
+        known = own[name].values[np.isfinite(own[name].values)]
+        ends = interval.low[place], interval.high[place]
+        values[name] = _value(float(known.mean()) if known.size else None, ends, own[name])
+    for name in SHARES:
+        known = own[name].values[np.isfinite(own[name].values)]
+        share = float(known.mean()) if known.size else None
+        values[name] = _value(share, wilson(int(known.sum()), known.size), own[name])
+    delays = own["mean_delay"]
+    known = delays.values[np.isfinite(delays.values)]
+    middle = bootstrap_interval(delays.values, seed, LEVEL, resamples, "median")
+    median = float(np.median(known)) if known.size else None
+    values["median_delay"] = _value(median, (float(middle.low), float(middle.high)), delays)
+    return {name: values[name] for name in sorted(values)}
+
+
+def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Value:
+    count = int(np.isfinite(own.values).sum())
+    if value is None:
+        codes, votes = np.unique(own.reasons, return_counts=True)
+        return Value(None, None, None, 0, Reason(int(codes[votes.argmax()])))
+    if not np.isfinite(ends[0]):
+        return Value(value, None, None, count, Reason.TOO_FEW_LIFETIMES)
+    return Value(value, float(ends[0]), float(ends[1]), count, Reason.NONE)
+
+
+def _hidden_reason(visibility: int, none: bool) -> Reason:
+    if visibility == 1:
+        return Reason.VISIBLE
+    return Reason.NO_NOVELTY if none else Reason.NONE
+
+
+def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
+    """Interval of a share; NaN without a trial.
+
+    Args:
+      hits: trials in which it is so.
+      number: trials in all.
+      level: coverage aimed at.
+
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927).
+    """
+    if number == 0:
+        return math.nan, math.nan
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, weight = hits / number, z * z / number
+    centre = (share + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * math.sqrt(share * (1 - share) / number + weight / (4 * number))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Value:
+    """Median delay over all trials, those in which novelty was never found cut off at their end."""
+    if hidden is not Reason.NONE:
+        return Value(None, None, None, 0, hidden)
+    delay, found = times[0], times[1].astype(bool)
+    whole = kaplan_meier_median(delay, found, np.ones((1, len(delay))))[0]
+    if not np.isfinite(whole):
+        return Value(None, None, None, 0, Reason.NOT_DETECTED)
+    drawn = np.concatenate(
+        [
+            kaplan_meier_median(delay, found, weights)
+            for weights in resample_weights(len(delay), resamples, seed)
+        ]
+    )
+    # A resample whose median lies beyond the trials' end is above all others.
+    low, high = (_quantile(drawn, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Value(float(whole), low, high, len(delay), Reason.NONE)
+
+
+def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float | None:
+    value = float(np.sort(drawn)[round(share * (len(drawn) - 1))])
+    return value if math.isfinite(value) else None
+
+
+def kaplan_meier_median(
+    delay: npt.NDArray[np.int64], found: Bools, weights: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Median delay where some delays are only known to be longer than the trial.
+
+    Args:
+      delay: (T,) episodes.
+      found: (T,) bool, False where the novelty was not found within the delay.
+      weights: (R, T) how often each trial counts, row by row.
+
+    Returns:
+      (R,) episodes; infinity where less than half is ever found.
+
+    Source: E. L. Kaplan and P. Meier, Journal of the American Statistical Association 53 (1958).
+    """
+    times = np.unique(delay[found]) if found.any() else np.zeros(1, delay.dtype)
+    at_risk = weights @ (delay[:, None] >= times).astype(np.float64)
+    events = weights @ ((delay[:, None] == times) & found[:, None]).astype(np.float64)
+    left = np.cumprod(1 - events / np.maximum(at_risk, 1), axis=1)
+    half = left <= 0.5
+    median = times[half.argmax(axis=1)].astype(np.float64)
+    return np.where(half.any(axis=1), median, np.inf)

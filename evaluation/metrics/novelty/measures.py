@@ -1,0 +1,145 @@
+"""All measures of a batch of trials, one number or reason a trial."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.novelty.characterisation import characterisation, slot_accuracy
+from evaluation.metrics.novelty.detection import (
+    Detection,
+    amoc_delay,
+    amoc_wsu,
+    correct_rejections,
+    delay_of_detected,
+    detection,
+)
+from evaluation.metrics.novelty.reaction import reaction
+from evaluation.metrics.novelty.trials import Trials
+
+SHARES: Final = (
+    "cdt",
+    "found",
+    "false_alarms",
+    "robust",
+    "robust_baseline",
+    "level_accuracy",
+    "level_accuracy_found",
+    "entity_accuracy",
+    "attribute_accuracy",
+    "change_accuracy",
+)
+"""Measures that are yes or no in a trial, so that their means are shares."""
+
+SLOTS: Final = ("entity", "attribute", "change")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What agents said novelty is at the end of each of T trials, and what it is.
+
+    Attributes:
+      probabilities: (T, 9) of the levels' digits; NaN where an agent said nothing.
+      digit: (T,) int, true digit, 0 for none.
+      words: (T, 3) int codes of entity, attribute and change; below 0 for none.
+      true_words: (T, 3) codes of the generator's own words; below 0 where it has none.
+    """
+
+    probabilities: Array
+    digit: Array
+    words: Array
+    true_words: Array
+
+
+def measures(
+    trials: Trials, said: Said, visible: npt.ArrayLike, window: int, wsu: bool = False
+) -> dict[str, Numbers]:
+    """Compute every measure of every trial.
+
+    Args:
+      trials: leaves (T, E) and (T,).
+      said: what agents said at the end of the trials.
+      visible: (T,) bool, whether the agent is told of the novelty.
+      window: episodes m at either end of the novel part.
+      wsu: see `reaction`.
+
+    Returns:
+      `Numbers` of (T,) by name.
+    """
+    xp = namespace(trials.probability)
+    found = detection(trials)
+    told = xp.asarray(visible)
+    result = _detecting(trials, found, told, wsu)
+    reacted = reaction(trials, window, wsu)
+    result |= {
+        "asymptotic_nrp": reacted.asymptotic,
+        "initial_nrp": reacted.initial,
+        "overall_nrp": reacted.overall,
+        "opti": reacted.opti,
+        "ipti": reacted.ipti,
+        "apti": reacted.apti,
+        "apti_ratio": reacted.apti_ratio,
+        "deviation": reacted.deviation,
+        "deviation_baseline": reacted.deviation_baseline,
+        "robust": reacted.robust,
+        "robust_baseline": reacted.robust_baseline,
+        "performance_pre": reacted.pre,
+        "performance_post": reacted.post,
+        "baseline_pre": reacted.pre_baseline,
+        "baseline_post": reacted.post_baseline,
+        "gain": reacted.gain,
+        "retained": reacted.retained,
+    }
+    return result | _naming(said, found)
+
+
+def _detecting(trials: Trials, found: Detection, told: Array, wsu: bool) -> dict[str, Numbers]:
+    dtype = trials.probability.dtype
+    none = (trials.button >= trials.count, Reason.NO_NOVELTY)
+    nothing = (trials.button == 0, Reason.NOTHING_BEFORE)
+    visible = (told, Reason.VISIBLE)
+
+    def number(values: Array, *reasons: tuple[Array, Reason]) -> Numbers:
+        return numbers(values.astype(dtype), *reasons)
+
+    delay = delay_of_detected(found, trials)
+    return {
+        "cdt": number(found.correct, visible, none),
+        "found": number(found.true_positives > 0, visible, none),
+        "false_alarms": number(found.false_positives > 0, visible, nothing),
+        "correct_rejections": correct_rejections(found, trials, wsu),
+        "mean_delay": number(
+            delay.values, visible, none, (delay.reasons != 0, Reason.NOT_DETECTED)
+        ),
+        "amoc_wsu": number(amoc_wsu(trials), visible, none),
+        "amoc_delay": number(amoc_delay(trials), visible, none, nothing),
+    }
+
+
+def _naming(said: Said, found: Detection) -> dict[str, Numbers]:
+    named = characterisation(said.probabilities, said.digit)
+    missed = (found.true_positives == 0) & (said.digit != 0)
+    right = named.accuracy
+    of_found = numbers(
+        right.values,
+        (right.reasons != 0, Reason.NOT_CHARACTERISED),
+        (missed | (said.digit == 0), Reason.NOT_DETECTED),
+    )
+    result = {
+        "level_accuracy": right,
+        "level_accuracy_found": of_found,
+        "level_log_score": named.log_score,
+        "level_brier": named.brier,
+    }
+    for slot, name in enumerate(SLOTS):
+        right = slot_accuracy(said.words[..., slot], said.true_words[..., slot])
+        result[f"{name}_accuracy"] = right
+    return result
+
+
+def no_words(number: int) -> npt.NDArray[np.int64]:
+    """Codes of T trials in which nothing is said, (T, 3)."""
+    return np.full((number, len(SLOTS)), -1)

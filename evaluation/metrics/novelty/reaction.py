@@ -1,0 +1,186 @@
+"""How well an agent copes with the novelty, beside a baseline on the same episodes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.metrics.l2m.arrays import Array, Numbers, divide, masked_mean, namespace, numbers
+from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.novelty.trials import Trials, after, before, episodes
+
+WINDOW_SHARE = 0.1
+"""Part of a trial that its first and its last novel episodes are, unless a number is given."""
+
+ROBUST = 2.0  # standard deviations
+LEAST_SPREAD = 1e-5  # that a deviation is measured by
+
+
+class Reaction(NamedTuple):
+    """Performance of one trial each, (...); m is the window.
+
+    Attributes:
+      asymptotic: mean of the agent's last m episodes over the baseline's before novelty (M3 if the
+        agent is not told of the novelty, M4 if it is).
+      initial: the same of the first m novel episodes (M3.1, M4.1).
+      overall: the same of all episodes of the novel part.
+      opti: the agent's share of both sums over the novel part; 0.5 is parity.
+      ipti: the same over its first m episodes.
+      apti: the same over the last m episodes.
+      apti_ratio: the agent's sum over the baseline's, over the last m episodes.
+      deviation: distance of the agent's means before and after, in standard deviations of before.
+      deviation_baseline: the same of the baseline.
+      robust: 1 if the agent's own deviation is below 2 (NRM), else 0.
+      robust_baseline: the same of the baseline.
+      pre: mean performance before novelty.
+      post: mean performance of the novel part.
+      pre_baseline: the baseline's mean before novelty.
+      post_baseline: the baseline's mean of the novel part.
+      gain: mean of the last m episodes less that of the first m novel ones.
+      retained: mean of the last m episodes over the agent's own before novelty.
+    """
+
+    asymptotic: Numbers
+    initial: Numbers
+    overall: Numbers
+    opti: Numbers
+    ipti: Numbers
+    apti: Numbers
+    apti_ratio: Numbers
+    deviation: Numbers
+    deviation_baseline: Numbers
+    robust: Numbers
+    robust_baseline: Numbers
+    pre: Numbers
+    post: Numbers
+    pre_baseline: Numbers
+    post_baseline: Numbers
+    gain: Numbers
+    retained: Numbers
+
+
+def window_of(count: int, share: float = WINDOW_SHARE) -> int:
+    """Number of episodes m of the windows of a trial, rounded down."""
+    return int(share * count)
+
+
+def reaction(trials: Trials, window: int, wsu: bool = False) -> Reaction:
+    """Compare performance before and after novelty comes, with itself and with the baseline.
+
+    Args:
+      trials: batched trials.
+      window: episodes m at either end of the novel part.
+      wsu: whether to divide by 1e-5 and to give 0 for nothing over nothing, as the generator's own
+        analysis does; otherwise such a number is missing.
+
+    Returns:
+      `Reaction` of (...).
+
+    Source: T. Boult, L. Holder et al., analysis of the AIQ/SAIL-ON novelty generator (2021).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _reaction(trials, window, wsu)
+
+
+def _reaction(trials: Trials, window: int, wsu: bool) -> Reaction:
+    parts = _Parts(trials, window)
+    agent, base = trials.performance, trials.baseline
+    pre, post = parts.mean(agent, parts.pre), parts.mean(agent, parts.post)
+    pre_base, post_base = parts.mean(base, parts.pre), parts.mean(base, parts.post)
+    first, last = parts.mean(agent, parts.first), parts.mean(agent, parts.last)
+    first_base, last_base = parts.mean(base, parts.first), parts.mean(base, parts.last)
+    deviation = _deviation(trials, agent, pre, post)
+    deviation_base = _deviation(trials, base, pre_base, post_base)
+    return Reaction(
+        _ratio(last, pre_base, wsu),
+        _ratio(first, pre_base, wsu),
+        _ratio(post, pre_base, wsu),
+        _share(post, post_base, wsu),
+        _share(first, first_base, wsu),
+        _share(last, last_base, wsu),
+        _ratio(last, last_base, wsu),
+        deviation,
+        deviation_base,
+        _below(deviation),
+        _below(deviation_base),
+        pre,
+        post,
+        pre_base,
+        post_base,
+        _both(last, first, last.values - first.values),
+        _ratio(last, pre, wsu),
+    )
+
+
+class _Parts:
+    """The parts of trials that means are taken over, (..., E) bool each."""
+
+    def __init__(self, trials: Trials, window: int) -> None:
+        self.trials = trials
+        self.pre, self.post = before(trials), after(trials)
+        number = episodes(trials)
+        self.first = self.post & (number < trials.button[..., None] + window)
+        end = trials.count[..., None]
+        there = (trials.button < trials.count)[..., None]
+        self.last = (number >= end - window) & (number < end) & there
+
+    def mean(self, values: Array, part: Array) -> Numbers:
+        """Mean over a part, with the reason why there is none."""
+        xp = namespace(values)
+        known = xp.isfinite(values)
+        mean, _ = masked_mean(xp.where(known, values, 0), part)
+        empty = ~part.any(axis=-1)
+        unplayed = (part & ~known).any(axis=-1)
+        missing = Reason.NOT_PLAYED if values is self.trials.performance else Reason.NO_BASELINE
+        why = Reason.NOTHING_BEFORE if part is self.pre else Reason.WINDOW_EMPTY
+        silent = (self.trials.button >= self.trials.count) & (part is not self.pre)
+        return numbers(mean, (silent, Reason.NO_NOVELTY), (empty, why), (unplayed, missing))
+
+
+def _both(one: Numbers, other: Numbers, values: Array) -> Numbers:
+    """A number from two, missing for the reason of whichever is missing first."""
+    xp = namespace(values)
+    reasons = xp.where(one.reasons != 0, one.reasons, other.reasons)
+    own = numbers(values)
+    reasons = xp.where(reasons != 0, reasons, own.reasons)
+    return Numbers(xp.where(reasons == 0, values, np.nan), reasons)
+
+
+def _with(values: Numbers, condition: Array, reason: Reason) -> Numbers:
+    """A number that is also missing, for a reason, where a condition holds."""
+    xp = namespace(values.values)
+    codes = xp.where((values.reasons == 0) & condition, int(reason), values.reasons)
+    return Numbers(xp.where(codes == 0, values.values, np.nan), codes)
+
+
+def _ratio(one: Numbers, other: Numbers, wsu: bool) -> Numbers:
+    xp = namespace(one.values)
+    zero = other.values == 0
+    safe = xp.where(zero, LEAST_SPREAD if wsu else 1, other.values)
+    ratio = _both(one, other, divide(one.values, safe))
+    return ratio if wsu else _with(ratio, zero, Reason.ZERO_BASELINE)
+
+
+def _share(one: Numbers, other: Numbers, wsu: bool) -> Numbers:
+    """Of means over the same episodes, which is that of their sums."""
+    xp = namespace(one.values)
+    total = one.values + other.values
+    zero = total == 0
+    share = _both(one, other, divide(one.values, xp.where(zero, 1, total)))
+    return share if wsu else _with(share, zero, Reason.ZERO_BASELINE)
+
+
+def _deviation(trials: Trials, values: Array, pre: Numbers, post: Numbers) -> Numbers:
+    """Distance of two means in population standard deviations of what came before."""
+    xp = namespace(values)
+    part = before(trials)
+    offsets = xp.where(part & xp.isfinite(values), values - pre.values[..., None], 0)
+    variance, _ = masked_mean(offsets * offsets, part)
+    spread = xp.sqrt(variance)
+    spread = xp.where(spread > 0, spread, LEAST_SPREAD)
+    return _both(pre, post, divide(xp.abs(post.values - pre.values), spread))
+
+
+def _below(deviation: Numbers) -> Numbers:
+    xp = namespace(deviation.values)
+    robust = xp.where(deviation.values < ROBUST, 1.0, 0.0).astype(deviation.values.dtype)
+    return Numbers(xp.where(deviation.reasons == 0, robust, np.nan), deviation.reasons)

@@ -1,0 +1,176 @@
+"""What agents return, checked: actions, novelty predictions, characterisations."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.novelty.characterisation import KINDS
+from jaxsim.parameters import shown
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+GIVE_UP: Final = "give_up"
+"""The action that ends an episode with performance 0."""
+
+HIGHEST: Final = 10  # novelty prediction of phase 1
+FIELDS: Final = (
+    "novelty_probability",
+    "novelty_threshold",
+    "novelty",
+    "novelty_characterization",
+)
+
+
+class Fault(Exception):
+    """What is wrong with an agent; `hung` if it was out of time."""
+
+    def __init__(self, reason: str, hung: bool = False) -> None:
+        """Keep the reason."""
+        super().__init__(reason)
+        self.hung = hung
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an agent answers to a feature vector.
+
+    Attributes:
+      action: a word of `ACTIONS`, or `GIVE_UP`.
+      prediction: novelty prediction from 0 to 10 of phase 1; None for none.
+    """
+
+    action: str
+    prediction: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an agent reports of novelty at the end of an episode.
+
+    Attributes:
+      probability: in [0, 1]; NaN for nothing valid.
+      threshold: in [0, 1]; NaN for nothing valid.
+      novelty: a whole number from 0.
+      characterisation: plain JSON values.
+    """
+
+    probability: float = math.nan
+    threshold: float = math.nan
+    novelty: int = 0
+    characterisation: Mapping[str, Any] | None = None
+
+    @property
+    def detected(self) -> bool:
+        """Whether the agent calls the episode novel."""
+        return self.probability >= self.threshold
+
+    def message(self) -> dict[str, Any]:
+        """Return the fields by their names in messages; null for what is not valid."""
+        values = (self.probability, self.threshold, self.novelty, self.characterisation or {})
+        none = math.isnan(self.probability)
+        return {name: None if none else v for name, v in zip(FIELDS, values, strict=True)}
+
+
+def answer(value: object, method: str) -> Answer:
+    """Check what `training_instance` or `testing_instance` returned.
+
+    In phase 1 a novelty prediction may stand beside the action, or in an object of its own behind
+    it: ``{"action": "left", "novelty_prediction": 1}`` or ``({"action": ...}, {...})``.
+
+    Raises:
+      Fault: none of these.
+    """
+    fields: dict[Any, Any] = {}
+    for part in value if isinstance(value, tuple | list) else (value,):
+        if not isinstance(part, Mapping):
+            raise Fault(f'{method} returned {shown(value)}; it must be {{"action": "..."}}')
+        fields |= part
+    action = fields.get("action")
+    if not isinstance(action, str) or action not in (*ACTIONS, GIVE_UP):
+        allowed = ", ".join((*ACTIONS, GIVE_UP))
+        raise Fault(f"{method} returned the action {shown(action)}; it must be one of {allowed}")
+    prediction = fields.get("novelty_prediction")
+    if prediction is None:
+        return Answer(action)
+    whole = isinstance(prediction, Integral) and not isinstance(prediction, bool)
+    if not whole or not 0 <= int(prediction) <= HIGHEST:
+        raise Fault(
+            f"{method} returned the novelty prediction {shown(prediction)}; it must be a whole "
+            f"number from 0 to {HIGHEST}"
+        )
+    return Answer(action, int(prediction))
+
+
+def verdict(value: object, method: str) -> Verdict:
+    """Check what `training_episode_end` or `testing_episode_end` returned.
+
+    Raises:
+      Fault: no tuple of four, or one whose numbers are out of bounds.
+    """
+    if not isinstance(value, tuple | list) or len(value) != len(FIELDS):
+        raise Fault(f"{method} returned {shown(value)}; it must be ({', '.join(FIELDS)})")
+    probability, threshold, novelty, said = value
+    for name, number in zip(FIELDS, (probability, threshold), strict=False):
+        real = isinstance(number, Real) and not isinstance(number, bool)
+        if not real or not 0 <= float(number) <= 1:
+            raise Fault(f"{method} returned the {name} {shown(number)}; it must be from 0 to 1")
+    whole = isinstance(novelty, Real) and not isinstance(novelty, bool)
+    if not whole or not math.isfinite(novelty) or novelty < 0 or int(novelty) != novelty:
+        raise Fault(f"{method} returned the novelty {shown(novelty)}; it must be a number from 0")
+    if said is not None and not isinstance(said, Mapping):
+        raise Fault(f"{method} returned the characterization {shown(said)}; it must be an object")
+    try:
+        plain = json.loads(json.dumps(said or {}, default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Fault(f"{method} returned a characterization that is no JSON: {error}") from error
+    return Verdict(float(probability), float(threshold), int(novelty), plain)
+
+
+def _plain(value: object) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def characterised(
+    said: Mapping[str, Any] | None,
+) -> tuple[npt.NDArray[np.float64], tuple[str, str, str]]:
+    """Read a characterisation: probabilities of the levels' digits, then entity, attribute, change.
+
+    Levels are a list of objects with a number (``level_number``, ``level`` or ``Level``) and a
+    probability (``probability``, ``Prob`` or ``prob``), under ``level`` or ``levels``; all may be
+    nested in ``novelty_characterization``, as agents of the generator do it.
+
+    Returns:
+      ((9,) probabilities, NaN where there are none; words, "" for none).
+    """
+    fields: Any = said or {}
+    if isinstance(fields.get("novelty_characterization"), Mapping):
+        fields = fields["novelty_characterization"]
+    probabilities = np.full(KINDS, np.nan)
+    listed = fields.get("level", fields.get("levels"))
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, Mapping):
+            number = _first(entry, "level_number", "level", "Level")
+            share = _first(entry, "probability", "Prob", "prob")
+            if number is not None and share is not None and 0 <= number < KINDS:
+                probabilities = np.nan_to_num(probabilities)
+                probabilities[int(number)] = share
+    words = (fields.get(name) for name in ("entity", "attribute", "change"))
+    entity, attribute, change = (word if isinstance(word, str) else "" for word in words)
+    return probabilities, (entity, attribute, change)
+
+
+def _first(entry: Mapping[str, Any], *names: str) -> float | None:
+    """The first of several fields that holds a finite number."""
+    for name in names:
+        value = entry.get(name)
+        if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    return None

@@ -1,0 +1,337 @@
+"""`jaxsim sailon`: novelty experiments."""
+
+import argparse
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    from evaluation.sailon.analysis import Analysis
+    from evaluation.sailon.experiment import Experiment
+
+DIFFERENT = 1
+"""Exit code of a replay that is not the same."""
+
+GENERATE_EXAMPLES = """examples:
+  jaxsim sailon generate settings.json --out experiment.json
+  jaxsim sailon generate TA1.ini --seed 7 --out experiment.json
+
+Settings are the original's keys, as an ini file or as one JSON object: novelty, difficulty,
+novelty_visibility, hint_level, trials, training_episodes, testing_episodes, pre_novel_episodes,
+testing_novelty_p2, normal_timeout_seconds, training_timeout_multiplier, budget, phase; and ours:
+seed, starts, labels, indicator. See docs/sailon.md.
+"""
+
+RUN_EXAMPLES = """examples:
+  jaxsim sailon run --agent examples/sailon/TA2.py examples/sailon/experiment.json --out runs/ta2
+  jaxsim sailon run --agent pd experiment.json --out runs/pd
+  jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t --arguments=--printout
+
+EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run as it is:
+in it, `from objects.TA2_logic import TA2Logic` gives this package's class. Any other name is that
+of a pure agent, which plays all trials at once. DIR then holds results.parquet, results.csv and
+experiment.json. What an agent does wrong is in the results, with the reason.
+"""
+
+ANALYZE_EXAMPLES = """examples:
+  jaxsim sailon analyze runs/ta2 --baseline runs/pd --out runs/metrics
+  jaxsim sailon analyze agent.csv --baseline baseline.csv --wsu
+
+RECORDS is a results.parquet, a directory that holds one, or a CSV file in the form of the
+generator's analysis. With --out, report.json, metrics.csv and trials.csv are written.
+"""
+
+EVALUATE_EXAMPLES = """examples:
+  jaxsim sailon evaluate --agent pd --trials 30 --out runs/evaluation
+  jaxsim sailon evaluate --agent greedy --levels 200,203,207 --difficulties hard --trials 8 \\
+    --episodes 20 --out runs/small
+
+DIR then holds report.json, metrics.csv, trials.csv, agent.parquet, baseline.parquet and
+experiment.json, and plots if matplotlib is installed (the extra plots).
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `sailon` to the subcommands of `jaxsim`."""
+    sailon = commands.add_parser(
+        "sailon",
+        help="novelty experiments: generate, run, analyze, evaluate",
+        description="Novelty experiments of SAIL-ON, as the WSU novelty generator has them.",
+    )
+    parts = sailon.add_subparsers(dest="part", required=True, metavar="PART")
+    _add_generate(parts)
+    _add_run(parts)
+    _add_analyze(parts)
+    _add_evaluate(parts)
+    replay = _part(parts, "replay", "play transcripts again and compare", "")
+    replay.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="transcripts, JSON lines"
+    )
+    replay.set_defaults(handler=_replay)
+
+
+def _part(parts: Any, name: str, text: str, examples: str) -> Any:
+    return parts.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_generate(parts: Any) -> None:
+    part = _part(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
+    part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
+    part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
+    part.add_argument("--out", type=Path, required=True, metavar="FILE", help="the experiment")
+    part.set_defaults(handler=_generate)
+
+
+def _add_run(parts: Any) -> None:
+    part = _part(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
+    part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
+    part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
+    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    part.add_argument(
+        "--transcripts", action="store_true", help="write every message to DIR/transcripts"
+    )
+    _add_common(part)
+    part.add_argument(
+        "--arguments", default="", metavar="TEXT", help="command line of the agent's file"
+    )
+    part.set_defaults(handler=_run)
+
+
+def _add_analyze(parts: Any) -> None:
+    part = _part(parts, "analyze", "compute the metrics of results", ANALYZE_EXAMPLES)
+    part.add_argument("records", type=Path, metavar="RECORDS", help="of the agent")
+    part.add_argument("--baseline", type=Path, metavar="RECORDS", help="of the baseline")
+    part.add_argument("--out", type=Path, metavar="DIR", help="write JSON and CSV there")
+    part.add_argument("--overwrite", action="store_true", help="replace files in DIR")
+    part.add_argument(
+        "--window", type=int, metavar="M", help="first and last episodes (a tenth of a trial)"
+    )
+    part.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    part.add_argument(
+        "--wsu", action="store_true", help="treat zeros as the generator's own analysis does"
+    )
+    part.add_argument("--quiet", action="store_true", help="print no tables")
+    part.set_defaults(handler=_analyze)
+
+
+def _add_evaluate(parts: Any) -> None:
+    part = _part(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
+    part.add_argument("--agent", required=True, metavar="NAME", help="of the agent")
+    part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
+    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    for option, text in (
+        ("levels", "numbers with commas between them (200-208 and 101-108)"),
+        ("difficulties", "easy, medium, hard, with commas between them (all)"),
+        ("visibilities", "0 and 1, with a comma between them (both)"),
+    ):
+        part.add_argument(f"--{option}", metavar="LIST", help=text)
+    for option, text in (
+        ("trials", "of each cell (30)"),
+        ("episodes", "of a trial (45)"),
+        ("button", "episodes before the first novel one (20, or half of a short trial)"),
+        ("training", "episodes before all trials (0)"),
+        ("hint-level", "what agents are told beside, where visibility is 1 (-1)"),
+        ("seed", "root of all randomness (0)"),
+    ):
+        part.add_argument(f"--{option}", type=int, metavar="N", help=text)
+    part.add_argument(
+        "--starts", metavar="NAME", help="counter, or wsu for the original's (counter)"
+    )
+    _add_common(part)
+    part.set_defaults(handler=_evaluate)
+
+
+def _add_common(part: Any) -> None:
+    part.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    part.add_argument("--chunk", type=int, metavar="N", help="trials at a time, a multiple of 64")
+    part.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from dataclasses import replace
+
+    from evaluation.sailon import experiment
+
+    settings = experiment.settings_from(arguments.settings)
+    if arguments.seed is not None:
+        settings = replace(settings, seed=arguments.seed)
+    drawn = experiment.generate(settings, arguments.out.stem)
+    drawn.write(arguments.out)
+    print(
+        f"{len(drawn.trials)} trials of {len(drawn.cells)} cells, "
+        f"{settings.testing_episodes} episodes each; experiment {drawn.digest()}"
+    )
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from evaluation import scanner
+    from evaluation.files import check_output_directory
+    from evaluation.l2m.run import use_cores
+    from evaluation.sailon import experiment
+
+    plan = experiment.load(arguments.experiment)
+    check_output_directory(arguments.out, arguments.overwrite)
+    options = scanner.Options(chunk=arguments.chunk, devices=arguments.devices)
+    options.check()
+    if arguments.agent.endswith(".py"):
+        results = _with_progress(arguments, plan, lambda move: _host(arguments, plan, move))
+    else:
+        if arguments.arguments:
+            raise ValueError("a pure agent has no command line; leave --arguments out")
+        if arguments.transcripts:
+            raise ValueError("transcripts are of agents that are Python files; leave that out")
+        from evaluation.sailon.batch import play_batch
+        from jaxsim import agents
+
+        agent = agents.get(arguments.agent)
+        use_cores(len(plan.trials), arguments.devices)
+        results = _with_progress(
+            arguments,
+            plan,
+            lambda move: play_batch(plan, agent, options=options, progress=move),
+        )
+    plan.write(arguments.out / "experiment.json")
+    results.write(arguments.out / "results.csv")
+    results.write(arguments.out / "results.parquet")
+    problems = [text for text in results.rows["problem"] if text]
+    more = list(results.metadata.get("problems", [])) + problems
+    if more and not arguments.quiet:
+        print(f"{len(more)} problems, the first: {more[0]}")
+    return 0
+
+
+def _host(arguments: argparse.Namespace, plan: "Experiment", move: Any) -> Any:
+    from evaluation.sailon import host, interactive
+
+    transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
+    options = interactive.Options(transcripts=transcripts, progress=move)
+    return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
+
+
+def _with_progress(arguments: argparse.Namespace, plan: "Experiment", play: Any) -> Any:
+    """Play with a progress bar, unless that is not wanted."""
+    if arguments.quiet:
+        return play(None)
+    console = terminal.console()
+    from evaluation.report.console import progress_bar
+
+    total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
+    with progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total) as move:
+        return play(move)
+
+
+def _analyze(arguments: argparse.Namespace) -> int:
+    from evaluation.files import check_output_directory
+    from evaluation.sailon.analysis import analyse
+    from evaluation.sailon.results import load_results
+
+    def read(path: Path) -> Any:
+        return load_results(path / "results.parquet" if path.is_dir() else path)
+
+    agent = read(arguments.records)
+    baseline = None if arguments.baseline is None else read(arguments.baseline)
+    found = analyse(
+        agent, baseline, window=arguments.window, seed=arguments.seed, wsu=arguments.wsu
+    )
+    if arguments.out is not None:
+        check_output_directory(arguments.out, arguments.overwrite)
+        found.write(arguments.out)
+    if not arguments.quiet:
+        _print(found)
+    return 0
+
+
+def _print(found: "Analysis") -> None:
+    from evaluation.sailon.analysis import tables
+
+    console = terminal.console()
+    for table in tables(found, console.width):
+        console.print(table)
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from evaluation import scanner
+    from evaluation.l2m.run import use_cores
+    from evaluation.sailon import evaluate
+
+    given = {
+        "levels": _numbers("levels", arguments.levels),
+        "visibilities": _numbers("visibilities", arguments.visibilities),
+        "difficulties": None
+        if arguments.difficulties is None
+        else tuple(part.strip() for part in arguments.difficulties.split(",")),
+        "trials": arguments.trials,
+        "episodes": arguments.episodes,
+        "button": arguments.button,
+        "training": arguments.training,
+        "hint_level": arguments.hint_level,
+        "seed": arguments.seed,
+        "starts": arguments.starts,
+    }
+    job = evaluate.Job(
+        arguments.agent,
+        arguments.out,
+        baseline=arguments.baseline,
+        overwrite=arguments.overwrite,
+        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    experiment = job.checked()
+    use_cores(len(experiment.trials), arguments.devices)
+    if arguments.quiet:
+        evaluate.run(job, experiment)
+        return 0
+    console = terminal.console()
+    from evaluation.report.console import progress_bar
+
+    started = time.perf_counter()
+    agents_played = 2 - (job.agent == job.baseline)
+    total = agents_played * len(experiment.trials) * job.episodes
+    with progress_bar(console, f"{job.agent} and {job.baseline}", total) as move:
+        found = evaluate.run(job, experiment, move)
+    _print(found.analysis)
+    seconds = time.perf_counter() - started
+    console.print(
+        f"{found.steps:,} environment steps in {seconds:.1f} s, compiling included; results in "
+        f"{job.out}"
+    )
+    return 0
+
+
+def _numbers(name: str, text: str | None) -> tuple[int, ...] | None:
+    """Whole numbers with commas between them."""
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is {text!r}; it must be whole numbers with commas between them"
+        ) from error
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from evaluation.sailon.transcript import replay
+
+    same = True
+    for path in arguments.files:
+        found = replay(path)
+        if found.differences:
+            same = False
+            print(f"{path}:{found.differences[0]} ({len(found.differences)} lines differ)")
+        else:
+            print(f"{path}: {found.steps} steps, the same")
+    return 0 if same else DIFFERENT

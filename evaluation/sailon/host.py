@@ -1,0 +1,106 @@
+"""Agent files written for the WSU generator, run as they are.
+
+Such a file imports `objects.TA2_logic` and ends by making an agent and calling its `run`. While it
+runs here, that module is `evaluation.sailon.ta2`.
+"""
+
+import runpy
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from evaluation.sailon import interactive
+from evaluation.sailon.experiment import Experiment
+from evaluation.sailon.interactive import Options
+from evaluation.sailon.results import Results
+from evaluation.sailon.ta2 import TA2Logic, hosted
+
+
+def run(
+    path: Path, experiment: Experiment, options: Options, arguments: Sequence[str] = ()
+) -> Results:
+    """Run an agent file and let its agent play an experiment.
+
+    Args:
+      path: a Python file that makes a `TA2Logic` and calls `run`; one that only defines a class of
+        its own is enough.
+      experiment: what is played.
+      options: clock, transcripts and limits.
+      arguments: command line of the agent.
+
+    Returns:
+      The results.
+
+    Raises:
+      ValueError: no such file, or it fails before its agent plays.
+    """
+    if not path.is_file():
+        raise ValueError(f"agent {path} is not a file; name a Python file")
+    found: list[Results] = []
+
+    def play(agent: Any) -> None:
+        found.append(interactive.play(experiment, agent, _asked(agent, options), path.stem))
+
+    with _stage(path, arguments), hosted(play):
+        try:
+            names = runpy.run_path(str(path), run_name="__main__")
+            if not found:
+                _agent_class(names, path)().run()
+        except (Exception, SystemExit) as error:
+            if not found:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise ValueError(f"agent {path} cannot be started: {reason}") from error
+    return found[-1]
+
+
+def _asked(agent: Any, options: Options) -> Options:
+    """The options, with what the agent's own command line asks for."""
+    arguments = getattr(agent, "arguments", None)
+    if getattr(arguments, "no_testing", False):
+        options = replace(options, testing=False)
+    if getattr(arguments, "just_one_trial", False):
+        options = replace(options, most_trials=1)
+    return options
+
+
+def _agent_class(names: dict[str, Any], path: Path) -> type[TA2Logic]:
+    """The agent's class in a file that only defines it."""
+    classes = [
+        value
+        for value in names.values()
+        if isinstance(value, type) and issubclass(value, TA2Logic) and value is not TA2Logic
+    ]
+    own = [c for c in classes if not any(c is not d and issubclass(d, c) for d in classes)]
+    if len(own) != 1:
+        raise ValueError(
+            f"{path} starts no agent and defines {len(own)} classes derived from TA2Logic; call "
+            "run() of one"
+        )
+    return own[0]
+
+
+@contextmanager
+def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Modules, command line and search path as the file expects them."""
+    package, logic = ModuleType("objects"), ModuleType("objects.TA2_logic")
+    package.__path__ = []
+    package.TA2_logic, logic.TA2Logic = logic, TA2Logic  # type: ignore[attr-defined]
+    ours = {"objects": package, "objects.TA2_logic": logic}
+    before = {name: sys.modules.get(name) for name in ours}
+    argv, search = sys.argv, list(sys.path)
+    sys.modules |= ours
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, search
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module

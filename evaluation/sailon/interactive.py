@@ -1,0 +1,436 @@
+"""Experiments with an ordinary Python agent, one feature vector at a time.
+
+What an agent does wrong is recorded with its reason, and the experiment goes on: an episode with a
+wrong answer or an exception ends there with the performance so far, a report of novelty that is
+none counts as no report, and a call that takes longer than its limit breaks off the trial.
+"""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation.clock import Clock, SystemClock
+from evaluation.sailon import batch, results, worlds
+from evaluation.sailon.answers import (
+    GIVE_UP,
+    Answer,
+    Fault,
+    Verdict,
+    answer,
+    characterised,
+    verdict,
+)
+from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
+from evaluation.sailon.results import Results
+from evaluation.sailon.transcript import INDICATORS, Coordinates, Recorder, performance_of
+from evaluation.sailon.worlds import Group
+from evaluation.session import Episode, Session
+from jaxsim import __version__, agents
+from jaxsim.parameters import shown
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+Progress = Callable[[int, int], None]
+MOST_SAID = 300  # characters of a reason
+REFERENCE = "pd"  # agent whose actions labels and feedback name
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an agent is played with.
+
+    Attributes:
+      clock: that time limits are measured by.
+      wall: time of day, s, for the time stamps of feature vectors.
+      transcripts: directory for a transcript of every episode; None for none.
+      models: directory for what the agent saves; None for one that is removed at the end.
+      testing: whether trials are played after the training.
+      most_trials: number of trials that are played; None for all.
+      progress: called as `progress(episodes done, episodes in all)`.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    wall: Callable[[], float] = time.time
+    transcripts: Path | None = None
+    models: Path | None = None
+    testing: bool = True
+    most_trials: int | None = None
+    progress: Progress | None = None
+
+
+class _OutOfTime(BaseException):
+    """Raised inside a call of the agent, past whatever exceptions it handles itself."""
+
+
+class _TrialOver(Exception):
+    """The trial is broken off, or the experiment ends; the message is the reason."""
+
+
+def play(
+    experiment: Experiment, agent: Any, options: Options | None = None, name: str | None = None
+) -> Results:
+    """Play an experiment with an agent.
+
+    Args:
+      experiment: what is played.
+      agent: a `TA2Logic`, or any object that has some of its methods.
+      options: clock, transcripts and limits.
+      name: of the agent, for tables; None for that of its class.
+
+    Returns:
+      The results. Episodes that were not played have performance NaN and a reason.
+    """
+    options = options or Options()
+    name = name or type(agent).__name__
+    if options.models is not None:
+        return _Game(experiment, agent, options, options.models).play(name)
+    with TemporaryDirectory(prefix="jaxsim-sailon-") as folder:
+        return _Game(experiment, agent, options, Path(folder)).play(name)
+
+
+class _Game:
+    """One experiment with one agent."""
+
+    def __init__(self, experiment: Experiment, agent: Any, options: Options, models: Path) -> None:
+        self.experiment, self.agent, self.options = experiment, agent, options
+        self.settings = experiment.settings
+        self.rows = results.planned(experiment)
+        self.groups = {t.number: g for g in worlds.groups(experiment) for t in g.trials}
+        secret = experiment.digest()
+        self.model = str(models / f"model.TA2.cartpole.{secret}.file")
+        models.mkdir(parents=True, exist_ok=True)
+        self.problems: list[str] = []
+        self.done = 0
+
+    def play(self, name: str) -> Results:
+        """Play everything and return the results."""
+        self._tell("experiment_start")
+        try:
+            self._train()
+            if self.options.testing:
+                self._test()
+        finally:
+            self._tell("experiment_end")
+        versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
+        metadata: dict[str, Any] = {"agent": name, "engine": "session", "versions": versions}
+        metadata |= {"seed": self.settings.seed, "problems": self.problems}
+        return Results(self.rows, self.experiment, metadata)
+
+    # Training -----------------------------------------------------------------------------------
+
+    def _train(self) -> None:
+        self._tell("training_start")
+        group = worlds.training_group(self.experiment)
+        session = Session(group.schedule, seed=self.settings.seed, lifetime=0)
+        player = _Player(self, session, group, None)
+        row = 0
+        try:
+            for row, plan in enumerate(self.experiment.training_episodes()):
+                player.episode(plan, row)
+                if getattr(self.agent, "end_training_early", False):
+                    raise _TrialOver("the agent ended the training early")
+        except _TrialOver as over:
+            self._skip(range(row + 1, len(self.experiment.training)), f"not played: {over}")
+        self._tell("training_end")
+        limit = self.settings.normal_timeout_seconds * self.settings.training_timeout_multiplier
+        self._tell("train_model", limit=limit)
+        self._tell("save_model", filename=self.model)
+
+    def _tell(self, method: str, limit: float | None = None, **values: Any) -> None:
+        """Call a method outside of all trials; what goes wrong is noted."""
+        try:
+            self.call(method, limit, **values)
+        except Fault as fault:
+            self.problems.append(str(fault))
+
+    # Testing ------------------------------------------------------------------------------------
+
+    def _test(self) -> None:
+        first = len(self.experiment.training)
+        ended = ""
+        for trial in self.experiment.trials:
+            rows = range(first, first + len(trial.seeds))
+            most = self.options.most_trials
+            if not ended and most is not None and trial.number >= most:
+                ended = f"only {most} of the trials were asked for"
+            if ended:
+                self._skip(rows, f"not played: {ended}")
+            else:
+                ended = self._trial(trial, rows)
+            first += len(trial.seeds)
+
+    def _trial(self, trial: Trial, rows: range) -> str:
+        """Play a trial; return why the experiment ends with it, "" if it goes on."""
+        group = self.groups[trial.number]
+        session = Session(group.schedule, seed=self.settings.seed, lifetime=trial.number + 1)
+        player = _Player(self, session, group, trial)
+        played = rows.start
+        try:
+            self.call("trial_start", trial_number=trial.number, novelty_description={})
+            self.call("reset_model", filename=self.model)
+            self.call("testing_start")
+            for plan, row in zip(self.experiment.episodes(trial), rows, strict=True):
+                played = row + 1
+                player.episode(plan, row)
+                if getattr(self.agent, "end_experiment_early", False):
+                    raise _TrialOver("the agent ended the experiment early")
+        except (Fault, _TrialOver) as over:
+            self._skip(range(played, rows.stop), f"not played: {over}")
+        for method in ("testing_end", "trial_end"):
+            self._tell(method)
+        early = getattr(self.agent, "end_experiment_early", False)
+        return "the agent ended the experiment early" if early else ""
+
+    def _skip(self, rows: range, reason: str) -> None:
+        for row in rows:
+            self.rows["problem"][row] = reason[:MOST_SAID]
+        self.advance(len(rows))
+
+    def advance(self, episodes: int) -> None:
+        """Count episodes that are dealt with."""
+        self.done += episodes
+        if self.options.progress:
+            self.options.progress(self.done, len(self.rows["performance"]))
+
+    # Calls --------------------------------------------------------------------------------------
+
+    def call(self, method: str, limit: float | None = None, **values: Any) -> Any:
+        """Call a method of the agent, if it has it.
+
+        Raises:
+          Fault: it raised, or took too long.
+        """
+        function = getattr(self.agent, method, None)
+        if function is None:
+            return None
+        limit = self.settings.normal_timeout_seconds if limit is None else limit
+        late = f"{method} took longer than its limit of {limit:g} s"
+        started = self.options.clock.now()
+        try:
+            with _alarm(limit):
+                value = function(**values)
+        except _OutOfTime as error:
+            raise Fault(late, hung=True) from error
+        except (Exception, SystemExit) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise Fault(f"{method} raised {reason}"[:MOST_SAID]) from error
+        if self.options.clock.now() - started > limit:
+            raise Fault(late, hung=True)
+        return value
+
+
+@contextmanager
+def _alarm(limit: float) -> Iterator[None]:
+    """Interrupt Python code that runs longer than a limit, where the system can do that."""
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+
+    def ring(number: int, frame: Any) -> None:
+        raise _OutOfTime
+
+    before = signal.signal(signal.SIGALRM, ring)
+    # It rings again, should the agent get over the first time.
+    signal.setitimer(signal.ITIMER_REAL, limit, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Player:
+    """Plays the episodes of a trial, or of the training."""
+
+    def __init__(self, game: _Game, session: Session, group: Group, trial: Trial | None) -> None:
+        self.game, self.session, self.group, self.trial = game, session, group, trial
+        self.training = trial is None
+        self.mode = "training" if self.training else "testing"
+        self.budget_active = False
+
+    def episode(self, plan: EpisodePlan, row: int) -> None:
+        """Play an episode and write its row.
+
+        Raises:
+          _TrialOver: the agent hung.
+        """
+        game = self.game
+        where = Coordinates.of(game.experiment, self.group, self.trial, plan)
+        recorder = Recorder(self._path(plan), where, self.training)
+        episode = where.open(self.session, self.group)
+        turn = _Turn(self, plan, where, episode, recorder)
+        game.rows["budget_active"][row] = self.budget_active
+        said, problem = Verdict(), ""
+        try:
+            game.call(f"{self.mode}_episode_start", episode_number=plan.index)
+            turn.play()
+            said = turn.end()
+        except Fault as fault:
+            problem, hung = str(fault), fault.hung
+            recorder.say({"problem": problem})
+            if not hung and not turn.ended:
+                said, hung = self._end_after(turn)
+            self._write(row, turn, said, problem)
+            recorder.write()
+            if hung:
+                raise _TrialOver(problem) from fault
+            return
+        self._write(row, turn, said, problem)
+        recorder.write()
+
+    def _end_after(self, turn: "_Turn") -> tuple[Verdict, bool]:
+        """Let the agent end an episode that it broke off; its report, and whether it hung."""
+        try:
+            return turn.end(), False
+        except Fault as fault:
+            return Verdict(), fault.hung
+
+    def _path(self, plan: EpisodePlan) -> Path | None:
+        folder = self.game.options.transcripts
+        if folder is None:
+            return None
+        part = "training" if self.trial is None else f"trial-{self.trial.number:05}"
+        return folder / part / f"episode-{plan.index:05}.jsonl"
+
+    def _write(self, row: int, turn: "_Turn", said: Verdict, problem: str) -> None:
+        """Write a row, and activate the budget if novelty was reported."""
+        rows, result = self.game.rows, turn.episode.result()
+        probabilities, words = characterised(said.characterisation)
+        values = {
+            "performance": turn.performance,
+            "reward": result.reward,
+            "length": result.length,
+            "seconds": round(result.seconds, 6),
+            "complete": result.complete and not problem,
+            "novelty_probability": said.probability,
+            "novelty_threshold": said.threshold,
+            "novelty": said.novelty,
+            "level_probs": probabilities,
+            "feedback": turn.feedbacks,
+            "problem": problem[:MOST_SAID],
+            **dict(zip(results.SLOTS, words, strict=True)),
+        }
+        for name, value in values.items():
+            rows[name][row] = value
+        self.budget_active = self.budget_active or said.detected
+        self.game.advance(1)
+
+
+class _Turn:
+    """One episode between agent and world."""
+
+    def __init__(
+        self,
+        player: _Player,
+        plan: EpisodePlan,
+        where: Coordinates,
+        episode: Episode,
+        recorder: Recorder,
+    ) -> None:
+        self.player, self.plan, self.where = player, plan, where
+        self.episode, self.recorder = episode, recorder
+        self.settings = player.game.settings
+        self.performance = performance_of(episode)
+        self.prediction: int | None = None
+        self.feedbacks = 0
+        self.ended = False
+        self.feedback: dict[str, Any] | None = None
+        self.began = player.game.options.wall()
+        self.tick = float(np.round(episode.env.dt(episode.params), 6))
+        entropy = [self.settings.seed, where.lifetime, plan.index]
+        self.draws = np.random.PCG64(np.random.SeedSequence(entropy))
+
+    def play(self) -> None:
+        """Ask the agent until the episode is over."""
+        method = f"{self.player.mode}_performance"
+        while self._step():
+            self.recorder.say({"performance": self.performance})
+            self.player.game.call(method, performance=self.performance, feedback=self.feedback)
+        self.recorder.say({"performance": self.performance})
+
+    def end(self) -> Verdict:
+        """Tell the agent that the episode is over; return what it reports."""
+        self.ended = True
+        method = f"{self.player.mode}_episode_end"
+        performance, feedback = self.performance, self.feedback
+        value = self.player.game.call(method, performance=performance, feedback=feedback)
+        if self.settings.phase == "1":
+            return self._of_predictions()
+        said = verdict(value, method)
+        self.recorder.say(said.message())
+        return said
+
+    def _of_predictions(self) -> Verdict:
+        """In phase 1 the last prediction is the report."""
+        level = self.prediction or 0
+        probability, threshold = batch.from_prediction(np.array(level))
+        told = {"level": [{"level_number": level, "probability": 1.0}]}
+        return Verdict(float(probability), float(threshold), level, told)
+
+    def _step(self) -> bool:
+        """One tick; whether the episode goes on."""
+        stamp = self.began + self.episode.length * self.tick
+        vector = json.loads(json.dumps(self.where.feature_vector(self.episode, stamp)))
+        label = self._label()
+        said = self._ask(vector, label)
+        self.recorder.say({"action": said.action})
+        if self.settings.phase == "1" and not self.player.training:
+            self.prediction = said.prediction or 0
+            self.recorder.say({"novelty_prediction": self.prediction})
+        self.feedback = self._feedback(label)
+        if said.action == GIVE_UP:
+            self.performance = 0.0
+            return False
+        self.episode.step(ACTIONS.index(said.action))
+        self.performance = performance_of(self.episode)
+        return not self.episode.over
+
+    def _ask(self, vector: dict[str, Any], label: dict[str, str]) -> Answer:
+        self.recorder.say(vector)
+        method = f"{self.player.mode}_instance"
+        values: dict[str, Any]
+        if self.player.training:
+            self.recorder.say(label)
+            values = {"feature_vector": vector, "feature_label": dict(label)}
+        else:
+            self.recorder.say({"novelty_indicator": INDICATORS[self.plan.told]})
+            values = {"feature_vector": vector, "novelty_indicator": self.plan.told}
+        value = self.player.game.call(method, **values)
+        try:
+            return answer(value, method)
+        except Fault:
+            self.recorder.say({"answer": shown(value)})
+            raise
+
+    def _label(self) -> dict[str, str]:
+        """The action that is right, where it is needed."""
+        needed = self.player.training or self.player.budget_active
+        if self.settings.labels == "left" or not needed:
+            return {"action": "left"}
+        return {"action": ACTIONS[int(_reference_action(self.episode.observation))]}
+
+    def _feedback(self, label: dict[str, str]) -> dict[str, Any] | None:
+        """The right action, with the probability of the budget, once novelty was reported."""
+        share = int(self.draws.random_raw()) / 2**64
+        due = self.player.budget_active and share < self.settings.budget
+        if not due or self.settings.labels == "left" or self.player.training:
+            return None
+        self.feedbacks += 1
+        return dict(label)
+
+
+@jax.jit
+def _reference_action(observation: Any) -> jax.Array:
+    return agents.get(REFERENCE).act((), observation, jax.random.key(0))[0]

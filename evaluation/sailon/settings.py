@@ -1,0 +1,251 @@
+"""What an experiment is generated from: the original's ini keys, or the same keys as JSON."""
+
+import configparser
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from evaluation.l2m import positions
+from evaluation.sailon.text import ExperimentError, Text
+from jaxsim import parameters
+from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, TOLD
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+
+Starts = Literal["wsu", "counter"]
+Labels = Literal["reference", "left"]
+Indicator = Literal["button", "episode"]
+
+DOMAIN: Final = "cartpole"
+"""Section of an ini file whose keys go before those of all other sections."""
+
+PHASES: Final = ("1", "2", "3", "4a", "4b")
+MAX_EPISODES: Final = 10_000
+MAX_TRIALS: Final = 100_000
+_ECHO = 40
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an experiment is generated from; the names are the original's keys.
+
+    Attributes:
+      novelty: levels of the novelty catalogue, 200 for none.
+      difficulty: difficulties, each with every level.
+      novelty_visibility: 0 for agents that are not told whether there is novelty, 1 for those
+        that are.
+      hint_level: how much the first feature vector of a novel episode tells, where visibility is
+        1 and there is a novelty; -1 elsewhere.
+      trials: of each cell.
+      training_episodes: of the training before all trials, always of level 200.
+      testing_episodes: of a trial.
+      pre_novel_episodes: of a trial before novelty comes; None for three tenths of all. If there
+        are no more testing episodes than these, they are half of them.
+      testing_novelty_p2: share of novel episodes from the first novel one on, rounded down.
+      training_novelty_p1: share of novel episodes in training; 0, for there are none.
+      normal_timeout_seconds: time limit of one call of the agent, s.
+      training_timeout_multiplier: what `train_model` may take in addition, as a factor.
+      budget: probability of feedback per tick once the agent has reported novelty; negative for
+        never.
+      phase: of the SAIL-ON programme; in phase 1 a novelty prediction is a number from 0 to 10.
+      seed: that plan and seeds are drawn from.
+      starts: "wsu" for the starts that the original draws from an episode's seed, "counter" for
+        this package's own.
+      labels: "reference" for labels and feedback that name the action of the agent `pd`, "left"
+        for the label that the original always sends, and no feedback.
+      indicator: "button" for an indicator that stays true once novelty has come, as the original
+        does it, "episode" for one that tells of each episode; None for "episode" in phase 1 and
+        "button" later.
+    """
+
+    novelty: tuple[int, ...] = (200,)
+    difficulty: tuple[str, ...] = DIFFICULTIES
+    novelty_visibility: tuple[int, ...] = (0, 1)
+    hint_level: tuple[int, ...] = HINT_LEVELS
+    trials: int = 30
+    training_episodes: int = 10
+    testing_episodes: int = 10
+    pre_novel_episodes: int | None = None
+    testing_novelty_p2: float = 0.8
+    training_novelty_p1: float = 0.0
+    normal_timeout_seconds: float = 1200.0
+    training_timeout_multiplier: float = 100.0
+    budget: float = -0.1
+    phase: str = "3"
+    seed: int = 0
+    starts: Starts = "wsu"
+    labels: Labels = "reference"
+    indicator: Indicator | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+          ValueError: a value that is not allowed; it begins with the quoted name of the key.
+        """
+        for name, check in _CHECKS.items():
+            problem = check(getattr(self, name))
+            if problem:
+                raise ValueError(f"{name!r} is {_shown(getattr(self, name))}; {problem}")
+
+    @property
+    def before(self) -> int:
+        """Episodes of a trial before novelty comes."""
+        count, given = self.testing_episodes, self.pre_novel_episodes
+        wanted = int(0.3 * count) if given is None else given
+        return wanted if wanted < count else count // 2
+
+    @property
+    def tells_of_episodes(self) -> bool:
+        """Whether the indicator tells of each episode rather than of the button."""
+        return (self.indicator or ("episode" if self.phase == "1" else "button")) == "episode"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _shown(value: object) -> str:
+    return parameters.shown(list(value) if isinstance(value, tuple) else value)
+
+
+def _several(allowed: tuple[Any, ...]) -> Callable[[Any], str]:
+    def check(values: Any) -> str:
+        if not isinstance(values, tuple) or not values:
+            return "it must be a list of one or more values"
+        wrong = [v for v in values if type(v) is not type(allowed[0]) or v not in allowed]
+        listed = ", ".join(map(str, allowed))
+        if wrong:
+            return f"{parameters.shown(wrong[0])} in it must be one of {listed}"
+        return "no value may stand in it twice" if len(set(values)) < len(values) else ""
+
+    return check
+
+
+def _one(*allowed: Any) -> Callable[[Any], str]:
+    listed = ", ".join("null" if v is None else repr(v) for v in allowed)
+    return lambda value: "" if value in allowed else f"it must be one of {listed}"
+
+
+def _whole(low: int, high: int, optional: bool = False) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if optional and value is None:
+            return ""
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return "" if whole and low <= value <= high else f"it must be from {low} to {high}"
+
+    return check
+
+
+def _real(low: float, high: float) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        real = isinstance(value, int | float) and not isinstance(value, bool)
+        inside = real and math.isfinite(value) and low <= value <= high
+        return "" if inside else f"it must be a number from {low:g} to {high:g}"
+
+    return check
+
+
+_CHECKS: Final[dict[str, Callable[[Any], str]]] = {
+    "novelty": _several(tuple(TOLD)),
+    "difficulty": _several(DIFFICULTIES),
+    "novelty_visibility": _several((0, 1)),
+    "hint_level": _several(HINT_LEVELS),
+    "trials": _whole(1, MAX_TRIALS),
+    "training_episodes": _whole(0, MAX_EPISODES),
+    "testing_episodes": _whole(1, MAX_EPISODES),
+    "pre_novel_episodes": _whole(0, MAX_EPISODES, optional=True),
+    "testing_novelty_p2": _real(0, 1),
+    "training_novelty_p1": lambda value: (
+        "" if value == 0 else "it must be 0: training is level 200"
+    ),
+    "normal_timeout_seconds": _real(1e-3, 1e9),
+    "training_timeout_multiplier": _real(0, 1e9),
+    "budget": _real(-1, 1),
+    "phase": _one(*PHASES),
+    "seed": _whole(0, 2**32 - 1),
+    "starts": _one("wsu", "counter"),
+    "labels": _one("reference", "left"),
+    "indicator": _one(None, "button", "episode"),
+}
+
+
+def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
+    """Read settings from a decoded JSON object.
+
+    Raises:
+      ExperimentError: an unknown key or a value that is not allowed, with its place.
+    """
+    text.keys((), values, _CHECKS)
+    given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    try:
+        return Settings(**given)
+    except (ValueError, TypeError) as error:
+        name = str(error).split("'")[1] if "'" in str(error) else ""
+        text.fail((name,) if name in values else (), str(error), error)
+
+
+def settings_from_ini(source: str, content: str) -> Settings:
+    """Read settings from the text of an ini file of the original.
+
+    Keys may stand in any section; those of the section "cartpole" go first. Keys that belong to
+    other parts of the original, such as its database, are passed over.
+
+    Raises:
+      ExperimentError: no ini file, or a value that is not allowed, with its line.
+    """
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(content, source)
+    except configparser.Error as error:
+        line = getattr(error, "lineno", None) or next(iter(getattr(error, "errors", [])), (1,))[0]
+        reason = " ".join(str(error.message).split())
+        raise ExperimentError(source, line, 1, f"not an ini file: {reason}") from error
+    sections = sorted(parser.sections(), key=lambda name: name.lower() != DOMAIN)
+    found: dict[str, str] = {}
+    for values in [*(parser[name] for name in sections), parser.defaults()]:
+        for key, value in values.items():
+            found.setdefault(key, value)
+    given = {}
+    for key, value in found.items():
+        place = _line_of(content, key)
+        if key not in _CHECKS:
+            hint = parameters.unknown("key", key, _CHECKS)
+            if "did you mean" in hint:
+                raise ExperimentError(source, *place, hint)
+            continue
+        try:
+            given[key] = _converted(key, value)
+        except ValueError as error:
+            reason = f"{key!r} is {value[:_ECHO]!r}; it must be {_kind(key)}"
+            raise ExperimentError(source, *place, reason) from error
+    try:
+        return Settings(**given)
+    except ValueError as error:
+        name = str(error).split("'")[1]
+        raise ExperimentError(source, *_line_of(content, name), str(error)) from error
+
+
+def _line_of(content: str, key: str) -> tuple[int, int]:
+    """Line and column of a key, the last of its places in the file."""
+    found = list(re.finditer(rf"^[ \t]*({re.escape(key)})\s*[=:]", content, re.M | re.I))
+    return positions.line_column(content, found[-1].start(1)) if found else (1, 1)
+
+
+def _kind(key: str) -> str:
+    value = getattr(Settings(), key)
+    if isinstance(value, tuple):
+        return "numbers with commas between them"
+    return "a number" if isinstance(value, float) else "a whole number"
+
+
+def _converted(key: str, value: str) -> Any:
+    default, value = getattr(Settings(), key), value.strip().strip("\"'")
+    if isinstance(default, tuple):
+        parts = [part.strip().strip("\"'") for part in value.strip("[]").split(",")]
+        return tuple(int(part) if isinstance(default[0], int) else part for part in parts)
+    if key == "pre_novel_episodes" or isinstance(default, int):
+        return int(value)
+    return float(value) if isinstance(default, float) else value

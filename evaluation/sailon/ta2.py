@@ -1,0 +1,186 @@
+"""The class that agents for the WSU novelty generator derive from.
+
+    from evaluation.sailon import TA2Logic
+
+    class TA2Agent(TA2Logic):
+        def testing_instance(self, feature_vector, novelty_indicator=None):
+            return {"action": "nothing"}
+
+Everything may be overridden; whoever plays an experiment calls the methods with these keywords. The
+messages are those of the generator's version 0.8. Under `jaxsim sailon run`, agents find it as
+`objects.TA2_logic.TA2Logic` too, so those written for the generator run as they are.
+
+Source: the agent interface of the WSU novelty generator; written anew.
+"""
+
+import argparse
+import configparser
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+Feedback = dict[str, Any] | None
+Verdict = tuple[float, float, int, dict[str, Any]]
+
+_host: ContextVar[Callable[[Any], None]] = ContextVar("host")
+
+
+@contextmanager
+def hosted(play: Callable[[Any], None]) -> Iterator[None]:
+    """Let `TA2Logic.run` call `play` with the agent."""
+    token = _host.set(play)
+    try:
+        yield
+    finally:
+        _host.reset(token)
+
+
+class TA2Logic:
+    """An agent that an experiment is played with.
+
+    Attributes:
+      log: logger of the agent.
+      config: the ini file named by ``--config``; empty without one.
+      arguments: the parsed command line.
+      possible_answers: actions, by convention; agents set their own.
+      end_training_early: True to end the training after the present episode.
+      end_experiment_early: True to end the experiment after the present episode.
+    """
+
+    def __init__(self) -> None:
+        """Read the command line and, if it names one, an ini file.
+
+        Raises:
+          ValueError: the ini file cannot be read.
+        """
+        parser = argparse.ArgumentParser(add_help=False)
+        self.arguments, _ = self._options(parser).parse_known_args(sys.argv[1:])
+        self.config = configparser.ConfigParser(interpolation=None)
+        if self.arguments.config is not None:
+            try:
+                with open(self.arguments.config, encoding="utf-8") as file:
+                    self.config.read_file(file)
+            except (OSError, ValueError, configparser.Error) as error:
+                reason = " ".join(str(error).split())
+                raise ValueError(f"--config {self.arguments.config}: {reason}") from error
+        self.log = self._logger()
+        self.possible_answers: list[Any] = []
+        self.end_training_early = False
+        self.end_experiment_early = False
+
+    def _options(self, parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        parser.add_argument("--config", metavar="FILE", help="ini file")
+        parser.add_argument("--logfile", metavar="FILE", help="write the log there")
+        parser.add_argument("--debug", action="store_true", help="log more")
+        parser.add_argument("--fulldebug", action="store_true", help="log everything")
+        parser.add_argument("--printout", action="store_true", help="log to standard output")
+        parser.add_argument("--no-testing", action="store_true", help="train only")
+        parser.add_argument("--just-one-trial", action="store_true", help="play the first trial")
+        parser.add_argument("--ignore-secret", action="store_true", help="accepted, of no effect")
+        return self._add_ta2_command_line_options(parser)
+
+    def _logger(self) -> logging.Logger:
+        log = logging.getLogger(f"sailon.{type(self).__name__}")
+        verbose = self.arguments.debug or self.arguments.fulldebug
+        log.setLevel(logging.DEBUG if verbose else logging.INFO)
+        if self.arguments.logfile is not None and not log.handlers:
+            log.addHandler(logging.FileHandler(self.arguments.logfile))
+        if self.arguments.printout and not log.handlers:
+            log.addHandler(logging.StreamHandler(sys.stdout))
+        return log
+
+    def _add_ta2_command_line_options(
+        self, parser: argparse.ArgumentParser
+    ) -> argparse.ArgumentParser:
+        """Add options of the agent's own; return the parser."""
+        return parser
+
+    def run(self) -> None:
+        """Play the experiment that the command was given.
+
+        Raises:
+          RuntimeError: nobody has given one.
+        """
+        play = _host.get(None)
+        if play is None:
+            raise RuntimeError(
+                "there is no experiment to play: start the agent by `jaxsim sailon run --agent "
+                "FILE EXPERIMENT`, or call evaluation.sailon.play(experiment, agent)"
+            )
+        play(self)
+
+    def process_amqp_events(self) -> None:
+        """Keep a connection alive during a long computation; there is none here."""
+
+    def experiment_start(self) -> None:
+        """Hear that the experiment starts."""
+
+    def training_start(self) -> None:
+        """Hear that the training starts."""
+
+    def training_episode_start(self, episode_number: int) -> None:
+        """Hear that a training episode starts."""
+
+    def training_instance(
+        self, feature_vector: dict[str, Any], feature_label: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the action for a feature vector, as ``{"action": "left"}``."""
+        return {"action": "nothing"}
+
+    def training_performance(self, performance: float, feedback: Feedback = None) -> None:
+        """Hear the performance so far; not called on the last tick of an episode."""
+
+    def training_episode_end(self, performance: float, feedback: Feedback = None) -> Verdict:
+        """Return novelty probability, threshold, novelty and characterisation of the episode."""
+        return 0.0, 1.0, 0, {}
+
+    def training_end(self) -> None:
+        """Hear that the training has ended."""
+
+    def train_model(self) -> None:
+        """Learn from the training; there is more time for it than for other calls."""
+
+    def save_model(self, filename: str) -> None:
+        """Save what was learnt."""
+
+    def reset_model(self, filename: str) -> None:
+        """Load what was saved; every trial begins with it."""
+
+    def trial_start(self, trial_number: int, novelty_description: dict[str, Any]) -> None:
+        """Hear that a trial starts."""
+
+    def testing_start(self) -> None:
+        """Hear that the episodes of a trial start."""
+
+    def testing_episode_start(self, episode_number: int) -> None:
+        """Hear that an episode of a trial starts."""
+
+    def testing_instance(
+        self, feature_vector: dict[str, Any], novelty_indicator: bool | None = None
+    ) -> dict[str, Any]:
+        """Return the action for a feature vector, as ``{"action": "left"}``.
+
+        Args:
+          feature_vector: decoded JSON.
+          novelty_indicator: whether novelty has come; None for not told.
+        """
+        return {"action": "nothing"}
+
+    def testing_performance(self, performance: float, feedback: Feedback = None) -> None:
+        """Hear the performance so far; not called on the last tick of an episode."""
+
+    def testing_episode_end(self, performance: float, feedback: Feedback = None) -> Verdict:
+        """Return novelty probability, threshold, novelty and characterisation of the episode."""
+        return 0.0, 1.0, 0, {}
+
+    def testing_end(self) -> None:
+        """Hear that the episodes of a trial have ended."""
+
+    def trial_end(self) -> None:
+        """Hear that a trial has ended."""
+
+    def experiment_end(self) -> None:
+        """Hear that the experiment has ended."""

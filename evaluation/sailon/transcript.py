@@ -1,0 +1,230 @@
+"""Transcripts: every message of an episode as a line of JSON, and their replay.
+
+The first line says which episode it is. Then come, for every tick, the feature vector, the novelty
+indicator (or, in training, the feature label), the agent's action, in phase 1 its novelty
+prediction, and the performance, each in the form of the generator's cartpole document; last, in
+later phases, what the agent reports of novelty.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.files import write_whole
+from evaluation.sailon import text, worlds
+from evaluation.sailon.answers import GIVE_UP
+from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
+from evaluation.sailon.text import ExperimentError, Text
+from evaluation.sailon.worlds import Group
+from evaluation.session import Episode, Session
+from jaxsim.worlds.cartpole3d import hints, messages
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+FORMAT: Final = "jaxsim-sailon-transcript-1"
+PERFORMANCE_DIGITS: Final = 6
+INDICATORS: Final = {None: "null", False: "false", True: "true"}
+"""The novelty indicator in messages: a word, as the document shows it."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """All that an episode follows from.
+
+    Attributes:
+      seed: root of the experiment's randomness.
+      lifetime: number of the trial's lifetime, 0 for the training.
+      played: levels with difficulties that share the environment.
+      starts: "wsu" or "counter".
+      flat: whether feature vectors have the older form of phase 1.
+      plan: the episode.
+    """
+
+    seed: int
+    lifetime: int
+    played: tuple[tuple[int, str], ...]
+    starts: str
+    flat: bool
+    plan: EpisodePlan
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment, group: Group, trial: Trial | None, plan: EpisodePlan
+    ) -> "Coordinates":
+        """Those of an episode of a trial, or of the training."""
+        settings = experiment.settings
+        lifetime = 0 if trial is None else trial.number + 1
+        flat = settings.phase == "1"
+        return cls(settings.seed, lifetime, group.played, settings.starts, flat, plan)
+
+    def open(self, session: Session, group: Group) -> Episode:
+        """Open the episode in a session of its lifetime."""
+        given = None
+        index = group.variant(self.plan)
+        if self.starts == "wsu" and worlds.drawn_by_seed(self.plan):
+            env, _ = session.tasks.variant(index)
+            given = worlds.first(worlds.original_starts([self.plan], env))
+        return session.start(index, self.plan.index, given)
+
+    def feature_vector(self, episode: Episode, time_stamp: float) -> dict[str, Any]:
+        """The message about the episode's latest observation."""
+        first = episode.length == 0
+        hint = None
+        if first and not self.flat:
+            hint = hints.hint(self.plan.level, self.plan.hint_level)
+        try:
+            return messages.feature_vector(
+                episode.observation,
+                first=first,
+                hint=hint,
+                time_stamp=time_stamp,
+                flat_blocks=self.flat,
+            )
+        except ValueError as error:
+            raise ValueError(f"phase 1 cannot say this observation: {error}") from error
+
+
+def performance_of(episode: Episode) -> float:
+    """Performance so far, as messages hold it."""
+    return round(episode.performance, PERFORMANCE_DIGITS)
+
+
+class Recorder:
+    """Collects the messages of one episode.
+
+    Args:
+      path: file that they are written to at the end; None to collect nothing.
+      where: the episode.
+      training: whether it is one of the training.
+    """
+
+    def __init__(self, path: Path | None, where: Coordinates, training: bool) -> None:
+        self._path, self._lines = path, []
+        header = {"format": FORMAT, "mode": "train" if training else "test", **asdict(where)}
+        self.say({"episode": header})
+
+    _lines: list[str]
+
+    def say(self, *said: Mapping[str, Any]) -> None:
+        """Add messages."""
+        if self._path is not None:
+            self._lines += [json.dumps(one, allow_nan=False) for one in said]
+
+    def write(self) -> None:
+        """Write the file, whole or not at all."""
+        if self._path is not None:
+            write_whole(self._path, "\n".join(self._lines) + "\n")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What came of playing a transcript's actions again.
+
+    Attributes:
+      steps: actions that were played.
+      differences: where what was seen differs, as ``LINE: what``; empty if it is the same.
+    """
+
+    steps: int
+    differences: tuple[str, ...]
+
+
+def replay(path: Path) -> Replay:
+    """Play the actions of a transcript again and compare every feature vector and performance.
+
+    Raises:
+      ExperimentError: no transcript, with the place.
+    """
+    lines = list(_lines(path))
+    where, training = _header(str(path), lines[0][1] if lines else {})
+    try:
+        group = Group((), where.played)
+        session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
+        episode = where.open(session, group)
+    except ValueError as error:
+        reason = f"this episode cannot be opened: {error}"
+        raise ExperimentError(str(path), 1, 1, reason) from error
+    differences: list[str] = []
+    steps, answered, performance = 0, training, performance_of(episode)
+    for number, message in lines[1:]:
+        if "cart" in message:
+            expected = where.feature_vector(episode, _time(message.get("time_stamp")))
+            if json.loads(json.dumps(expected)) != message:
+                differences.append(f"{number}: {_first_difference(expected, message)}")
+            answered = not training  # in training the label comes first
+        elif "action" in message and not answered:
+            answered = True
+        elif "action" in message:
+            steps += 1
+            performance = _step(str(path), number, episode, message["action"])
+        elif "performance" in message and message["performance"] != performance:
+            differences.append(f"{number}: performance is {performance}")
+    return Replay(steps, tuple(differences))
+
+
+def _step(source: str, number: int, episode: Episode, action: object) -> float:
+    """Play an action; return the performance."""
+    if action == GIVE_UP:
+        return 0.0
+    if action not in ACTIONS:
+        raise ExperimentError(source, number, 1, f"{action!r} is not an action")
+    if episode.over:
+        raise ExperimentError(source, number, 1, "the episode is over before this action")
+    episode.step(ACTIONS.index(str(action)))
+    return performance_of(episode)
+
+
+def _time(value: object) -> float:
+    """The time stamp of a message; 0 for one that is none, which then differs."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(text.read(path).splitlines(), 1):
+        if line.strip():
+            value = Text(line, str(path), number).decode()
+            if not isinstance(value, dict):
+                raise ExperimentError(str(path), number, 1, "a message must be an object {...}")
+            yield number, value
+
+
+def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
+    told = first.get("episode")
+    try:
+        told = dict(told)  # type: ignore[arg-type]
+        if told.pop("format") != FORMAT:
+            raise ValueError("another format")
+        training = told.pop("mode") == "train"
+        plan = _plan(told["plan"])
+        played = tuple((int(level), str(difficulty)) for level, difficulty in told["played"])
+        seed, lifetime, flat = int(told["seed"]), int(told["lifetime"]), bool(told["flat"])
+        return Coordinates(seed, lifetime, played, str(told["starts"]), flat, plan), training
+    except (TypeError, KeyError, ValueError) as error:
+        reason = f'this is no transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
+        raise ExperimentError(source, 1, 1, reason) from error
+
+
+def _plan(told: Mapping[str, Any]) -> EpisodePlan:
+    index, level, seed, hint = (int(told[k]) for k in ("index", "level", "seed", "hint_level"))
+    indicator = None if told["told"] is None else bool(told["told"])
+    difficulty, novel = str(told["difficulty"]), bool(told["novel"])
+    return EpisodePlan(index, level, difficulty, seed, novel, indicator, hint)
+
+
+def _first_difference(expected: Any, found: Any, path: str = "") -> str:
+    """Path and values of the first place in which two JSON values differ."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        for key in dict.fromkeys([*expected, *found]):
+            if key not in expected or key not in found or _plain(expected[key]) != found[key]:
+                place = f"{path}.{key}" if path else str(key)
+                return _first_difference(expected.get(key), found.get(key), place)
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            if _plain(one) != other:
+                return _first_difference(one, other, f"{path}[{index}]")
+    return f"{path} is {expected}, and {found} in the transcript"
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))

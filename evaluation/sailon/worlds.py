@@ -1,0 +1,141 @@
+"""Which trials are played in one environment, and where their episodes start.
+
+Trials whose worlds need as many block slots share one compiled program, in both engines: so an
+episode is computed alike wherever it is played.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation import schedule as plans_of
+from evaluation.sailon.experiment import (
+    FIRST_3D,
+    NOMINAL,
+    NOMINAL_DIFFICULTY,
+    EpisodePlan,
+    Experiment,
+    Trial,
+    variant,
+)
+from evaluation.tasks import Tasks
+from jaxsim import registry
+from jaxsim.embedding import SLOTS
+from jaxsim.worlds.cartpole3d import CartPole3D
+from jaxsim.worlds.cartpole3d.start import fitted
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Rail, State
+from jaxsim.worlds.cartpole3d.wsu import wsu_starts
+
+SIZES = (UNROLLED, 32, CAPACITIES[-1])
+"""Block slots up to which trials share a program; compiling one takes longer than playing it."""
+
+Played = tuple[int, str]
+"""A level and its difficulty."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Trials that are played in the same environments.
+
+    Attributes:
+      trials: of the experiment, in its order.
+      played: every level and difficulty of these trials, level 200 first.
+    """
+
+    trials: tuple[Trial, ...]
+    played: tuple[Played, ...]
+
+    @cached_property
+    def schedule(self) -> plans_of.Schedule:
+        """Everything that is played, one episode each."""
+        blocks = [
+            plans_of.Block(index, 1, "test", *variant(*what), 1, True)
+            for index, what in enumerate(self.played)
+        ]
+        return plans_of.Schedule("sailon", tuple(blocks), "SAIL-ON")
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Environments and parameters of these."""
+        return Tasks.of(self.schedule)
+
+    def variant(self, plan: EpisodePlan) -> int:
+        """Index of what an episode plays among the variants."""
+        return self.played.index((plan.level, plan.difficulty))
+
+
+def groups(experiment: Experiment) -> tuple[Group, ...]:
+    """Sort the trials of an experiment by the block slots that they need, the fewest first."""
+    members: dict[int, list[Trial]] = {}
+    needed = {cell: _size(_slots(cell.level, cell.difficulty)) for cell in experiment.cells}
+    for trial in experiment.trials:
+        members.setdefault(needed[trial.cell], []).append(trial)
+    return tuple(Group(tuple(trials), _played(trials)) for _, trials in sorted(members.items()))
+
+
+def training_group(experiment: Experiment) -> Group:
+    """The group in whose environments the training is played."""
+    first = groups(experiment)
+    return first[0] if first else Group((), ((NOMINAL, NOMINAL_DIFFICULTY),))
+
+
+def _played(trials: Sequence[Trial]) -> tuple[Played, ...]:
+    pairs = [(trial.cell.level, trial.cell.difficulty) for trial in trials]
+    return tuple(dict.fromkeys([(NOMINAL, NOMINAL_DIFFICULTY), *pairs]))
+
+
+def _size(slots: int) -> int:
+    """The class of programs for a number of slots."""
+    return next(size for size in SIZES if slots <= size)
+
+
+def _slots(level: int, difficulty: str) -> int:
+    env, _ = registry.make(variant(level, difficulty)[0], dict(variant(level, difficulty)[1]))
+    return int(env.config.max_blocks) if isinstance(env, CartPole3D) else SLOTS
+
+
+# Starts of the original -------------------------------------------------------------------------
+
+
+def drawn_by_seed(plan: EpisodePlan) -> bool:
+    """Whether the original draws the start of an episode from its seed."""
+    return plan.level >= FIRST_3D
+
+
+def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:
+    """Starts that the original draws for the seeds of episodes.
+
+    What a level draws in later ticks comes from the keys of the steps, as everywhere.
+
+    Args:
+      plans: E episodes, all of three-dimensional levels.
+      env: environment that is to play them.
+
+    Returns:
+      States before the hidden first tick, leaves (E, ...) of NumPy, in the form that `env.start`
+      has without noise of the sensors.
+    """
+    drawn = wsu_starts([(plan.seed, plan.level, plan.difficulty) for plan in plans], "float32")
+    if "lines" in env.config.terms:
+        drawn = replace(drawn, blocks=tuple(replace(b, rail=_line(b)) for b in drawn.blocks))
+    return jax.tree.map(np.asarray, _fitted(drawn, env))
+
+
+def _line(block: Block) -> Rail:
+    """The line of a block; one that leaves it free if it has none."""
+    zero = jnp.zeros_like(block.p.x)
+    return block.rail or Rail(zero, zero, zero, zero)
+
+
+@partial(jax.jit, static_argnames="env")
+def _fitted(starts: State, env: CartPole3D) -> State:
+    return jax.vmap(partial(fitted, config=env.config))(starts)
+
+
+def first(states: State) -> State:
+    """The first of several states, scalar leaves."""
+    return jax.tree.map(lambda leaf: leaf[0], states)

@@ -1,0 +1,469 @@
+"""Metrics of novelty against worked examples, loops in Python and the JAX path."""
+
+import itertools
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evaluation.metrics import Reason
+from evaluation.metrics.novelty import (
+    Labels,
+    Said,
+    Trials,
+    amoc_delay,
+    amoc_wsu,
+    characterisation,
+    confusion,
+    correct_rejections,
+    delay_of_detected,
+    detection,
+    kaplan_meier_median,
+    measures,
+    no_words,
+    reaction,
+    rows,
+    slot_accuracy,
+    threshold_index,
+    wilson,
+    window_of,
+)
+
+PER_TRIAL = {
+    "NRP_asym": "asymptotic",
+    "NRP_init": "initial",
+    "NRP_overall": "overall",
+    "OPTI": "opti",
+    "IPTI": "ipti",
+    "APTI": "apti",
+    "APTI_old": "apti_ratio",
+    "z_alpha": "deviation",
+    "z_beta": "deviation_baseline",
+    "pre_a": "pre",
+    "post_a": "post",
+    "pre_b": "pre_baseline",
+    "post_b": "post_baseline",
+}
+SUMMARY = {
+    "M1": "mean_delay",
+    "M2": "cdt",
+    "M2_1": "false_alarms",
+    "M2_2": "correct_rejections",
+    "NRP_asym": "asymptotic_nrp",
+    "NRP_init": "initial_nrp",
+    "NRP_overall": "overall_nrp",
+    "OPTI": "opti",
+    "IPTI": "ipti",
+    "APTI": "apti",
+    "APTI_old": "apti_ratio",
+    "AMOC": "amoc_wsu",
+    "pre_a": "performance_pre",
+    "post_a": "performance_post",
+    "pre_b": "baseline_pre",
+    "post_b": "baseline_post",
+    "NRM_alpha": "robust",
+    "NRM_beta": "robust_baseline",
+}
+
+
+def four_trials():
+    """Trials A to D: found late, false alarm, never found, found at once."""
+    base = [0.8, 1.0] * 4 + [0.5] * 12
+    good = [1.0, 0.8] * 4 + [0.4, 0.6] + [0.7] * 8 + [0.9, 1.0]
+    poor = [1.0, 0.8] * 4 + [0.5] * 12
+    said = [
+        [0.1] * 8 + [0.2, 0.3, 0.4] + [0.6] * 9,
+        [0.1] * 5 + [0.7, 0.1, 0.1] + [0.6] * 12,
+        [0.1] * 8 + [0.2] * 12,
+        [0.0] * 8 + [0.9] * 12,
+    ]
+    agent = np.array([good, poor, poor, good])
+    return Trials(
+        agent,
+        np.array([base] * 4),
+        np.array(said),
+        np.full((4, 20), 0.5),
+        np.full(4, 8),
+        np.full(4, 20),
+    )
+
+
+def trial(probability, button, threshold=0.5, performance=None, baseline=None):
+    """One trial of a batch of one."""
+    probability = np.array([probability], np.float64)
+    nothing = np.full(probability.shape, np.nan)
+    given = [nothing if v is None else np.array([v], np.float64) for v in (performance, baseline)]
+    length = probability.shape[1]
+    thresholds = np.full(probability.shape, threshold)
+    return Trials(*given, probability, thresholds, np.array([button]), np.array([length]))
+
+
+def labels(number, level=201, visibility=0):
+    return Labels(
+        np.full(number, level),
+        np.full(number, "easy"),
+        np.full(number, visibility),
+        np.full(number, -1),
+    )
+
+
+def nothing_said(number, digit=1):
+    return Said(
+        np.full((number, 9), np.nan), np.full(number, digit), no_words(number), no_words(number)
+    )
+
+
+# The worked examples ------------------------------------------------------------------------------
+
+
+def test_detection_of_the_first_example():
+    found = detection(four_trials())
+    assert found.false_positives.tolist() == [0, 1, 0, 0]
+    assert found.true_positives.tolist() == [9, 12, 0, 12]
+    assert found.true_negatives.tolist() == [8, 7, 8, 8]
+    assert found.delay.tolist() == [3, 0, 12, 0]
+    assert found.correct.tolist() == [True, False, False, True]
+    share = correct_rejections(found, four_trials())
+    assert share.values.tolist() == [1, 0.875, 1, 1]
+    assert amoc_wsu(four_trials()).tolist() == [1, 0.875, 1, 1]
+
+
+def test_reaction_of_the_first_example():
+    got = reaction(four_trials(), 2)
+    expected = {
+        "asymptotic": [1.055556, 0.555556, 0.555556, 1.055556],
+        "initial": [0.555556] * 4,
+        "overall": [0.787037, 0.555556, 0.555556, 0.787037],
+        "opti": [0.586207, 0.5, 0.5, 0.586207],
+        "ipti": [0.5] * 4,
+        "apti": [0.655172, 0.5, 0.5, 0.655172],
+        "apti_ratio": [1.9, 1, 1, 1.9],
+        "deviation": [1.916667, 4, 4, 1.916667],
+        "deviation_baseline": [4] * 4,
+        "robust": [1, 0, 0, 1],
+        "robust_baseline": [0] * 4,
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(getattr(got, name).values, values, atol=1e-6, err_msg=name)
+
+
+def test_the_cell_of_the_first_example():
+    (cell,) = (
+        row
+        for row in rows(four_trials(), labels(4), nothing_said(4), 2, resamples=200)
+        if row.kind == "cell"
+    )
+    assert (cell.level, cell.difficulty, cell.visibility, cell.trials) == (201, "easy", 0, 4)
+    expected = {
+        "cdt": 0.5,
+        "mean_delay": 1.5,
+        "false_alarms": 0.25,
+        "correct_rejections": 0.96875,
+        "asymptotic_nrp": 0.805556,
+        "initial_nrp": 0.555556,
+        "overall_nrp": 0.671296,
+        "opti": 0.543103,
+        "ipti": 0.5,
+        "apti": 0.577586,
+        "apti_ratio": 1.45,
+        "amoc_wsu": 0.96875,
+        "robust": 0.5,
+        "robust_baseline": 0.0,
+    }
+    for name, value in expected.items():
+        assert cell.values[name].value == pytest.approx(value, abs=1e-6), name
+    assert (cell.values["mean_delay"].low, cell.values["mean_delay"].high) == (0.0, 3.0)
+
+
+def test_the_example_on_file(recorded_data):
+    expected = json.loads(recorded_data("sailon/expected.json").read_text())
+    columns = [np.array([t[name] for t in expected["trials"]]) for name in ("perf", "base")]
+    columns += [np.array([t[name] for t in expected["trials"]]) for name in ("prob", "thr")]
+    button = np.array([t["tau"] for t in expected["trials"]])
+    trials = Trials(*columns, button, np.full(4, 20))
+    found, reacted = detection(trials), reaction(trials, expected["m"])
+    counts = ("FP", "TP", "FN", "TN", "CDT")
+    for place, one in enumerate(expected["per_trial"]):
+        got = (
+            found.false_positives,
+            found.true_positives,
+            found.delay,
+            found.true_negatives,
+            found.correct,
+        )
+        assert [int(column[place]) for column in got] == [one[name] for name in counts]
+        assert amoc_wsu(trials)[place] == pytest.approx(one["AMOC"], abs=1e-12)
+        for name, own in PER_TRIAL.items():
+            value = getattr(reacted, own).values[place]
+            assert value == pytest.approx(one[name], abs=1e-12), name
+    cell = rows(trials, labels(4), nothing_said(4), expected["m"], resamples=10)[0]
+    assert set(SUMMARY) == set(expected["summary"])
+    for name, own in SUMMARY.items():
+        assert cell.values[own].value == pytest.approx(expected["summary"][name], abs=1e-12), name
+
+
+def test_areas_of_the_second_example():
+    said = np.zeros(10)
+    said[[1, 2, 5, 6, 8]] = 0.9, 0.2, 0.1, 0.8, 0.3
+    assert amoc_wsu(trial(said, 4))[0] == pytest.approx(0.416667, abs=1e-6)
+    early, late = [0.3] * 4 + [0] * 6, [0] * 4 + [0.3] * 6
+    got = [amoc_wsu(trial(p, 4))[0] for p in ([0] * 10, early, late, [0.5] * 10)]
+    assert got == [0, 0, 1, 0]
+
+
+def test_level_zero_of_the_third_example():
+    one = trial([0] * 9 + [0.7], 10)
+    found = detection(one)
+    assert (found.false_positives[0], bool(found.correct[0])) == (1, False)
+    assert correct_rejections(found, one).values[0] == pytest.approx(0.9)
+    assert amoc_wsu(one)[0] == 0
+    own = measures(one, nothing_said(1, 0), [False], 1)
+    assert own["false_alarms"].values[0] == 1
+    for name in ("cdt", "found", "mean_delay", "amoc_wsu", "asymptotic_nrp", "opti"):
+        assert own[name].reasons[0] == Reason.NO_NOVELTY, name
+    quiet = trial([0] * 10, 10)
+    assert detection(quiet).false_positives[0] == 0
+    assert correct_rejections(detection(quiet), quiet).values[0] == 1
+
+
+def test_detection_index_of_the_fourth_example():
+    novel = np.array([0, 0, 0, 1, 1, 1], bool)
+    said = np.array([0.1, 0.2, 0.6, 0.3, 0.7, 0.9])
+    early, right, never = (threshold_index(novel, said, limit) for limit in (0.5, 0.7, 0.95))
+    assert (early.truth, early.reported, early.correct, early.needed) == (4, 3, False, 2)
+    assert (right.reported, right.correct, right.needed) == (5, True, 2)
+    assert (never.reported, never.correct, never.needed) == (7, False, 1)
+
+
+def test_characterisation_of_the_example():
+    said = np.zeros((2, 9))
+    said[:, [0, 3, 7]] = 0.2, 0.5, 0.3
+    got = characterisation(said, np.array([3, 7]))
+    assert got.accuracy.values.tolist() == [1, 0]
+    np.testing.assert_allclose(got.log_score.values, [0.693147, 1.203973], atol=1e-6)
+    np.testing.assert_allclose(got.brier.values, [0.38, 0.78], atol=1e-12)
+
+
+# Edges --------------------------------------------------------------------------------------------
+
+
+def test_ties_zeros_and_silence_in_characterisations():
+    said = np.array([[0.5] * 9, [0.0] * 9, [math.nan] * 9])
+    got = characterisation(said, np.array([0, 0, 0]))
+    assert got.accuracy.values[:2].tolist() == [1, 0]
+    assert got.log_score.values[1] == pytest.approx(-math.log(1e-6))
+    assert got.accuracy.reasons.tolist() == [0, 0, Reason.NOT_CHARACTERISED]
+    words = slot_accuracy(np.array([1, 0, -1, 1]), np.array([1, 1, 1, -1]))
+    assert words.values[:2].tolist() == [1, 0]
+    assert words.reasons[2:].tolist() == [Reason.NOT_CHARACTERISED, Reason.NOTHING_TO_NAME]
+
+
+def test_nothing_is_divided_by_nothing():
+    zeros = trial([0] * 4, 2, performance=[0] * 4, baseline=[0] * 4)
+    got = reaction(zeros, 1)
+    for name in ("asymptotic", "initial", "overall", "opti", "ipti", "apti", "apti_ratio"):
+        assert getattr(got, name).reasons[0] == Reason.ZERO_BASELINE, name
+    theirs = reaction(zeros, 1, wsu=True)
+    assert [theirs.asymptotic.values[0], theirs.opti.values[0]] == [0, 0]
+    # A mean that does not move at all is robust, one that moves without any spread is not.
+    assert got.robust.values[0] == 1
+    moved = trial([0] * 4, 2, performance=[1, 1, 0.5, 0.5], baseline=[1] * 4)
+    assert reaction(moved, 1).robust.values[0] == 0
+    at_once = trial([0] * 3, 0, performance=[1] * 3, baseline=[1] * 3)
+    share = correct_rejections(detection(at_once), at_once)
+    assert share.reasons[0] == Reason.NOTHING_BEFORE
+    assert correct_rejections(detection(at_once), at_once, wsu=True).values[0] == 0
+    assert reaction(at_once, 1).asymptotic.reasons[0] == Reason.NOTHING_BEFORE
+
+
+def test_why_a_reaction_is_missing():
+    unplayed = trial([0] * 4, 2, performance=[1, 1, 1, math.nan], baseline=[1] * 4)
+    got = reaction(unplayed, 1)
+    assert got.asymptotic.reasons[0] == Reason.NOT_PLAYED
+    assert got.initial.values[0] == 1
+    alone = reaction(trial([0] * 4, 2, performance=[1] * 4), 1)
+    assert alone.asymptotic.reasons[0] == Reason.NO_BASELINE
+    assert alone.pre.values[0] == 1
+    short = reaction(trial([0] * 4, 2, performance=[1] * 4, baseline=[1] * 4), 0)
+    assert short.asymptotic.reasons[0] == Reason.WINDOW_EMPTY
+    assert window_of(20) == 2
+
+
+def test_an_episode_without_a_report_is_not_flagged():
+    one = trial([0, math.nan, math.nan, 0.9], 2)
+    found = detection(one)
+    assert (found.false_positives[0], found.delay[0], bool(found.correct[0])) == (0, 1, True)
+    assert amoc_wsu(one)[0] == 1
+
+
+def trapezoids(points):
+    pairs = itertools.pairwise(points)
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairs)
+
+
+def slow_amoc(probability, button):
+    """The area by the definition, alarm by alarm."""
+    length = len(probability)
+    n = length - button + 1
+    alarms = [e for e in range(length) if probability[e] > 0]
+    alarms.sort(key=lambda e: (-probability[e], e))
+    f, s, best, points = 0, 0.0, None, [(0.0, 0.0)]
+    for e in alarms:
+        if e < button:
+            f += 1
+        elif best is None or e < best:
+            best, s = e, (n - (e - button)) / n
+        points.append((float(f), s))
+    last_f, last_s = points[-1]
+    scaled = [(x / last_f if last_f else x, y / last_s if last_s else y) for x, y in points]
+    scaled.append((1.0, scaled[-1][1]))
+    return trapezoids(scaled)
+
+
+def slow_delay(probability, button):
+    """The other area, threshold by threshold."""
+    length = len(probability)
+    points = [(0.0, 1.0)]
+    for limit in sorted({p for p in probability if p > 0}, reverse=True):
+        flags = [p >= limit for p in probability]
+        hits = [e for e in range(button, length) if flags[e]]
+        missed = (hits[0] if hits else length) - button
+        points.append((sum(flags[:button]) / button, missed / (length - button)))
+    points.append((1.0, points[-1][1]))
+    return trapezoids(points)
+
+
+def test_areas_are_those_of_their_definitions():
+    draws = np.random.default_rng(0)
+    said = np.round(draws.uniform(size=(200, 12)), 1) * (draws.uniform(size=(200, 12)) < 0.6)
+    button = draws.integers(1, 12, 200)
+    nothing = np.zeros_like(said)
+    batch = Trials(nothing, nothing, said, nothing, button, np.full(200, 12))
+    pairs = [(p, int(b)) for p, b in zip(said.tolist(), button, strict=True)]
+    np.testing.assert_allclose(amoc_wsu(batch), [slow_amoc(*pair) for pair in pairs], atol=1e-12)
+    np.testing.assert_allclose(amoc_delay(batch), [slow_delay(*pair) for pair in pairs], atol=1e-12)
+
+
+def test_late_alarms_cost_in_the_second_area_only():
+    late, soon = [0] * 4 + [0] * 5 + [0.9], [0] * 4 + [0.9] * 6
+    assert [amoc_wsu(trial(p, 4))[0] for p in (late, soon)] == [1, 1]
+    assert [amoc_delay(trial(p, 4))[0] for p in (late, soon)] == pytest.approx([5 / 6, 0])
+    assert amoc_delay(trial([0] * 10, 4))[0] == 1
+
+
+def test_padding_and_company_change_nothing():
+    whole = four_trials()
+    alone = [Trials(*(leaf[k : k + 1] for leaf in whole)) for k in range(4)]
+    wide = Trials(
+        *(np.pad(leaf, ((0, 0), (0, 3)), constant_values=0.99) for leaf in whole[:4]), *whole[4:]
+    )
+    said, told = nothing_said(4), [False] * 4
+    batch = measures(whole, said, told, 2)
+    padded = measures(wide, said, told, 2)
+    for name, both in batch.items():
+        np.testing.assert_array_equal(padded[name].values, both.values, err_msg=name)
+        for k, one in enumerate(alone):
+            got = measures(one, nothing_said(1), [False], 2)[name]
+            np.testing.assert_array_equal(got.values[0], both.values[k], err_msg=name)
+            assert got.reasons[0] == both.reasons[k]
+
+
+def test_kernels_run_under_jit():
+    whole = four_trials()
+
+    @jax.jit
+    def all_of(trials):
+        return (
+            detection(trials),
+            reaction(trials, 2),
+            amoc_wsu(trials),
+            amoc_delay(trials),
+            delay_of_detected(detection(trials), trials),
+        )
+
+    ours = all_of(Trials(*map(jnp.asarray, whole)))
+    plain = (
+        detection(whole),
+        reaction(whole, 2),
+        amoc_wsu(whole),
+        amoc_delay(whole),
+        delay_of_detected(detection(whole), whole),
+    )
+    for got, wanted in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-6)
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+def mixed_rows():
+    """Two levels and level 200, two of each told of it, so that a pooled mean is no mean of means.
+
+    Trials B and D are of level 203, A and C of 201; A, B, C and D again are told of it.
+    """
+    one = four_trials()
+    quiet = trial([0.1] * 20, 20, performance=[1.0] * 20, baseline=[0.5] * 20)
+    whole = Trials(*(np.concatenate([a, a, b]) for a, b in zip(one, quiet, strict=True)))
+    level = np.array([201, 203, 201, 201, 201, 203, 201, 203, 200])
+    told = np.array([0] * 4 + [1] * 4 + [0])
+    own = Labels(level, np.array(["easy", "hard"] * 4 + ["easy"]), told, np.full(9, -1))
+    return rows(whole, own, nothing_said(9), 2, resamples=100)
+
+
+def test_rows_pool_trials_and_keep_level_200_apart():
+    found = {(r.kind, r.level, r.difficulty, r.visibility): r for r in mixed_rows()}
+    overall = found["all", None, None, 0]
+    assert overall.trials == 4
+    assert overall.values["cdt"].value == 0.5
+    # Three trials of level 201 and one of 203: not the mean of the two levels' shares.
+    assert found["level", 201, None, 0].values["cdt"].value == pytest.approx(2 / 3)
+    assert found["level", 203, None, 0].values["cdt"].value == 0
+    assert found["difficulty", None, "easy", 0].trials == 2
+    nominal = found["cell", 200, "easy", 0]
+    assert nominal.values["cdt"].value is None
+    assert nominal.values["cdt"].reason is Reason.NO_NOVELTY
+    assert nominal.values["false_alarms"].value == 0
+    told = found["cell", 201, "easy", 1]
+    assert told.values["cdt"].reason is Reason.VISIBLE
+    assert told.values["asymptotic_nrp"].value is not None
+
+
+def test_a_cell_without_a_detected_trial_has_no_delay():
+    silent = Trials(*(leaf[2:3] for leaf in four_trials()))
+    cell = rows(silent, labels(1), nothing_said(1), 2, resamples=10)[0]
+    assert cell.values["mean_delay"].value is None
+    assert cell.values["mean_delay"].reason is Reason.NOT_DETECTED
+    assert cell.values["censored_median_delay"].reason is Reason.NOT_DETECTED
+    theirs = rows(silent, labels(1), nothing_said(1), 2, resamples=10, wsu=True)[0]
+    assert theirs.values["mean_delay"].value == 0
+
+
+def test_intervals_of_shares_are_wilson_s():
+    low, high = wilson(15, 30)
+    assert (high - low) / 2 == pytest.approx(0.168, abs=5e-4)
+    assert wilson(0, 30)[0] == 0
+    assert wilson(30, 30)[1] == 1
+    assert all(math.isnan(end) for end in wilson(0, 0))
+
+
+def test_median_delays_with_trials_cut_off():
+    found = np.array([True, True, False, False])
+    delay = np.array([1, 3, 5, 5])
+    once = np.ones((1, 4))
+    assert kaplan_meier_median(delay, found, once).tolist() == [3]
+    assert kaplan_meier_median(delay, np.zeros(4, bool), once).tolist() == [math.inf]
+    # An early end of watching takes a trial from those at risk: 1/3 then 1/2 of the rest fall.
+    cut = kaplan_meier_median(np.array([2, 1, 3]), np.array([True, False, True]), np.ones((1, 3)))
+    assert cut.tolist() == [2]
+
+
+def test_confusion_of_instances():
+    novel = np.array([0, 0, 1, 1], bool)
+    got = confusion(novel, np.array([0.6, 0.1, 0.9, 0.2]), 0.5)
+    assert [int(n) for n in got[:4]] == [1, 1, 1, 1]
+    assert [float(n) for n in got[4:]] == [0.5] * 4
+    none = confusion(~novel[:2] & False, np.zeros(2), 0.5)
+    assert [float(n) for n in none[4:]] == [1, 0, 0, 0]

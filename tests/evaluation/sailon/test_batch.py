@@ -1,0 +1,170 @@
+"""Experiments with pure agents: who plays what, starts, learning, and the interactive twin."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from evaluation import scanner
+from evaluation.sailon import TA2Logic, interactive
+from evaluation.sailon.batch import play_batch
+from evaluation.sailon.experiment import Cell, Experiment, Trial
+from evaluation.sailon.worlds import groups, original_starts
+from jaxsim import agents
+from jaxsim.agents import Agent, NoveltyPrediction
+from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
+from jaxsim.worlds.cartpole3d.start import fitted
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+ONE_DEVICE = scanner.Options(devices=1)
+
+
+def play(experiment, agent="pd", **arguments):
+    given = agents.get(agent) if isinstance(agent, str) else agent
+    return play_batch(experiment, given, options=ONE_DEVICE, **arguments)
+
+
+# An agent that writes down what happens to it -----------------------------------------------------
+
+
+def _clerk():
+    """Its threshold tells episodes begun, its probability those learnt from, its level hints."""
+
+    def init(key):
+        zero = jnp.int32(0)
+        return {"begun": zero, "learnt": zero, "told": jnp.full(5, -2), "key": key}
+
+    def tell(memory, told):
+        codes = (told.novel, told.level, told.entity, told.attribute, told.change)
+        return {**memory, "told": jnp.stack(codes)}
+
+    def begin(memory, key):
+        return {**memory, "begun": memory["begun"] + 1}
+
+    def act(memory, observation, key):
+        level = jnp.where(memory["told"][0] > 0, 2 + memory["told"][1], memory["told"][0] + 1)
+        counts = memory["learnt"] / 64, memory["begun"] / 64
+        return jnp.int32(0), NoveltyPrediction(level, *counts), memory
+
+    def learn(memory, episodes):
+        return {**memory, "learnt": memory["learnt"] + 1}
+
+    def named(memory):
+        return jnp.where(memory["told"][2] >= 0, 207, 0).astype(jnp.int32)
+
+    return Agent("clerk", act, init, begin, learn, tell, named)
+
+
+def by_trial(results, name):
+    rows = results.tested()
+    return [rows[name][rows["trial_id"] == k].tolist() for k in np.unique(rows["trial_id"])]
+
+
+@pytest.mark.slow
+def test_a_trial_begins_with_what_the_training_left(draw):
+    results = play(draw(trials=3, starts="counter"), _clerk())
+    threshold = results.rows["novelty_threshold"] * 64
+    probability = results.rows["novelty_probability"] * 64
+    # Two training episodes, then each trial goes on from there by itself.
+    assert threshold.tolist() == [1, 2] + [3, 4, 5] * 3
+    assert probability.tolist() == [0, 1] + [2, 3, 4] * 3
+
+
+@pytest.mark.slow
+def test_pure_agents_are_told_what_the_protocol_tells(draw):
+    experiment = draw(novelty_visibility=(0, 1), hint_level=(-1, 1), trials=1, starts="counter")
+    results = play(experiment, _clerk())
+    # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
+    assert by_trial(results, "novelty") == [[0, 0, 0], [1, 1, 1], [1, 9, 9]]
+    assert by_trial(results, "entity") == [[""] * 3, [""] * 3, ["", "block", "block"]]
+    assert results.rows["level_probs"][-1].tolist() == [0.0] * 7 + [1.0, 0.0]
+    assert hints.ENTITIES[hints.codes(207, 1)[1]] == "block"
+
+
+@pytest.mark.long
+def test_what_changes_no_result(draw):
+    experiment = draw(trials=3, starts="counter")
+    seen = []
+    plain = play(experiment, progress=lambda *counts: seen.append(counts))
+    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(devices=1, segment=2))
+    for name, column in plain.rows.items():
+        np.testing.assert_array_equal(short.rows[name], column, err_msg=name)
+    assert seen[-1] == (11, 11)
+    other = play(experiment, seed=1)
+    assert (other.rows["reward"] != plain.rows["reward"]).any()
+    # One trial fewer leaves the others as they are.
+    fewer = Experiment("fewer", experiment.settings, experiment.training, experiment.trials[:2])
+    np.testing.assert_array_equal(play(fewer).rows["reward"], plain.rows["reward"][:8])
+
+
+@pytest.mark.long
+def test_levels_of_two_dimensions_are_played_beside(draw):
+    seeds = (100_000_000, 100_000_001, 100_000_002)
+    trials = (
+        Trial(0, 0, Cell(0, 50, "easy", -1), (False, True, True), seeds),
+        Trial(1, 0, Cell(0, 51, "hard", -1), (False, True), seeds[:2]),
+    )
+    settings = draw(novelty=(50, 51), starts="wsu").settings
+    # A segment of one episode: in the last one, nobody starts as the original does.
+    options = scanner.Options(devices=1, segment=1)
+    experiment = Experiment("flat", settings, (), trials)
+    results = play_batch(experiment, agents.get("greedy"), options=options)
+    assert results.rows["episode_level"].tolist() == [200, 50, 50, 200, 51]
+    assert (results.rows["length"] > 0).all()
+    assert results.rows["complete"].all()
+
+
+# Starts -------------------------------------------------------------------------------------------
+
+
+def test_starts_of_the_original_by_seed(draw):
+    experiment = draw(novelty=(202, 204, 206, 207), trials=1, pre_novel_episodes=1)
+    (group,) = groups(experiment)
+    env = group.tasks.worlds[0].env
+    plans = [plan for trial in group.trials for plan in experiment.episodes(trial)]
+    batch = original_starts(plans, env)
+    for index, plan in enumerate(plans):
+        one = wsu_start(plan.seed, plan.level, plan.difficulty, "float32")
+        if plan.level != 202:
+            one = fitted(one, env.config)
+        got = jax.tree.map(lambda leaf, i=index: leaf[i], batch)
+        assert got.pose.x == one.pose.x
+        assert got.extra_bounce == one.extra_bounce
+        assert got.wind == one.wind
+        for slot, block in zip(got.blocks, one.blocks, strict=True):
+            np.testing.assert_array_equal(slot.alive, block.alive)
+            np.testing.assert_array_equal(np.array(slot.p)[:2], np.array(block.p)[:2])
+            np.testing.assert_array_equal(slot.v, block.v)
+            assert bool(slot.rail.holds) == (plan.level == 202 and bool(block.alive))
+
+
+# The interactive twin -----------------------------------------------------------------------------
+
+
+class Twin(TA2Logic):
+    """The agent `pd`, which sees nothing but JSON."""
+
+    decide = staticmethod(jax.jit(agents.get("pd").act))
+
+    def answer(self, vector):
+        observation, _ = messages.loads_feature_vector(json.dumps(vector))
+        action, _, _ = self.decide((), observation, jax.random.key(0))
+        return {"action": ACTIONS[int(action)]}
+
+    def training_instance(self, feature_vector, feature_label):
+        return self.answer(feature_vector)
+
+    def testing_instance(self, feature_vector, novelty_indicator=None):
+        return self.answer(feature_vector)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("starts", ["wsu", "counter"])
+def test_an_agent_of_the_interface_gets_what_its_pure_twin_gets(draw, starts):
+    experiment = draw(trials=2, starts=starts)
+    pure, through_json = play(experiment), interactive.play(experiment, Twin())
+    for name in ("performance", "length", "reward", "seconds", "complete", "novelty_initiated"):
+        np.testing.assert_array_equal(through_json.rows[name], pure.rows[name], err_msg=name)
+    assert len(set(pure.rows["length"].tolist())) > 1

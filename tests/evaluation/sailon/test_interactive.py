@@ -1,0 +1,514 @@
+"""Experiments with ordinary agents: what they are called with, and what they do wrong."""
+
+import json
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from evaluation.clock import ScriptedClock
+from evaluation.sailon import TA2Logic, answers
+from evaluation.sailon.interactive import Options, play
+from evaluation.sailon.text import ExperimentError
+from evaluation.sailon.transcript import replay
+from jaxsim.worlds.cartpole3d import messages
+
+pytestmark = pytest.mark.slow  # compiling the step takes longer than a few seconds
+
+REPORT = (0.25, 0.5, 0, {})
+
+
+class Scripted(TA2Logic):
+    """Does the same few things in every episode, and writes down every call."""
+
+    def __init__(self, steps=3, then="give_up"):
+        super().__init__()
+        self.calls, self.steps, self.then, self.tick = [], steps, then, 0
+
+    def __getattribute__(self, name):
+        value = super().__getattribute__(name)
+        called = callable(value) and hasattr(TA2Logic, name) and not name.startswith("_")
+        if called and name not in ("run", "process_amqp_events"):
+
+            def noted(**values):
+                self.calls.append((name, values))
+                return value(**values)
+
+            return noted
+        return value
+
+    def training_episode_start(self, episode_number):
+        self.tick = 0
+
+    def testing_episode_start(self, episode_number):
+        self.tick = 0
+
+    def answer(self):
+        self.tick += 1
+        return {"action": "nothing" if self.tick <= self.steps else self.then}
+
+    def training_instance(self, feature_vector, feature_label):
+        return self.answer()
+
+    def testing_instance(self, feature_vector, novelty_indicator=None):
+        return self.answer()
+
+    def training_episode_end(self, performance, feedback=None):
+        return REPORT
+
+    def testing_episode_end(self, performance, feedback=None):
+        return REPORT
+
+
+def names(agent):
+    return [name for name, _ in agent.calls]
+
+
+def given(agent, method):
+    return [values for name, values in agent.calls if name == method]
+
+
+def column(results, name):
+    return results.rows[name].tolist()
+
+
+# What is called -----------------------------------------------------------------------------------
+
+
+def test_the_order_of_calls(draw):
+    agent = Scripted(steps=1)
+    play(draw(trials=1, training_episodes=1), agent)
+    tick = ["testing_instance", "testing_performance", "testing_instance", "testing_episode_end"]
+    training = [name.replace("testing", "training") for name in tick]
+    assert names(agent) == [
+        "experiment_start",
+        "training_start",
+        "training_episode_start",
+        *training,
+        "training_end",
+        "train_model",
+        "save_model",
+        "trial_start",
+        "reset_model",
+        "testing_start",
+        *["testing_episode_start", *tick] * 3,
+        "testing_end",
+        "trial_end",
+        "experiment_end",
+    ]
+
+
+def test_what_an_agent_is_given(draw):
+    agent = Scripted(steps=2)
+    play(
+        draw(novelty_visibility=(1,), hint_level=(3,), trials=1), agent, Options(wall=lambda: 50.0)
+    )
+    vectors = [v["feature_vector"] for v in given(agent, "testing_instance")]
+    first, second, third = vectors[3:6]  # of the second episode, the first novel one
+    assert first["hint"] == [
+        {"level": 7, "entity": "block", "attribute": "direction", "change": "toward pole"}
+    ]
+    assert len(first["walls"]) == 8
+    assert vectors[0]["hint"][0]["level"] is None
+    assert "hint" not in second
+    stamps = [v["time_stamp"] for v in (first, second, third)]
+    assert stamps == pytest.approx([50, 50.02, 50.04])
+    assert [v["novelty_indicator"] for v in given(agent, "testing_instance")] == [False] * 3 + [
+        True
+    ] * 6
+    assert {v["feature_label"]["action"] for v in given(agent, "training_instance")} <= {
+        "left",
+        "right",
+        "forward",
+        "backward",
+    }
+    told = given(agent, "testing_performance")
+    assert [v["performance"] for v in told[:2]] == [0.005, 0.01]
+    assert [v["episode_number"] for v in given(agent, "testing_episode_start")] == [0, 1, 2]
+    assert given(agent, "trial_start") == [{"trial_number": 0, "novelty_description": {}}]
+    assert given(agent, "save_model")[0] == given(agent, "reset_model")[0]
+    for vector in vectors:
+        messages.parse_feature_vector(vector)
+
+
+def test_an_agent_that_gives_up_gets_nothing(draw):
+    results = play(draw(trials=1), Scripted(steps=2))
+    assert column(results, "performance") == [0.0] * 5
+    assert column(results, "length") == [2] * 5
+    assert column(results, "problem") == [""] * 5
+    assert column(results, "novelty_probability") == [0.25] * 5
+
+
+def test_episodes_that_are_played_to_the_end(draw):
+    results = play(draw(trials=1, training_episodes=0), Scripted(steps=300))
+    length, performance = column(results, "length"), column(results, "performance")
+    assert performance == [round(n / 200, 6) for n in length]
+    assert all(20 < n < 200 for n in length)
+    assert column(results, "complete") == [True] * 3
+    assert column(results, "novelty_initiated") == [False, True, True]
+
+
+def test_early_ends(draw):
+    class Hasty(Scripted):
+        end_training_early = end_experiment_early = False
+
+        def testing_episode_end(self, performance, feedback=None):
+            self.end_experiment_early = len(given(self, "testing_episode_end")) == 2
+            return REPORT
+
+        def training_episode_end(self, performance, feedback=None):
+            self.end_training_early = True
+            return REPORT
+
+    agent = Hasty(steps=1)
+    results = play(draw(), agent)
+    said = column(results, "problem")
+    assert said[0] == "" and "ended the training early" in said[1]
+    assert said[2:4] == ["", ""]
+    assert all("ended the experiment early" in text for text in said[4:])
+    assert (
+        np.isnan(results.rows["performance"]).tolist() == [False, True] + [False] * 2 + [True] * 4
+    )
+    assert names(agent)[-3:] == ["testing_end", "trial_end", "experiment_end"]
+
+
+def test_training_only_and_one_trial(draw):
+    agent = Scripted(steps=1)
+    play(draw(), agent, Options(testing=False))
+    assert "trial_start" not in names(agent)
+    results = play(draw(), agent, Options(most_trials=1))
+    assert len(given(agent, "trial_start")) == 1
+    assert "only 1 of the trials" in column(results, "problem")[-1]
+
+
+def test_any_object_with_the_methods_will_do(draw):
+    class Observer:
+        def testing_instance(self, feature_vector, novelty_indicator):
+            return {"action": "give_up"}
+
+        def testing_episode_end(self, performance, feedback):
+            return 1.0, 0.5, 1, {"level": [{"level_number": 7, "Prob": 1.0}], "entity": "block"}
+
+    results = play(draw(trials=1, training_episodes=0), Observer())
+    assert results.metadata["agent"] == "Observer"
+    assert column(results, "problem") == [""] * 3
+    assert results.rows["level_probs"][0].tolist() == [0.0] * 7 + [1.0, 0.0]
+    assert column(results, "entity") == ["block"] * 3
+
+
+def test_progress_counts_every_episode(draw):
+    seen = []
+    play(draw(), Scripted(steps=1), Options(progress=lambda *counts: seen.append(counts)))
+    assert [done for done, _ in seen if done] == list(range(1, 9))
+    assert {total for _, total in seen} == {8}
+
+
+# Budget -------------------------------------------------------------------------------------------
+
+
+class Alarmed(Scripted):
+    def testing_episode_end(self, performance, feedback=None):
+        return 0.9, 0.5, 1, {}
+
+
+@pytest.mark.parametrize(
+    ("budget", "labels", "counts"),
+    [(1.0, "reference", [0, 3, 3]), (1.0, "left", [0, 0, 0]), (-0.1, "reference", [0, 0, 0])],
+)
+def test_feedback_follows_the_first_report(draw, budget, labels, counts):
+    agent = Alarmed(steps=2)
+    experiment = draw(trials=1, training_episodes=0, budget=budget, labels=labels)
+    results = play(experiment, agent)
+    assert column(results, "budget_active") == [False, True, True]
+    assert column(results, "feedback") == counts
+    told = [v["feedback"] for v in given(agent, "testing_performance")]
+    assert told[:2] == [None, None]
+    if counts[1]:
+        assert all(set(one) == {"action"} for one in told[2:])
+    else:
+        assert told == [None] * 6
+
+
+def test_the_label_of_the_original_is_always_left(draw):
+    agent = Scripted(steps=4)
+    play(draw(trials=1, labels="left"), agent, Options(testing=False))
+    labels = [v["feature_label"] for v in given(agent, "training_instance")]
+    assert labels == [{"action": "left"}] * len(labels)
+
+
+# Phase 1 ------------------------------------------------------------------------------------------
+
+
+def test_phase_1_counts_the_last_prediction(draw):
+    class Predicting(Scripted):
+        def testing_instance(self, feature_vector, novelty_indicator=None):
+            assert "block_0" in feature_vector and "hint" not in feature_vector
+            said = self.answer()
+            level = 3 if self.tick == 2 and len(given(self, "testing_episode_end")) else 0
+            return {**said, "novelty_prediction": level}
+
+        def testing_episode_end(self, performance, feedback=None):
+            return None
+
+    results = play(draw(trials=1, training_episodes=0, phase="1"), Predicting(steps=1))
+    assert column(results, "novelty") == [0, 3, 3]
+    flags = results.rows["novelty_probability"] >= results.rows["novelty_threshold"]
+    assert flags.tolist() == [False, True, True]
+    assert column(results, "problem") == [""] * 3
+
+
+# What agents do wrong -----------------------------------------------------------------------------
+
+
+def failing(method, value):
+    """An agent whose method returns a value, or raises it if it is an exception."""
+
+    def wrong(self, **values):
+        # Everything is right again in the trial after the first.
+        if len(given(self, "trial_start")) != 1:
+            return getattr(Scripted, method)(self, **values)
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return type("Failing", (Scripted,), {method: wrong})(steps=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"action": "up"}, "the action 'up'; it must be one of nothing, right"),
+        ({"act": "left"}, "the action None"),
+        ("left", "returned 'left'; it must be"),
+        (None, "returned None"),
+        (KeyError("cart"), "testing_instance raised KeyError: 'cart'"),
+        (SystemExit(1), "testing_instance raised SystemExit: 1"),
+        ({"action": "left", "novelty_prediction": 11}, "prediction 11; it must be a whole"),
+        ({"action": "left", "novelty_prediction": math.nan}, "prediction nan"),
+    ],
+)
+def test_wrong_answers_end_the_episode(draw, value, words):
+    results = play(draw(training_episodes=0), failing("testing_instance", value))
+    said = column(results, "problem")
+    assert all(words in text for text in said[:3])
+    assert said[3:] == [""] * 3
+    assert column(results, "performance")[:3] == [0.0] * 3
+    assert column(results, "complete")[:3] == [False] * 3
+    # The agent still hears that the episode is over, and its report counts.
+    assert column(results, "novelty_probability")[:3] == [0.25] * 3
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ((1.5, 0.5, 0, {}), "novelty_probability 1.5; it must be from 0 to 1"),
+        ((math.nan, 0.5, 0, {}), "novelty_probability nan"),
+        ((0.5, -1, 0, {}), "novelty_threshold -1"),
+        ((0.5, 0.5, -1, {}), "the novelty -1"),
+        ((0.5, 0.5, 0, "much"), "the characterization 'much'"),
+        ((0.5, 0.5, 0, {"level": object()}), "that is no JSON"),
+        ((0.5, 0.5, 0), "it must be (novelty_probability"),
+        ((True, 0.5, 0, {}), "novelty_probability True"),
+        (ZeroDivisionError("oh"), "testing_episode_end raised ZeroDivisionError: oh"),
+    ],
+)
+def test_wrong_reports_are_no_reports(draw, value, words):
+    results = play(draw(training_episodes=0), failing("testing_episode_end", value))
+    said = column(results, "problem")
+    assert all(words in text for text in said[:3]), said
+    assert said[3:] == [""] * 3
+    assert np.isnan(results.rows["novelty_probability"][:3]).all()
+    assert column(results, "length")[:3] == [1] * 3
+
+
+@pytest.mark.parametrize("method", ["trial_start", "reset_model", "testing_start"])
+def test_a_trial_that_cannot_start_is_not_played(draw, method):
+    results = play(draw(training_episodes=0), failing(method, OSError("no model")))
+    said = column(results, "problem")
+    assert all(f"not played: {method} raised OSError: no model" == text for text in said[:3])
+    assert np.isnan(results.rows["performance"][:3]).all()
+    assert said[3:] == [""] * 3
+
+
+def test_what_fails_outside_of_trials_is_noted(draw):
+    class Broken(Scripted):
+        def train_model(self):
+            raise RuntimeError("out of memory")
+
+    results = play(draw(), Broken(steps=1))
+    assert results.metadata["problems"] == ["train_model raised RuntimeError: out of memory"]
+    assert column(results, "problem") == [""] * 8
+
+
+def test_a_call_past_its_limit_breaks_off_the_trial(draw):
+    clock = ScriptedClock()
+
+    class Slow(Scripted):
+        def testing_instance(self, feature_vector, novelty_indicator=None):
+            late = len(given(self, "trial_start")) == 1 and self.tick == 1
+            clock.advance(61.0 if late else 59.0)
+            return self.answer()
+
+    results = play(draw(), Slow(steps=3), Options(clock=clock))
+    said = column(results, "problem")[2:]
+    assert said[0] == "testing_instance took longer than its limit of 60 s"
+    assert said[1] == said[2] == f"not played: {said[0]}"
+    assert said[3:] == [""] * 3
+    assert column(results, "length")[2] == 1
+    assert np.isnan(results.rows["performance"][3:5]).all()
+
+
+def test_train_model_may_take_longer(draw):
+    clock = ScriptedClock()
+
+    class Learner(Scripted):
+        def train_model(self):
+            clock.advance(150.0)
+
+    experiment = draw(trials=1, training_timeout_multiplier=3.0)
+    assert play(experiment, Learner(1), Options(clock=clock)).metadata["problems"] == []
+    short = draw(trials=1, training_timeout_multiplier=2.0)
+    (problem,) = play(short, Learner(1), Options(clock=clock)).metadata["problems"]
+    assert "limit of 120 s" in problem
+
+
+def test_an_agent_that_hangs_is_interrupted(draw):
+    class Hung(Scripted):
+        def testing_instance(self, feature_vector, novelty_indicator=None):
+            while len(given(self, "trial_start")) == 1:
+                try:
+                    threading.Event().wait(30)
+                except Exception:
+                    continue
+            return self.answer()
+
+    results = play(draw(training_episodes=0, normal_timeout_seconds=0.3), Hung(steps=1))
+    said = column(results, "problem")
+    assert "took longer than its limit" in said[0]
+    assert said[3:] == [""] * 3
+
+
+# Transcripts --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def transcripts(draw, tmp_path):
+    def write(agent, **values):
+        experiment = draw(trials=1, training_episodes=1, **values)
+        play(experiment, agent, Options(transcripts=tmp_path, wall=lambda: 1.5))
+        return tmp_path
+
+    return write
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_transcript_holds_every_message(transcripts):
+    folder = transcripts(Scripted(steps=1), novelty_visibility=(1,), hint_level=(0,))
+    assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*.jsonl")) == [
+        "training/episode-00000.jsonl",
+        *(f"trial-00000/episode-{k:05}.jsonl" for k in range(3)),
+    ]
+    header, *said = lines_of(folder / "trial-00000" / "episode-00001.jsonl")
+    assert header["episode"]["plan"]["level"] == 207
+    assert set(said[0]) == {"cart", "pole", "blocks", "time_stamp", "image", "walls", "hint"}
+    assert said[1:4] == [
+        {"novelty_indicator": "true"},
+        {"action": "nothing"},
+        {"performance": 0.005},
+    ]
+    assert said[5:7] == [{"novelty_indicator": "true"}, {"action": "give_up"}]
+    assert said[7:] == [
+        {"performance": 0.0},
+        {
+            "novelty_probability": 0.25,
+            "novelty_threshold": 0.5,
+            "novelty": 0,
+            "novelty_characterization": {},
+        },
+    ]
+    training = lines_of(folder / "training" / "episode-00000.jsonl")
+    assert [set(m) for m in training[2:5]] == [{"action"}, {"action"}, {"performance"}]
+
+
+def test_predictions_of_phase_1_are_messages_of_their_own(transcripts):
+    folder = transcripts(Scripted(steps=1), phase="1")
+    said = lines_of(folder / "trial-00000" / "episode-00000.jsonl")[1:]
+    assert "block_0" in said[0]
+    assert said[1:5] == [
+        {"novelty_indicator": "null"},
+        {"action": "nothing"},
+        {"novelty_prediction": 0},
+        {"performance": 0.005},
+    ]
+
+
+@pytest.mark.parametrize("starts", ["wsu", "counter"])
+def test_a_transcript_replays(transcripts, starts):
+    folder = transcripts(Scripted(steps=30), starts=starts)
+    for path in folder.rglob("*.jsonl"):
+        found = replay(path)
+        answers_given = sum(set(said) == {"performance"} for said in lines_of(path))
+        assert (found.steps, found.differences) == (answers_given, ()), path
+    path = folder / "trial-00000" / "episode-00002.jsonl"
+    lines = path.read_text().splitlines()
+    vector = json.loads(lines[5])
+    vector["cart"]["x_velocity"] += 0.5
+    path.write_text("\n".join([*lines[:5], json.dumps(vector), *lines[6:]]))
+    (difference,) = replay(path).differences
+    assert difference.startswith("6: cart.x_velocity is ")
+
+
+def test_a_transcript_of_an_episode_that_there_is_not(transcripts):
+    folder = transcripts(Scripted(steps=1))
+    path = folder / "training" / "episode-00000.jsonl"
+    text = path.read_text()
+    for old, new in (('"seed": 0', '"seed": -1'), ('[207, "hard"]', '[299, "hard"]')):
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(ExperimentError, match=r":1:1: this episode cannot be opened: "):
+            replay(path)
+
+
+def test_files_that_are_no_transcript(tmp_path):
+    path = tmp_path / "other.jsonl"
+    for text, place in (('{"action": "left"}', "1:1"), ("[1]", "1:1"), ('{"a"', "1:5")):
+        path.write_text(text)
+        with pytest.raises(ExperimentError, match=f"{path}:{place}: "):
+            replay(path)
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+def test_forms_of_an_answer():
+    assert answers.answer({"action": "left"}, "m") == answers.Answer("left")
+    both = ({"action": "right"}, {"novelty_prediction": np.int64(2)})
+    assert answers.answer(both, "m") == answers.Answer("right", 2)
+    assert answers.verdict((np.float32(0.5), 1, 2.0, None), "m").characterisation == {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"level": [{"level_number": 2, "probability": 0.75}, {"level_number": 0, "Prob": 0.25}]},
+        {"levels": [{"Level": 2, "prob": 0.75}, {"level": 0, "prob": 0.25}]},
+        {
+            "novelty_characterization": {
+                "level": [{"level": 2, "Prob": 0.75}, {"level": 0, "Prob": 0.25}]
+            }
+        },
+    ],
+)
+def test_forms_of_a_characterisation(said):
+    probabilities, words = answers.characterised(said)
+    assert probabilities.tolist() == [0.25, 0, 0.75] + [0] * 6
+    assert words == ("", "", "")
+
+
+def test_a_characterisation_that_says_nothing():
+    for said in (None, {}, {"level": 3}, {"level": [{"level_number": 99, "probability": 1}]}):
+        assert np.isnan(answers.characterised(said)[0]).all()

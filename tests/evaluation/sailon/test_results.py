@@ -1,0 +1,210 @@
+"""Results on disk and back, and how trials are paired with the baseline's."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.metrics import Reason
+from evaluation.sailon.analysis import MEASURES, analyse
+from evaluation.sailon.experiment import generate
+from evaluation.sailon.results import (
+    COLUMNS,
+    NEEDED,
+    Results,
+    load_results,
+    measured,
+    planned,
+    read_csv,
+)
+from evaluation.sailon.settings import Settings
+from evaluation.sailon.text import ExperimentError
+
+HEADER = ",".join(NEEDED)
+
+
+@pytest.fixture
+def played():
+    """Results of a small experiment, filled with numbers that tell rows apart."""
+    experiment = generate(
+        Settings(
+            novelty=(200, 203),
+            difficulty=("hard",),
+            novelty_visibility=(0,),
+            trials=2,
+            training_episodes=3,
+            testing_episodes=4,
+            pre_novel_episodes=2,
+            testing_novelty_p2=1.0,
+        )
+    )
+    rows = planned(experiment)
+    count = len(rows["performance"])
+    rows["performance"][:] = np.arange(count) / 100
+    rows["novelty_probability"][:] = np.where(rows["novelty_initiated"], 0.75, 0.125)
+    rows["novelty_threshold"][:] = 0.5
+    rows["complete"][:] = True
+    rows["novelty"][:] = 3
+    rows["level_probs"][:] = 0.0
+    rows["level_probs"][:, 3] = 1.0
+    rows["entity"][:], rows["attribute"][:], rows["change"][:] = "Block", "speed", ""
+    return Results(rows, experiment, {"agent": "tester"})
+
+
+def planned_table():
+    """An Arrow table of an experiment that nobody has played."""
+    experiment = generate(Settings(trials=1))
+    return Results(planned(experiment), experiment).table()
+
+
+def same(one, other, names):
+    for name in names:
+        np.testing.assert_array_equal(one.rows[name], other.rows[name], err_msg=name)
+
+
+def test_parquet_keeps_everything(played, tmp_path):
+    path = tmp_path / "some" / "results.parquet"
+    played.write(path)
+    again = load_results(path)
+    assert again.experiment == played.experiment
+    assert again.metadata == played.metadata
+    same(again, played, played.rows)
+
+
+def test_csv_keeps_the_trials(played, tmp_path):
+    path = tmp_path / "results.csv"
+    played.write(path)
+    again = load_results(path)
+    assert len(played) == 3 + 16
+    assert len(again) == 16
+    tested = replace(played, rows=played.tested())
+    same(again, tested, [*COLUMNS, "level_probs"])
+    one, other = (analyse(r, None, resamples=20).to_json() for r in (again, played))
+    assert one["cells"] == other["cells"]
+
+
+def test_metrics_see_the_button_and_the_words(played):
+    data = measured(played, played)
+    assert data.trials.button.tolist() == [4, 4, 2, 2]
+    assert data.labels.level.tolist() == [200, 200, 203, 203]
+    assert data.said.digit.tolist() == [0, 0, 3, 3]
+    np.testing.assert_array_equal(data.trials.baseline, data.trials.performance)
+    # 203 is block, direction, toward location; level 200 has no words.
+    assert data.said.true_words.tolist() == [[-1, -1, -1]] * 2 + [[1, 1, 1]] * 2
+    assert data.said.words[2].tolist() == [1, 0, 0]
+
+
+def test_one_trial_as_records(played):
+    trial = played.experiment.trials[3]
+    records = played.records(trial)
+    assert records.columns["performance"].shape == (1, 4)
+    assert records.columns["predicted_level"].tolist() == [[3] * 4]
+    assert records.novelty_levels.tolist() == [0, 3]
+    assert [b.count for b in records.schedule.blocks] == [2, 2]
+    np.testing.assert_allclose(
+        records.columns["performance"][0], played.rows["performance"][-4:], atol=1e-6
+    )
+
+
+def test_a_trial_of_which_the_end_was_not_played(played):
+    played.rows["performance"][-2:] = np.nan
+    played.rows["level_probs"][-2:] = np.nan
+    data = measured(played, None)
+    # What was said last is what was said in the last episode that was played.
+    assert data.said.probabilities[-1][3] == 1
+    row = analyse(played, None, resamples=20).rows[1]
+    assert row.values["performance_post"].count == 1
+
+
+def test_trials_are_paired_by_their_place(played):
+    shorter = {name: column[:15] for name, column in played.rows.items()}
+    data = measured(played, Results(shorter))
+    assert np.isnan(data.trials.baseline[3]).all()
+    np.testing.assert_array_equal(data.trials.baseline[2], played.rows["performance"][11:15])
+
+
+def test_results_of_different_experiments_are_not_compared(played):
+    other = generate(replace(played.experiment.settings, seed=1))
+    with pytest.raises(ValueError, match="different experiments"):
+        measured(played, Results(planned(other), other))
+
+
+def test_a_report_says_what_is_missing(played):
+    report = analyse(played, None, resamples=20).to_json()
+    cell = next(cell for cell in report["cells"] if cell["level"] == 203)
+    assert (cell["cdt"], cell["median_delay"], cell["level_accuracy"]) == (1.0, 0.0, 1.0)
+    assert cell["opti"] is None
+    assert cell["reasons"]["opti"] == Reason.NO_BASELINE.sentence
+    assert cell["intervals"]["opti"] is None
+    assert cell["intervals"]["cdt"] == pytest.approx([0.342, 1.0], abs=1e-3)
+    assert set(MEASURES) <= set(cell)
+    assert (cell["entity_accuracy"], cell["attribute_accuracy"]) == (1.0, 0.0)
+    nominal = next(cell for cell in report["cells"] if cell["level"] == 200)
+    assert nominal["cdt"] is None
+    assert nominal["false_alarms"] == 0.0
+    assert [row["trials"] for row in report["overall"]] == [2]
+
+
+def test_a_report_as_csv(played):
+    lines = list(csv.DictReader(io.StringIO(analyse(played, None, resamples=20).to_csv())))
+    row = next(row for row in lines if row["kind"] == "cell" and row["level"] == "203")
+    assert (row["cdt"], row["opti"]) == ("1.0", "")
+    trials = analyse(played, None, resamples=20).trials_csv().splitlines()
+    assert len(trials) == 1 + 4
+
+
+def test_the_generator_s_own_files(recorded_data):
+    agent = load_results(recorded_data("sailon/agent.csv"))
+    baseline = load_results(recorded_data("sailon/baseline.csv"))
+    found = analyse(agent, baseline, resamples=20)
+    hidden, visible = (row for row in found.rows if row.kind == "cell")
+    assert (hidden.visibility, visible.visibility) == (0, 1)
+    assert hidden.values["cdt"].value == 0.5
+    assert hidden.values["opti"].value == pytest.approx(0.543103, abs=1e-6)
+    assert visible.values["asymptotic_nrp"].value == pytest.approx(0.805556, abs=1e-6)
+
+
+def test_an_agent_s_characterisations_in_a_csv_file(recorded_data):
+    found = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
+    cells = {row.level: row for row in found.rows if row.kind == "cell"}
+    found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].value == 1]
+    assert found_in == [103, 202, 203, 204, 206, 207]
+    assert cells[202].values["level_accuracy"].value == 1
+    assert cells[203].values["level_accuracy"].value == 0
+    assert cells[207].values["censored_median_delay"].value == 5
+    assert cells[200].values["false_alarms"].value == 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", 1, "column 'trial_index' is missing"),
+        ("trial_index,novelty_level\n", 1, "column 'novelty_difficulty' is missing"),
+        (HEADER + "\n", 1, "no row"),
+        (HEADER + "\n0,201,easy,0,0,1.0,False,0.1\n", 2, "8 cells for the 9 columns"),
+        (HEADER + "\n0,201,easy,0,0,1.0,False,0.1,x\n", 2, "novelty_threshold is 'x'"),
+        (HEADER + "\n0,201,easy,0,0,1.0,maybe,0.1,1\n", 2, "it must be True or False"),
+        (HEADER + "\na,201,easy,0,0,1.0,True,0.1,1\n", 2, "it must be a whole number"),
+    ],
+)
+def test_csv_files_that_are_none(text, line, words):
+    with pytest.raises(ExperimentError, match=f"^file:{line}:1: ") as caught:
+        read_csv(text, "file")
+    assert words in caught.value.reason
+
+
+def test_files_that_hold_no_results(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        load_results(tmp_path / "missing.parquet")
+    (tmp_path / "other.parquet").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
+        load_results(tmp_path / "other.parquet")
+    kept = planned_table().drop_columns(["performance"])
+    pq.write_table(kept, tmp_path / "less.parquet")
+    with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
+        load_results(tmp_path / "less.parquet")
+    with pytest.raises(ValueError, match="window is 9"):
+        analyse(read_csv(HEADER + "\n0,201,easy,0,0,1.0,False,0.1,1\n", "f"), None, window=9)

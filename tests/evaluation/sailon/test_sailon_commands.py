@@ -1,0 +1,248 @@
+"""The commands below `jaxsim sailon`, and agent files run as they are."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli
+from evaluation.sailon import TA2Logic, host, plots, ta2
+from evaluation.sailon.experiment import load
+from evaluation.sailon.interactive import Options
+from evaluation.sailon.results import load_results
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples" / "sailon"
+
+AGENT = """
+import sys
+from objects.TA2_logic import TA2Logic
+
+class TA2Agent(TA2Logic):
+    def _add_ta2_command_line_options(self, parser):
+        parser.add_argument("--answer", default="give_up")
+        return parser
+
+    def testing_instance(self, feature_vector, novelty_indicator):
+        return {"action": self.arguments.answer}
+
+    def testing_episode_end(self, performance, feedback):
+        return 0.0, 0.5, 0, {}
+"""
+STARTED = AGENT + '\nif __name__ == "__main__":\n    TA2Agent().run()\n'
+
+
+@pytest.fixture
+def agent_file(tmp_path):
+    def write(text, name="TA2.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def experiment_file(draw, tmp_path):
+    path = tmp_path / "experiment.json"
+    draw(trials=1, training_episodes=0).write(path)
+    return path
+
+
+def run(*arguments):
+    return cli.main(["sailon", *map(str, arguments)])
+
+
+# Generating ---------------------------------------------------------------------------------------
+
+
+def test_generate(tmp_path, capsys):
+    out = tmp_path / "some" / "drawn.json"
+    assert run("generate", EXAMPLES / "experiment.json", "--seed", 7, "--out", out) == 0
+    assert load(out).settings.seed == 7
+    said = capsys.readouterr().out
+    assert said.startswith("2 trials of 2 cells, 6 episodes each; experiment ")
+
+
+def test_a_malformed_file_writes_nothing(tmp_path, capsys):
+    wrong, out = tmp_path / "wrong.json", tmp_path / "out"
+    wrong.write_text('{\n  "trials": "many"\n}')
+    for part in (("generate", wrong, "--out", out), ("run", wrong, "--agent", "pd", "--out", out)):
+        assert run(*part) == 2
+        assert capsys.readouterr().err == (
+            f"jaxsim: {wrong}:2:13: 'trials' is 'many'; it must be from 1 to 100000\n"
+        )
+    assert not out.exists()
+
+
+# Agent files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [AGENT, STARTED], ids=["defined", "started"])
+def test_an_agent_file_is_run_as_it_is(agent_file, experiment_file, tmp_path, text, capsys):
+    out = tmp_path / "out"
+    argv, search = sys.argv, list(sys.path)
+    arguments = ("--agent", agent_file(text), experiment_file, "--out", out, "--quiet")
+    assert run("run", *arguments, "--transcripts", "--arguments=--answer give_up") == 0
+    results = load_results(out / "results.parquet")
+    assert results.rows["performance"].tolist() == [0.0] * 3
+    assert results.rows["problem"].tolist() == [""] * 3
+    assert results.experiment == load(experiment_file)
+    assert len(list((out / "transcripts").rglob("*.jsonl"))) == 3
+    assert "objects" not in sys.modules
+    assert (sys.argv, sys.path) == (argv, search)
+    assert run("replay", *(out / "transcripts").rglob("*.jsonl")) == 0
+    assert capsys.readouterr().out.count("the same") == 3
+
+
+@pytest.mark.slow
+def test_what_agents_do_wrong_is_in_the_results(agent_file, experiment_file, tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = ("--agent", agent_file(STARTED), experiment_file, "--out", out, "--quiet")
+    assert run("run", *arguments, "--arguments=--answer up") == 0
+    problems = load_results(out / "results.csv").rows["problem"].tolist()
+    assert all("the action 'up'" in text for text in problems)
+    assert run("run", *arguments) == 2
+    assert "is not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import nowhere_to_be_found", "ModuleNotFoundError: No module named"),
+        ("x = 1", "defines 0 classes derived from TA2Logic"),
+        (AGENT + "\nclass Other(TA2Logic):\n    pass\n", "defines 2 classes"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        (AGENT.replace("return parser", "return None"), "AttributeError"),
+    ],
+)
+def test_agent_files_that_cannot_be_started(agent_file, experiment_file, tmp_path, text, words):
+    with pytest.raises(ValueError, match=r"TA2\.py cannot be started: ") as caught:
+        host.run(agent_file(text), load(experiment_file), Options())
+    assert words in str(caught.value)
+
+
+def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):
+    for agent, words in (("no.py", "agent no.py is not a file"), ("best", "unknown agent 'best'")):
+        arguments = ("--agent", agent, experiment_file, "--out", tmp_path / "out", "--quiet")
+        assert run("run", *arguments) == 2
+        assert words in capsys.readouterr().err
+    arguments = ("--agent", "pd", experiment_file, "--out", tmp_path / "out", "--quiet")
+    assert run("run", *arguments, "--transcripts") == 2
+    assert "transcripts are of agents that are Python files" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_base_class_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["agent", "--no-testing", "--debug"])
+    agent = TA2Logic()
+    assert agent.arguments.no_testing
+    assert agent.testing_instance({}, None) == {"action": "nothing"}
+    with pytest.raises(RuntimeError, match="jaxsim sailon run"):
+        agent.run()
+    played = []
+    with ta2.hosted(played.append):
+        agent.run()
+    assert played == [agent]
+    ini = tmp_path / "TA2.ini"
+    ini.write_text("[aiq]\nkey = value\n")
+    monkeypatch.setattr(sys, "argv", ["agent", "--config", str(ini)])
+    assert TA2Logic().config["aiq"]["key"] == "value"
+    monkeypatch.setattr(sys, "argv", ["agent", "--config", str(tmp_path / "missing")])
+    with pytest.raises(ValueError, match="--config"):
+        TA2Logic()
+
+
+@pytest.mark.slow
+def test_the_example_finds_blocks_that_are_pulled(tmp_path):
+    out = tmp_path / "out"
+    example = (EXAMPLES / "TA2.py", EXAMPLES / "experiment.json")
+    assert run("run", "--agent", *example, "--out", out, "--quiet") == 0
+    assert run("analyze", out, "--out", tmp_path / "metrics", "--quiet") == 0
+    report = json.loads((tmp_path / "metrics" / "report.json").read_text())
+    cells = {cell["level"]: cell for cell in report["cells"]}
+    assert (cells[207]["cdt"], cells[207]["median_delay"]) == (1.0, 0.0)
+    assert cells[200]["false_alarms"] == 0.0
+
+
+# Pure agents --------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
+    experiment = tmp_path / "experiment.json"
+    draw(trials=2, training_episodes=0, starts="counter").write(experiment)
+    for name in ("pd", "greedy"):
+        arguments = ("--agent", name, experiment, "--out", tmp_path / name, "--devices", 1)
+        assert run("run", *arguments, "--quiet") == 0
+    arguments = (tmp_path / "greedy", "--baseline", tmp_path / "pd", "--window", 1)
+    assert run("analyze", *arguments) == 0
+    assert "greedy, baseline pd" in capsys.readouterr().out
+    out = tmp_path / "evaluation"
+    small = ("--levels", "200,207", "--difficulties", "hard", "--trials", 2, "--episodes", 4)
+    arguments = ("--agent", "greedy", *small, "--out", out, "--devices", 1)
+    assert run("evaluate", *arguments) == 0
+    report = json.loads((out / "report.json").read_text())
+    assert [(c["level"], c["visibility"], c["trials"]) for c in report["cells"]] == [
+        (200, 0, 2),
+        (207, 0, 2),
+        (200, 1, 2),
+        (207, 1, 2),
+    ]
+    assert report["baseline"]["agent"] == "pd"
+    assert report["timing"]["steps"] > 0
+    pictures = {f"{name}_{told}.png" for name in ("detection", "performance") for told in (0, 1)}
+    assert {p.name for p in out.iterdir()} - pictures == {
+        "agent.parquet",
+        "baseline.parquet",
+        "experiment.json",
+        "metrics.csv",
+        "report.json",
+        "trials.csv",
+    }
+    assert all(((out / name).exists()) == plots.available() for name in pictures)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--levels", "200,x"), "levels is '200,x'; it must be whole numbers"),
+        (("--levels", "299"), "299 in it must be one of"),
+        (("--difficulties", "easy,soft"), "soft"),
+        (("--trials", "0"), "'trials' is 0"),
+        (("--button", "50"), "button is 50; it must be from 0 to 45"),
+        (("--baseline", "worst"), "unknown agent 'worst'"),
+        (("--chunk", "3"), "chunk is 3"),
+        (("--starts", "here"), "'starts' is 'here'"),
+        (("--hint-level", "7"), "7 in it must be one of -1"),
+    ],
+)
+def test_evaluations_that_are_refused(tmp_path, capsys, arguments, words):
+    out = tmp_path / "out"
+    assert run("evaluate", "--agent", "pd", "--out", out, "--quiet", *arguments) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()
+
+
+# Metrics ------------------------------------------------------------------------------------------
+
+
+def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
+    agent, baseline = (recorded_data(f"sailon/{name}.csv") for name in ("agent", "baseline"))
+    out = tmp_path / "metrics"
+    assert run("analyze", agent, "--baseline", baseline, "--out", out) == 0
+    said = capsys.readouterr().out
+    assert "0.50 (0.15–0.85)" in said
+    assert sorted(p.name for p in out.iterdir()) == ["metrics.csv", "report.json", "trials.csv"]
+    (hidden, visible) = json.loads((out / "report.json").read_text())["cells"]
+    assert (hidden["cdt"], hidden["mean_delay"], hidden["false_alarms"]) == (0.5, 1.5, 0.25)
+    assert visible["cdt"] is None
+    assert run("analyze", agent, "--baseline", baseline, "--out", out) == 2
+    assert "is not empty" in capsys.readouterr().err
+
+
+def test_analyze_what_is_not_there(tmp_path, capsys):
+    assert run("analyze", tmp_path) == 2
+    assert "results.parquet does not exist" in capsys.readouterr().err
