@@ -128,7 +128,7 @@ class Raising(Always):
         "exit": lambda: SystemExit(3),
         "memory": MemoryError,
         "half a character": lambda: ValueError("\ud800"),
-        "endless": lambda: ValueError("x" * 10_000),
+        "endless": lambda: ValueError("a" * 10_000),
     }
 
     def __init__(self, what: str) -> None:

@@ -59,7 +59,7 @@ class Twin:
     def __init__(self, evaluation, *, per_episode):
         self.measurement = evaluation.measurement
         self.per_episode = per_episode
-        self.todo = [
+        self.ahead = [
             trial
             for trial in evaluation.trials
             if trial.sets
@@ -74,10 +74,10 @@ class Twin:
 
     def _next_execution(self):
         self.status = MENU
-        if not self.todo:
+        if not self.ahead:
             self.pending = 13
             return
-        self.trial = self.todo.pop(0)
+        self.trial = self.ahead.pop(0)
         self.pending = 11
         self.testing = self.trial.training is None
         self.training_over = self.testing
