@@ -47,24 +47,29 @@ Forces = tuple[Vector, list[Vector] | None]
 """Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
 
-Move = Callable[[Params, Moving, Forces, jax.Array], tuple[Moving, jax.Array]]
+Move = Callable[[Params, Moving, Forces, jax.Array, bool], tuple[Moving, jax.Array]]
 """How a tick moves everything: what it makes of params, moving, forces and active, and for which of
-the active lanes that is right."""
+the active lanes that is right. The flag says whether blocks often leave the room, see `LEAVE`."""
+
+LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
+"""Terms with which blocks leave the room: forces push them out, lines lead there, and walls make
+them faster than they can hold. Elsewhere the few that do leave take the full tick, and the others
+are spared the question."""
 
 
 def free_tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s as if only blocks and walls could touch; see `Move`.
 
     It is not right either where a velocity is no number.
     """
-    after, touching = _cheap(params, moving, forces)
+    after, touching = _cheap(params, moving, forces, leaving)
     return after, mask(active & _are_numbers(after) & ~touching, opaque_one(moving[0].x))
 
 
 def single_tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s as if only one contact were of more than a block and its walls.
 
@@ -74,7 +79,6 @@ def single_tick(
     one = opaque_one(pose.x)
     body, r, velocity, free = _free_motion(params, moving, forces)
     velocity, free = materialise((velocity, free), one)
-    leaving = _may_leave(moving, forces)
     bounced = _off_walls(params, blocks, free, leaving)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
@@ -84,7 +88,7 @@ def single_tick(
 
 
 def brief_tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s with every contact, but few passes over them; see `Move`.
 
@@ -109,14 +113,14 @@ def _are_numbers(after: Moving) -> jax.Array:
 
 
 def full_tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s with every contact; see `Move`."""
     return _full(params, moving, forces, active), active
 
 
 def tick(
-    params: Params, moving: Moving, forces: Forces, active: jax.Array
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> tuple[Moving, jax.Array]:
     """Advance by 0.02 s, each lane with what it needs; see `Move`.
 
@@ -125,13 +129,14 @@ def tick(
       moving: pose, velocities and blocks; leaves of shape () or (L,), all alike.
       forces: on cart and blocks.
       active: () or (L,) bool; lanes where it is False need not be right, they are not used.
+      leaving: whether blocks often leave the room.
 
     Returns:
       The same structure after the tick, and `active`.
     """
     if slots.are_stacked(moving[2], active):
-        return full_tick(params, moving, forces, active)
-    after, touching = _cheap(params, moving, forces)
+        return full_tick(params, moving, forces, active, leaving)
+    after, touching = _cheap(params, moving, forces, leaving)
     touching = mask(touching & active, opaque_one(moving[0].x))
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
@@ -185,7 +190,8 @@ def advance(
             restitution_wall=params.restitution_wall + state.extra_bounce,
             restitution_block=params.restitution_block + state.extra_bounce,
         )
-    (pose, velocity, blocks), right = move(params, moving, (force, summed), active)
+    leaving = not LEAVE.isdisjoint(config.terms)
+    (pose, velocity, blocks), right = move(params, moving, (force, summed), active, leaving)
     if "closed_room" in config.terms:
         blocks = repairs.keep_inside(params, blocks)
     after = replace(
@@ -215,14 +221,6 @@ def _free_motion(
     return body, r, velocity, speeds
 
 
-def _may_leave(moving: Moving, forces: Forces) -> bool:
-    """Whether blocks often leave the room: forces push them out, and lines lead there.
-
-    Elsewhere the few that do take the full tick, and the others are spared the question.
-    """
-    return forces[1] is not None or any(block.rail is not None for block in moving[2])
-
-
 def _off_walls(
     params: Params, blocks: Sequence[Block], speeds: Sequence[Vector], leaving: bool
 ) -> list[Vector]:
@@ -232,12 +230,13 @@ def _off_walls(
     ]
 
 
-def _cheap(params: Params, moving: Moving, forces: Forces) -> tuple[Moving, jax.Array]:
+def _cheap(
+    params: Params, moving: Moving, forces: Forces, leaving: bool
+) -> tuple[Moving, jax.Array]:
     """Tick with walls only, and whether that may be wrong."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
     _, r, velocity, speeds = _free_motion(params, moving, forces)
-    leaving = _may_leave(moving, forces)
     speeds = _off_walls(params, blocks, speeds, leaving)
     world = geo.yawed(pose.cos, pose.sin, r)
     touching = contacts.may_touch(params, pose, world, blocks, leaving)
