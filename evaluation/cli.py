@@ -1,6 +1,7 @@
 """The `jaxsim` command."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -178,7 +179,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = build_parser().parse_args(argv)
     try:
-        return int(arguments.handler(arguments))
+        code = int(arguments.handler(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough, as `head` has. Nothing is left to say at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError) as error:
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
         return USAGE_ERROR

@@ -446,3 +446,11 @@ def test_results_name_no_place_on_this_machine(demo, tmp_path_factory):
             content = path.read_bytes()
             assert str(ROOT).encode() not in content, path.name
             assert str(tmp_path_factory.getbasetemp()).encode() not in content, path.name
+
+
+def test_output_that_nobody_reads_to_its_end():
+    """As in `jaxsim tasks | head`."""
+    command = [sys.executable, "-m", "evaluation.cli", "tasks"]
+    reader = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    reader.stdout.close()
+    assert (reader.wait(120), reader.stderr.read()) == (0, "")
