@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.detection import LEVELS, cells, schedule
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put_lines
 from benchmarks.scores import Score
 from evaluation.scanner import play
 from jaxsim import agents
@@ -59,12 +59,7 @@ def main() -> None:
     parser.add_argument("--difficulties", nargs="+", default=["hard"], choices=DIFFICULTIES)
     add_out(parser)
     arguments = parser.parse_args()
-    lines = []
-    for line in rows(arguments):
-        lines.append(line)
-        if arguments.out:
-            print(line, flush=True)
-    put("\n".join(lines) + "\n", arguments.out)
+    put_lines(rows(arguments), arguments.out)
 
 
 if __name__ == "__main__":

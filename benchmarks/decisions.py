@@ -17,7 +17,7 @@ import numpy as np
 
 import jaxsim
 from benchmarks.detection import cells
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put_lines
 from jaxsim import agents
 from jaxsim.agents import Agent
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
@@ -81,12 +81,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=23, metavar="N", help="of all episodes (23)")
     add_out(parser)
     arguments = parser.parse_args()
-    lines = []
-    for line in rows(arguments):
-        lines.append(line)
-        if arguments.out:
-            print(line, flush=True)
-    put("\n".join(lines) + "\n", arguments.out)
+    put_lines(rows(arguments), arguments.out)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from scipy import stats
 
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put_lines
 from evaluation.records import Records
 from evaluation.scanner import play
 from evaluation.schedule import Block, Schedule
@@ -189,12 +189,7 @@ def main() -> None:
     parser.add_argument("--difficulties", nargs="+", default=list(DIFFICULTIES))
     add_out(parser)
     arguments = parser.parse_args()
-    lines = []
-    for line in rows(arguments):
-        lines.append(line)
-        if arguments.out:
-            print(line, flush=True)
-    put("\n".join(lines) + "\n", arguments.out)
+    put_lines(rows(arguments), arguments.out)
 
 
 if __name__ == "__main__":

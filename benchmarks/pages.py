@@ -1,6 +1,7 @@
 """Where a generated page goes."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 
 from evaluation.files import write_whole
@@ -17,3 +18,13 @@ def put(page: str, out: Path | None) -> None:
         write_whole(out, page)
     else:
         print(page, end="")
+
+
+def put_lines(lines: Iterable[str], out: Path | None) -> None:
+    """Put a page whose lines take long; if it goes to a file, they are shown as they come."""
+    kept = []
+    for line in lines:
+        kept.append(line)
+        if out:
+            print(line, flush=True)
+    put("\n".join(kept) + "\n", out)
