@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -54,4 +55,5 @@ def ticks(lanes64: Any) -> Ticks:
     def full(params: Params, moving: Any, forces: Any) -> Any:
         return tick_module._full(params, moving, forces, jnp.ones_like(params.gravity, bool))
 
-    return Ticks(jax.jit(tick_module._cheap), jax.jit(full), lanes64.precision)
+    cheap = jax.jit(partial(tick_module._cheap, leaving=False))
+    return Ticks(cheap, jax.jit(full), lanes64.precision)
