@@ -176,6 +176,7 @@ class Laborious(CartPole3D):
         # not, which rounding decides even here: 1 of 1,024 episodes.
         (202, "hard", 1024, 0.99),
         (203, "hard", 25600, 1.0),
+        (204, "hard", 1024, 1.0),  # blocks that walls made too fast for them
         (206, "hard", 1024, 1.0),  # blocks blown through the walls
         (207, "hard", 2560, 1.0),
     ],
