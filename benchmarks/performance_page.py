@@ -50,7 +50,7 @@ GOALS = {
 
 
 def _sizes_of(layout: Layout) -> str:
-    return " | ".join(f"{size:,}" for size in layout)
+    return " | ".join(f"{size:,}" for size in (layout.lanes, layout.chunk, layout.ticks))
 
 
 INTRODUCTION = """\
@@ -84,8 +84,11 @@ advances them in *rounds* of a few ticks.
   says for which lanes it would be wrong; those stand still for the rest of the round.
 * **More effort where it is needed.** Lanes that stood still are packed densely, some hundred at a
   time, and take a few ticks that know one contact besides those with walls, which needs no
-  iteration. The few lanes with more take a full tick. So a contact costs the lane that has it, and
-  nobody else, although all lanes run in one vectorised program.
+  iteration; or, where cart, pole or a block on its way out are at a wall, that as well. The few
+  lanes with more take full ticks, a dozen lanes at a time. So a contact costs the lane that has
+  it, and nobody else, although all lanes run in one vectorised program.
+* **Mixtures.** Lanes of the same level begin side by side, and a chunk is advanced by the simplest
+  environment that has the terms (wind, lines, forces between blocks) of all its lanes.
 * **Chunks.** Free ticks advance a chunk of lanes through all ticks of a round before the next
   chunk has its turn, so that the state and the temporaries of a tick stay in the cache.
 * **Waves.** Lanes whose episodes are over are left behind: when enough of them are, the others
@@ -169,11 +172,11 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
   one, and grows with the pairs of bodies that may touch. Level 208 hard, in which blocks appear
   until there are dozens, is the extreme.
 * **A mixture.** A parameter in which the lanes differ is an array that is read in every tick,
-  where one that all share is a number; and what one level needs (wind, forces between blocks) is
-  computed for all lanes of the batch. Free ticks of the batch of every level take about six times
-  as long as those of level 200, which alone is more than the goal allows, and the iterations with
-  friction of level 202 as long again. Chunks of lanes that need the same terms, each computing no
-  others, would come closer.
+  where one that all share is a number, and starts of all levels are drawn for all lanes. Level 202
+  is the slowest by itself: friction is iterated, and a block that leans on another needs that tick
+  after tick. Such lanes keep pace if groups are small and take as many steps as the others; where
+  XLA starts every operation by itself, a small group takes as long as a large one, and the steps
+  of the slowest lanes, one after the other, are most of the time.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
   consumers are therefore divided by a one that XLA cannot know but LLVM does; `jaxsim/backend.py`
   says how much that is worth. A test holds the number of operations of a step.

@@ -27,7 +27,7 @@ from jaxsim.rounds import GAPS, Batch, Program, Results, Sizes
 from jaxsim.worlds.base import RUNNING
 
 FLAGS = ("default", "configured")
-PARTS = ("starts", "free ticks", "one contact", "full ticks", "closing ranks")
+PARTS = ("starts", "free ticks", "one contact", "and walls", "full ticks", "closing ranks")
 SIDE = 1024
 """Of the matrix whose square stands for the most that the processor can do."""
 WAVES = 4
@@ -114,10 +114,10 @@ class Parts:
         row = np.zeros(sizes.lanes, np.int32)
         root = rng.words(jax.random.key(0))
         table = jax.tree.map(np.asarray, params)
-        batch = Batch(root, np.int32(0), number, row, table)
+        batch = Batch(root, np.int32(0), number, row, table, np.zeros(1, np.int32))
 
         def program(batch: Batch) -> Program:
-            return Program(self.env, agents.get("pd"), sizes, batch)
+            return Program((self.env,), agents.get("pd"), sizes, batch)
 
         def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
             function = jax.jit(lambda batch, *own: part(program(batch), *own), donate_argnums=(1,))
@@ -128,7 +128,8 @@ class Parts:
         self.idle = compiled(lambda _, lanes: lanes)
         self.advance = compiled(lambda p, lanes, front: p.advance(lanes, front))
         self.one_contact = compiled(lambda p, lanes: p.packed(lanes, 1))
-        self.full = compiled(lambda p, lanes: p.packed(lanes, 2))
+        self.walls = compiled(lambda p, lanes: p.packed(lanes, 2))
+        self.full = compiled(lambda p, lanes: p.packed(lanes, 3))
         self.close = compiled(lambda p, lanes, done: p.close_ranks(lanes, done))
         self.batch, self.program = batch, program
 
@@ -159,6 +160,7 @@ def wave(parts: Parts) -> tuple[dict[str, float], int, float, int]:
         advanced += int(lanes.length.sum()) - before
         computed += front * sizes.ticks
         lanes = clock.run("one contact", parts.one_contact, idle, lanes)
+        lanes = clock.run("and walls", parts.walls, idle, lanes)
         lanes = clock.run("full ticks", parts.full, idle, lanes)
         rounds += 1
         running = int((lanes.ending == RUNNING).sum())

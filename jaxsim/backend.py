@@ -29,20 +29,35 @@ TOO_LATE = (
 )
 
 
+class Packing(NamedTuple):
+    """How lanes that need more than the cheapest step are packed; no result depends on it."""
+
+    groups: tuple[int, ...]  # lanes together, by how much they need; the last for all beyond
+    repeats: int  # most steps that a group takes in a round
+
+
+# Few lanes need much, and a group waits for its slowest lane: where starting an operation is
+# nothing, small groups that keep pace with the others are best. Where it is most of the time, a
+# step of many lanes takes hardly longer than one of few.
+FINE = Packing(groups=(128, 128, 32, 16), repeats=8)
+COARSE = Packing(groups=(256, 256, 256, 64), repeats=3)
+
+
 class Layout(NamedTuple):
     """Sizes that suit a backend; see `jaxsim.RolloutOptions`. No result depends on them."""
 
     lanes: int  # at most, episodes side by side on a device
     chunk: int  # lanes that advance together
     ticks: int  # of a round
+    packing: Packing = FINE
 
 
 # The state and the temporaries of a chunk stay in a core's cache; one loop that is compiled whole
 # likes them nearer than one whose operations are started one by one.
-CPU = Layout(lanes=32_768, chunk=512, ticks=8)
+CPU = Layout(lanes=32_768, chunk=512, ticks=8, packing=COARSE)
 CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=8)
 # All lanes at once: what an accelerator needs is work enough for every start of a kernel.
-ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=8)
+ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=8, packing=COARSE)
 
 
 def layout() -> Layout:

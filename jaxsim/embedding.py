@@ -32,7 +32,7 @@ import numpy as np
 
 from jaxsim import backend, inputs, spaces
 from jaxsim.worlds import cartpole
-from jaxsim.worlds.base import Attempt
+from jaxsim.worlds.base import Attempt, rows_of
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
@@ -92,6 +92,10 @@ class Embedded(Wrapper, ABC):
     def efforts(self) -> tuple[int, ...]:
         """Kinds of `attempt`, the cheapest first."""
         return self.env.efforts
+
+    def parts(self, params: Any) -> tuple[tuple["Embedded", ...], np.ndarray]:
+        """No simpler environment plays any of the rows."""
+        return (self,), np.zeros(rows_of(params), np.int32)
 
     @property
     def widths(self) -> tuple[int, ...]:

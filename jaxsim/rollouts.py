@@ -65,7 +65,7 @@ class RolloutOptions:
         ticks = usual.ticks if self.ticks is None else self.ticks
         if ticks < 1:
             raise ValueError(f"ticks is {ticks}; it must be at least 1")
-        return Sizes(lanes, chunk, ticks)
+        return Sizes(lanes, chunk, ticks, usual.packing)
 
     def homes(self) -> list[jax.Device]:
         """The devices.
@@ -107,7 +107,7 @@ def rollout(
     Args:
       env: environment, see `jaxsim.env`.
       params: physics; scalar leaves, or (V,) together with `variant`.
-      agent: pure agent; it does not learn here.
+      agent: pure agent; it does not learn here, and nobody asks what it says of novelty.
       episodes: number of episodes, E.
       seed: root of all randomness, from 0 to 2^32 - 1.
       variant: (E,) which row of the parameters each episode plays.
@@ -127,7 +127,9 @@ def rollout(
     options = options or RolloutOptions()
     homes = options.homes()
     share = -(-episodes // len(homes))
-    program = program_of(env, agent, options.sizes(share, env.layout))
+    parts, part = env.parts(table)
+    # The program holds an agent several times: a detector that nobody asks would take minutes.
+    program = program_of(parts, agent.acting or agent, options.sizes(share, env.layout))
     # Calls for similar numbers of episodes share a program.
     room = 1 << (share - 1).bit_length()
     root = rng.words(jax.random.key(seed))
@@ -138,26 +140,26 @@ def rollout(
         int32: Any = np.int32  # a jitted function takes NumPy's numbers and arrays as well
         row: Any = np.zeros(room, int32)
         row[: own.size] = own
-        batch = Batch(root, int32(first), int32(own.size), row, table)
+        batch = Batch(root, int32(first), int32(own.size), row, table, part)
         results = program(jax.device_put(batch, homes[index]))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
 
     if len(homes) == 1:  # in this thread, which may have switches of jax of its own
-        parts = [one_share(0)]
+        shares = [one_share(0)]
     else:
         with ThreadPoolExecutor(len(homes)) as pool:
-            parts = list(pool.map(one_share, range(len(homes))))
+            shares = list(pool.map(one_share, range(len(homes))))
     length, ending = (
-        np.concatenate([getattr(part, field) for part in parts]) for field in ("length", "ending")
+        np.concatenate([getattr(one, field) for one in shares]) for field in ("length", "ending")
     )
     reward, performance = (np.asarray(score) for score in env.score(jnp.asarray(length)))
     return Totals(length, performance, reward, ending == TERMINATED, ending != NONFINITE)
 
 
 @lru_cache(maxsize=32)
-def program_of(env: World, agent: Agent, sizes: Sizes) -> Callable[[Batch], Results]:
-    """The compiled program of one environment, agent and set of sizes."""
-    return jax.jit(partial(play, env, agent, sizes))
+def program_of(parts: tuple[World, ...], agent: Agent, sizes: Sizes) -> Callable[[Batch], Results]:
+    """The compiled program of one environment with its parts, agent and set of sizes."""
+    return jax.jit(partial(play, parts, agent, sizes))
 
 
 def _table(params: Any, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:

@@ -22,14 +22,10 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent
+from jaxsim.backend import FINE, Packing
+from jaxsim.marks import marked
 from jaxsim.worlds.base import RUNNING, TERMINATED, World
 
-GROUP = 256
-"""Lanes that are packed together."""
-TRIES = 3
-"""Most steps of an effort that they take in a round; after each they may also take a cheap one."""
-RARE = 64
-"""Lanes that take the step of an effort that is seldom needed together, one in a round."""
 STARTS = 1024
 """Lanes that start together."""
 GAPS = 0.2
@@ -45,6 +41,7 @@ class Sizes(NamedTuple):
     lanes: int  # episodes side by side, a multiple of `chunk`
     chunk: int  # lanes that advance together
     ticks: int  # of a round
+    packing: Packing = FINE
 
 
 class Batch(NamedTuple):
@@ -58,6 +55,7 @@ class Batch(NamedTuple):
     number: Any  # () int32 episodes, at most E
     row: Any  # (E,) int32, row of the parameters that each plays
     table: Any  # parameters; leaves () where all rows agree, else (V,)
+    part: Any  # (V,) int32, place among the parts of the environment of the one that plays each row
 
 
 @jax.tree_util.register_dataclass
@@ -75,6 +73,7 @@ class _Lanes:
     """Episodes on their way; leaves (L, ...)."""
 
     number: Any  # int32 of the episode, -1 for none
+    part: Any  # int32, place among the parts of the environment
     ending: Any  # int32, `RUNNING` or how the episode ended
     needs: Any  # int32, place among the efforts of the one that the next step needs at least
     length: Any  # int32, steps taken; -1 before the hidden first one
@@ -84,19 +83,27 @@ class _Lanes:
     memory: Any  # of the agent
 
 
-def play(env: World, agent: Agent, sizes: Sizes, batch: Batch) -> Results:
-    """Play all episodes of a batch to their ends."""
-    program = Program(env, agent, sizes, batch)
+def play(parts: tuple[World, ...], agent: Agent, sizes: Sizes, batch: Batch) -> Results:
+    """Play all episodes of a batch to their ends.
+
+    Args:
+      parts: the environment, behind simpler ones for some of the rows, see `World.parts`.
+      agent: pure agent.
+      sizes: how lanes are laid out.
+      batch: which episodes.
+    """
+    program = Program(parts, agent, sizes, batch)
     zero = jnp.zeros(batch.row.shape[0], jnp.int32)
     waves = -(-batch.number // sizes.lanes)
     return jax.lax.fori_loop(0, waves, program.wave, Results(zero, zero))
 
 
 class Program:
-    """The parts of a program for one environment, agent and batch."""
+    """What a program for one environment, agent and batch consists of; see `play`."""
 
-    def __init__(self, env: World, agent: Agent, sizes: Sizes, batch: Batch) -> None:
-        self.env, self.agent, self.sizes, self.batch = env, agent, sizes, batch
+    def __init__(self, parts: tuple[World, ...], agent: Agent, sizes: Sizes, batch: Batch) -> None:
+        self.parts, self.env = parts, parts[-1]
+        self.agent, self.sizes, self.batch = agent, sizes, batch
 
     def wave(self, index: jax.Array, done: Results) -> Results:
         """Play as many episodes as there are lanes, or as are left."""
@@ -137,7 +144,8 @@ class Program:
     def close_ranks(self, lanes: _Lanes, done: Results) -> tuple[_Lanes, jax.Array, Results]:
         """Write down what has ended, and move what has not to the front, in the same order."""
         done = _collect(done, lanes)
-        index, count = _listed(lanes.ending == RUNNING, self.sizes.lanes)
+        marks = marked(lanes.ending == RUNNING)
+        index, count = marks.places(jnp.arange(self.sizes.lanes, dtype=jnp.int32)), marks.number
         gone = jnp.arange(self.sizes.lanes) >= count
         lanes = _take(lanes, index)
         lanes = _with(
@@ -153,21 +161,25 @@ class Program:
         number = jnp.where(number < self.batch.number, number, -1)
         part = math.gcd(self.sizes.lanes, STARTS)
         lanes = _mapped(self.begin, number, part)
-        if len(self.env.widths) == 1:
+        kinds = len(self.parts) * len(self.env.widths)
+        if kinds == 1:
             return lanes
         width = self.env.width(self.env.resumed(lanes.state, lanes.length))
-        return _take(lanes, jnp.argsort(jnp.where(number < 0, len(self.env.widths), width)))
+        kind = lanes.part * len(self.env.widths) + width
+        return _take(lanes, jnp.argsort(jnp.where(number < 0, kinds, kind)))
 
     def begin(self, number: jax.Array) -> _Lanes:
         """Episodes before their hidden first step; a number of -1 is of none."""
-        params = self._params(self.batch.row[number])
+        row = self.batch.row[number]
+        params = self._params(row)
         state = self.env.start(self._key(number, _START), params)
         memory = jax.vmap(self.agent.init)(self._key(number, _INIT))
         memory = jax.vmap(self.agent.begin)(memory, self._key(number, _BEGIN))
         zero = jnp.zeros_like(number)
         ending = jnp.where(number < 0, TERMINATED, RUNNING).astype(jnp.int32)
         carried = self.env.carried(state)
-        return _Lanes(number, ending, zero, zero - 1, params, carried, zero, memory)
+        part = self.batch.part[row]
+        return _Lanes(number, part, ending, zero, zero - 1, params, carried, zero, memory)
 
     def _key(self, number: jax.Array, *counters: Any) -> jax.Array:
         """Typed keys of episodes for one purpose."""
@@ -181,15 +193,18 @@ class Program:
         env, size, ticks = self.env, self.sizes.chunk, self.sizes.ticks
         split = self.split(lanes)
 
-        def several(width: int, part: _Lanes) -> list[jax.Array]:
-            small = _with(part, state=env.narrowed(part.state, width))
-            own = self.split(small)
+        def several(one: World, width: int, part: _Lanes) -> list[jax.Array]:
+            small = _with(part, state=one.narrowed(part.state, width))
+            own = Program((one,), self.agent, self.sizes, self.batch).split(small)
             moved = jax.lax.fori_loop(0, ticks, lambda _, m: own.after(m, small), own.moving(small))
             small = own.merged(moved, small)
             return split.moving(_with(small, state=env.widened(small.state, part.state, width)))
 
         branches: list[Callable[..., list[jax.Array]]] = [split.moving]
-        branches += [partial(several, width) for width in range(len(env.widths))]
+        # Only the simplest part, the fastest to compile and to play, has every width.
+        last = len(env.widths) - 1
+        branches += [partial(several, self.parts[0], width) for width in range(last + 1)]
+        branches += [partial(several, one, last) for one in self.parts[1:]]
 
         def chunk(index: jax.Array, moving: list[jax.Array]) -> list[jax.Array]:
             begin = index * size
@@ -201,36 +216,45 @@ class Program:
                 lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size),
                 split.merged(moving, lanes),
             )
+            running = part.ending == RUNNING
             width = env.width(env.resumed(part.state, part.length))
-            needed = jnp.max(jnp.where(part.ending == RUNNING, 1 + width, 0))
+            widest = jnp.max(jnp.where(running, width, 0))
+            place = self.shared(part.part, running)
+            needed = 1 + jnp.where(place == 0, widest, last + place)
+            needed = jnp.where(jnp.any(running), needed, 0)
             return jax.tree.map(put, moving, jax.lax.switch(needed, branches, part))
 
         moved = jax.lax.fori_loop(0, front // size, chunk, split.moving(lanes))
         return split.merged(moved, lanes)
 
+    def shared(self, part: jax.Array, running: jax.Array) -> jax.Array:
+        """Place of the part that plays all the running lanes, () int32."""
+        last = len(self.parts) - 1
+        least = jnp.min(jnp.where(running, part, last))
+        return jnp.where(least == jnp.max(jnp.where(running, part, 0)), least, last)
+
     def packed(self, lanes: _Lanes, effort: int) -> _Lanes:
         """Take the lanes that need an effort a little further, packed in groups."""
-        rare = 1 < effort == len(self.env.efforts) - 1
-        size, tries = (RARE, 1) if rare else (GROUP, TRIES)
-        size = min(size, self.sizes.lanes)
+        groups, repeats = self.sizes.packing
+        last = effort == len(self.env.efforts) - 1
+        size = groups[-1 if last else effort - 1]
         split = self.split(lanes)
 
         def waiting(lanes: _Lanes) -> jax.Array:
             return (lanes.ending == RUNNING) & (lanes.needs == effort)
 
-        before = jnp.cumsum(waiting(lanes), dtype=jnp.int32)
+        marks = marked(waiting(lanes))
 
         def going(carry: tuple[jax.Array, _Lanes]) -> jax.Array:
-            return (carry[0] < tries) & jnp.any(waiting(carry[1]))
+            return (carry[0] < repeats) & jnp.any(waiting(carry[1]))
 
         def go(carry: tuple[jax.Array, _Lanes]) -> tuple[jax.Array, _Lanes]:
-            lanes = self.tick(carry[1], effort)
-            return carry[0] + 1, lanes if rare else self.tick(lanes, 0)
+            return carry[0] + 1, self.tick(self.tick(carry[1], effort), 0)
 
         def group(carry: tuple[jax.Array, list[jax.Array]]) -> tuple[jax.Array, list[jax.Array]]:
             begin, moving = carry
             # Places of a group without a lane point past the end: gathers clamp, scatters drop.
-            index = jnp.searchsorted(before, begin + 1 + jnp.arange(size, dtype=jnp.int32))
+            index = marks.places(begin + jnp.arange(size, dtype=jnp.int32))
             part = _take(split.merged(moving, lanes), index)
             spare = index >= self.sizes.lanes
             part = _with(part, ending=jnp.where(spare, TERMINATED, part.ending))
@@ -242,7 +266,7 @@ class Program:
             return begin + size, jax.tree.map(put, moving, split.moving(after))
 
         def unfinished(carry: tuple[jax.Array, list[jax.Array]]) -> jax.Array:
-            return carry[0] < before[-1]
+            return carry[0] < marks.number
 
         start = (jnp.int32(0), split.moving(lanes))
         return split.merged(jax.lax.while_loop(unfinished, group, start)[1], lanes)
@@ -252,7 +276,7 @@ class Program:
         return _Split(partial(self.tick, effort=0), lanes)
 
     def tick(self, lanes: _Lanes, effort: int) -> _Lanes:
-        """One step of the lanes that need an effort; where it is not enough, they need the next.
+        """One step of the lanes that need an effort; where it is not enough, they need more.
 
         Every step is taken with the least effort that is right for it, however rounds are cut.
         """
@@ -280,7 +304,8 @@ class Program:
             action=action.astype(jnp.int32),
             memory=memory,
         )
-        return _where(attempt.right, after, _with(lanes, needs=lanes.needs + active))
+        needs = jnp.where(active, attempt.needs, lanes.needs)
+        return _where(attempt.right, after, _with(lanes, needs=needs))
 
 
 def _with(lanes: _Lanes, **fields: Any) -> _Lanes:
@@ -351,12 +376,6 @@ def _batched(change: Callable[..., jax.Array], lanes: _Lanes, *others: _Lanes) -
 def _take(lanes: _Lanes, index: jax.Array) -> _Lanes:
     """Chosen lanes; an index past the end takes the last."""
     return _batched(lambda leaf: leaf.at[index].get(mode="clip"), lanes)
-
-
-def _listed(chosen: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    """Places of the chosen lanes in order, (size,), past the end where there are no more; count."""
-    before = jnp.cumsum(chosen, dtype=jnp.int32)
-    return jnp.searchsorted(before, 1 + jnp.arange(size, dtype=jnp.int32)), before[-1]
 
 
 def _mapped(change: Callable[[jax.Array], _Lanes], numbers: jax.Array, size: int) -> _Lanes:

@@ -80,8 +80,8 @@ def sizes(workload: Workload, episodes: int, settings: Settings) -> dict[str, in
     """Sizes that a call of so many episodes has on each device."""
     share = -(-episodes // used_devices(workload, settings))
     env, _ = made(workload)
-    found: dict[str, int] = spread(workload, settings).sizes(share, env.layout)._asdict()
-    return found
+    found = spread(workload, settings).sizes(share, env.layout)
+    return {"lanes": found.lanes, "chunk": found.chunk, "ticks": found.ticks}
 
 
 def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[], int]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim import backend, inputs
 
@@ -81,6 +82,18 @@ class World(ABC):
         """
         return (FULL,)
 
+    def parts(self, params: Any) -> tuple[tuple["World", ...], np.ndarray]:
+        """Find simpler environments that play some of the rows of a table as this one does.
+
+        Args:
+          params: NumPy leaves, each () or (V,).
+
+        Returns:
+          (environments with the efforts and widths of this one, which is the last; (V,) int32, the
+          place of the one that plays each row).
+        """
+        return (self,), np.zeros(rows_of(params), np.int32)
+
     @property
     def widths(self) -> tuple[int, ...]:
         """Sizes, rising, in which states can be played; the last holds all of a state."""
@@ -91,11 +104,14 @@ class World(ABC):
         return jnp.zeros_like(state.step)
 
     def narrowed(self, carried: Any, width: int) -> Any:
-        """Part of a carried state that is of a width, given by its index."""
+        """Part of a state, carried by this or an environment that this is a part of, of a width.
+
+        The width is given by its index.
+        """
         return carried
 
     def widened(self, part: Any, whole: Any, width: int) -> Any:
-        """Put what `narrowed` took out of a carried state back, changed."""
+        """Put what `narrowed` took out of a carried state, of this or of a part, back, changed."""
         return part
 
     def carried(self, state: Any) -> Any:
@@ -133,6 +149,11 @@ class World(ABC):
         """Sum of the rewards and performance of an episode by its length; (...) each."""
 
 
+def rows_of(params: Any) -> int:
+    """Rows of a table of parameters whose leaves are () or (V,): V, or 1 if all are ()."""
+    return max(np.size(leaf) for leaf in jax.tree.leaves(params))
+
+
 FULL = 1 << 30
 """The effort that is right for every lane."""
 
@@ -153,6 +174,7 @@ class Attempt(NamedTuple):
     state: Any
     ending: jax.Array  # int32
     right: jax.Array  # bool, where the rest may be used
+    needs: Any = 0  # int32, place among the efforts of the one that may be right elsewhere
 
 
 def all_finite(tree: Any, ndim: int) -> jax.Array:

@@ -90,6 +90,15 @@ def test_more_episodes_begin_with_the_same(cartpole):
     assert not np.array_equal(few.length, other.length)
 
 
+def test_what_an_agent_says_of_novelty_is_not_computed(cartpole):
+    def refuse(memory, observation, key):
+        raise AssertionError("nobody asks")
+
+    joined = Agent("joined", refuse, acting=counting)
+    usual = jaxsim.rollout(*cartpole, counting, EPISODES)
+    assert same(jaxsim.rollout(*cartpole, joined, EPISODES), usual)
+
+
 def test_variants_play_their_rows(cartpole):
     env, params = cartpole
     heavy = dataclasses.replace(params, force=5 * params.force)
@@ -159,6 +168,40 @@ def test_the_layout_changes_nothing_among_contacts():
     assert same(one, other)
 
 
+@pytest.mark.long
+def test_the_layout_changes_nothing_in_a_mixture():
+    """Lanes without wind or attraction are played without either, and with both in mixed chunks."""
+    made = [
+        jaxsim.make("CartPole3D-v0", level=level, difficulty="hard") for level in (203, 205, 206)
+    ]
+    env = made[0][0].covering(made[1][0]).covering(made[2][0])
+    table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
+    variant = np.arange(6000) % 3
+    one, other = (
+        jaxsim.rollout(env, table, agents.get("pd"), 6000, seed=5, variant=variant, options=options)
+        for options in (
+            RolloutOptions(lanes=8192, chunk=64, devices=1),
+            RolloutOptions(lanes=4096, chunk=4096, ticks=5, devices=1),
+        )
+    )
+    assert same(one, other)
+
+
+def test_rows_are_played_by_the_simplest_environment_that_has_their_terms():
+    levels = [(200, "easy"), (205, "hard"), (206, "easy"), (203, "hard"), (207, "easy")]
+    made = [jaxsim.make("CartPole3D-v0", level=level, difficulty=d) for level, d in levels]
+    env = made[0][0].covering(made[1][0]).covering(made[2][0])
+    table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
+    parts, place = env.parts(table)
+    terms = [set(part.config.terms) for part in parts]
+    assert terms == [set(), {"wind"}, {"attraction"}, {"attraction", "wind"}]
+    assert parts[-1] == env
+    assert place.tolist() == [0, 2, 1, 0, 2]
+    # An environment without terms, and one whose only row needs all of them, are played whole.
+    for plain, params in (made[0], made[1]):
+        assert plain.parts(jax.tree.map(np.asarray, params))[0] == (plain,)
+
+
 class Laborious(CartPole3D):
     """Every contact is looked for in every tick of every lane."""
 
@@ -172,11 +215,12 @@ class Laborious(CartPole3D):
     ("level", "difficulty", "episodes", "share"),
     [
         (200, "easy", 25600, 1.0),
+        (201, "hard", 2048, 1.0),  # cart and pole at walls
         # Lines that leave the room. Whether friction can move anything is a question of zero or
         # not, which rounding decides even here: 1 of 1,024 episodes.
         (202, "hard", 1024, 0.99),
         (203, "hard", 25600, 1.0),
-        (204, "hard", 1024, 1.0),  # blocks that walls made too fast for them
+        (204, "hard", 2048, 1.0),  # blocks that walls make too fast for them
         (206, "hard", 1024, 1.0),  # blocks blown through the walls
         (207, "hard", 2560, 1.0),
     ],
@@ -185,7 +229,7 @@ def test_cheap_ticks_lose_nothing(level, difficulty, episodes, share, x64):
     """More than 50,000 episodes, in float64: rounding decides some of those in float32."""
     options = {"level": level, "difficulty": difficulty, "dtype": "float64"}
     env, params = jaxsim.make("CartPole3D-v0", **options)
-    assert len(env.efforts) >= 3
+    assert len(env.efforts) >= 4
     layout = RolloutOptions(lanes=min(episodes, 12800), chunk=256, devices=1)
     fast, laborious = (
         jaxsim.rollout(own, params, agents.get("pd"), episodes, seed=11, options=layout)

@@ -64,7 +64,8 @@ def batch_of(params, lanes):
     """What a rollout of a number of episodes is given."""
     row = jnp.zeros(lanes, jnp.int32)
     root = rng.words(jax.random.key(0))
-    return Batch(root, jnp.int32(0), jnp.int32(lanes), row, jax.tree.map(jnp.asarray, params))
+    table, part = jax.tree.map(jnp.asarray, params), jnp.zeros(1, jnp.int32)
+    return Batch(root, jnp.int32(0), jnp.int32(lanes), row, table, part)
 
 
 def tick_of_a_rollout(env, params, effort, width):
@@ -72,7 +73,7 @@ def tick_of_a_rollout(env, params, effort, width):
     batch = batch_of(params, LANES)
 
     def program(batch):
-        return rounds.Program(env, agents.get("pd"), Sizes(LANES, LANES, 8), batch)
+        return rounds.Program((env,), agents.get("pd"), Sizes(LANES, LANES, 8), batch)
 
     def narrowed(batch):
         lanes = program(batch).begun(jnp.int32(0))
@@ -89,13 +90,15 @@ def tick_of_a_rollout(env, params, effort, width):
 @pytest.mark.parametrize(
     ("effort", "width", "flops", "size", "fusions"),
     [
-        # Measured: 1,597 flops, 2,592 bytes, 98 fusions for four blocks; 1,234, 2,187, 78 for two.
-        (0, 2, 1660, 2750, 100),
-        (0, 0, 1280, 2330, 78),
-        # With one contact more: 4,396 flops, 8,137 bytes, 207 fusions.
-        (1, 2, 4600, 8650, 210),
+        # Measured: 1,593 flops, 2,599 bytes, 99 fusions for four blocks; 1,230, 2,194, 79 for two.
+        (0, 2, 1660, 2750, 104),
+        (0, 0, 1280, 2330, 82),
+        # With one contact more: 4,438 flops, 8,233 bytes, 213 fusions.
+        (1, 2, 4650, 8700, 224),
+        # With walls as well: 7,972 flops, 12,842 bytes, 274 fusions.
+        (2, 2, 8350, 13500, 290),
     ],
-    ids=["free, 4 blocks", "free, 2 blocks", "single, 4 blocks"],
+    ids=["free, 4 blocks", "free, 2 blocks", "single, 4 blocks", "at walls, 4 blocks"],
 )
 def test_a_tick_of_a_rollout_is_cheap(effort, width, flops, size, fusions):
     """The agent `pd`, its observation and the choice of what is kept are in it."""
@@ -126,7 +129,7 @@ def test_calls_of_a_rollout_share_a_program():
     jaxsim.rollout(env, heavier, counting, 250, options=options)
     assert len(traces) == first
     sizes = options.sizes(200, env.layout)
-    assert rollouts.program_of(env, counting, sizes)._cache_size() == 1
+    assert rollouts.program_of((env,), counting, sizes)._cache_size() == 1
 
 
 @pytest.mark.slow
@@ -134,7 +137,7 @@ def test_a_rollout_holds_little_memory():
     """Live bytes by lane: the state, once more while it is moved, and what a chunk needs."""
     env, params = jaxsim.make("CartPole3D-v0")
     lanes = 8192
-    play = partial(rounds.play, env, agents.get("pd"), Sizes(lanes, 256, 8))
+    play = partial(rounds.play, (env,), agents.get("pd"), Sizes(lanes, 256, 8))
     memory = jax.jit(play).lower(batch_of(params, lanes)).compile().memory_analysis()
     live = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     assert live / lanes <= 480  # 428: 28 MB for 65,536 lanes

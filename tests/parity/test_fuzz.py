@@ -26,7 +26,7 @@ def test_groups_hold_every_case_once(found):
         assert f"{level.task} {level.number} hard" in names
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_random_episodes_and_made_up_states(found):
     """The programs that play most levels; the others take longer to compile than to play."""
     by_name = {g.env.name: g for g in sorted(found, key=lambda g: len(g.params))}

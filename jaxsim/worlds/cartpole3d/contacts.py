@@ -1,8 +1,9 @@
 """What contacts ask for, walls in closed form, and the test that spares the rest.
 
 A tick exists in two versions. Most ticks need only walls, and the walls of one block are mutually
-orthogonal, so one pass solves them exactly (`bounce_off_walls`). `may_touch` is a conservative
-test for everything else; where it holds, `rows` builds all contacts and `solver` resolves them.
+orthogonal, so one pass solves them exactly (`bounce_off_walls`). `meets_another` and
+`beyond_planes` are conservative tests for everything else; where one holds, `rows` builds all
+contacts and `solver` resolves them.
 """
 
 import math
@@ -117,23 +118,19 @@ def _off_wall(
     return speed - jnp.where(side < 0, -push, push)
 
 
-def may_touch(
-    params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], leaving: bool = False
-) -> jax.Array:
-    """Whether anything other than one block and its walls may be in contact.
+def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block]) -> jax.Array:
+    """Whether a block may touch cart, pole or another block.
 
     Args:
       params: physics.
       pose: at the start of the tick.
       r: pole to world rotation.
       blocks: at the start of the tick, in slots of their own.
-      leaving: as for `bounce_off_walls`.
 
     Returns:
       () bool, never False where a full tick would find a contact. The reach of a prism is that
       of the cylinder around it, plus the gap within which contacts are predicted.
     """
-    near = beyond_planes(params, pose, r, blocks, leaving)
     lengths = reach(params)
     places = [_apart_if_empty(block, number) for number, block in enumerate(blocks)]
     cart, pole = [], []
@@ -141,7 +138,7 @@ def may_touch(
         rel = _from_pivot(pose, p)
         cart.append(_cart_measure(rel, lengths))
         pole.append(_pole_measure(params, rel, r))
-    near = near | (reduce(jnp.minimum, cart) <= lengths.cart)
+    near = reduce(jnp.minimum, cart) <= lengths.cart
     near = near | (reduce(jnp.minimum, pole) <= lengths.pole)
     apart = [geo.sub(a, b) for i, a in enumerate(places) for b in places[i + 1 :]]
     if apart:
@@ -154,8 +151,7 @@ def beyond_planes(
 ) -> jax.Array:
     """Whether something may be at a wall in a way that `bounce_off_walls` does not know.
 
-    That is cart or pole at a side wall, a block past a face, or one on a line in a corner or at a
-    side wall that its line hardly crosses.
+    That is cart or pole at a side wall, a block past a face, or one on a line that is held up.
 
     Args:
       params: physics.
@@ -167,17 +163,22 @@ def beyond_planes(
     Returns:
       () bool.
     """
-    near = _structure_near_wall(params, pose, r)
+    near = structure_near_wall(params, pose, r) | held_up(params, blocks)
+    return reduce(jnp.logical_or, (past_a_face(params, block, leaving) for block in blocks), near)
+
+
+def held_up(params: Params, blocks: Sequence[Block]) -> jax.Array:
+    """Whether a block on a line is in a corner, or at a side wall that its line hardly crosses."""
+    found = jnp.asarray(False)
     for block in blocks:
-        beyond = past_a_face(params, block.p, leaving)
         if block.rail is not None:
-            beyond = beyond | (block.rail.holds & _is_held_up(params, block.p, block.rail))
-        near = near | (block.alive & beyond)
-    return near
+            found = found | (
+                block.alive & block.rail.holds & _is_held_up(params, block.p, block.rail)
+            )
+    return found
 
 
 def _is_held_up(params: Params, p: Vector, rail: Rail) -> jax.Array:
-    """Whether a block on a line is in a corner, or at a side wall that its line hardly crosses."""
     sides = _sides(params, p)
     at_x, at_y = (gap <= 0 for _, gap in sides[:2])
     along_x, along_y = (jnp.abs(c) < lines.LEAST_SLOPE for c in (rail.x, rail.y))
@@ -238,19 +239,20 @@ def breaking_size(params: Params) -> Scalar:
     return math.sqrt(3.0) * params.block_radius
 
 
-def past_a_face(params: Params, p: Vector, leaving: bool = False) -> jax.Array:
-    """Whether a centre is past a face of the room, where walls are no longer planes.
+def past_a_face(params: Params, block: Block, leaving: bool = False) -> jax.Array:
+    """Whether a block's centre is past a face of the room, where walls are no longer planes.
 
     The side walls end at the floor, so their rounded lower edges begin a margin above it.
 
     Args:
       params: physics.
-      p: m.
+      block: one, or stacked ones.
       leaving: as for `bounce_off_walls`; places out of reach of the walls do not count then.
     """
+    p = block.p
     side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
     low = p.z < params.room_floor + MARGIN
-    past = jnp.logical_or(side, low | (p.z > params.room_ceiling))
+    past = block.alive & jnp.logical_or(side, low | (p.z > params.room_ceiling))
     return past & ~_has_left(params, _sides(params, p)) if leaving else past
 
 
@@ -273,7 +275,7 @@ def _pole_measure(params: Params, rel: Vector, r: Rotation) -> jax.Array:
     return jnp.asarray(geo.dot(rel, rel) + t * (t - 2 * along))
 
 
-def _structure_near_wall(params: Params, pose: Pose, r: Rotation) -> jax.Array:
+def structure_near_wall(params: Params, pose: Pose, r: Rotation) -> jax.Array:
     """Whether cart or pole tip may be at a side wall."""
     near_cart = params.room_half_width - CART_RADIUS - MARGIN - BREAKING
     top = POLE_BOTTOM + params.pole_length

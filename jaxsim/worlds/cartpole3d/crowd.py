@@ -141,7 +141,7 @@ def _find(room: Room, s: rows_of.Structure, block: Block) -> Found:
     """Search for contacts."""
     params, one = s.params, s.one
     cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
-    past = contacts.past_a_face(params, block.p)
+    past = contacts.past_a_face(params, block)
     near_cart, near_pole = contacts.near_structure(params, s.pose, s.world, block)
     flags = (
         jnp.where(near_cart, cart_bit, 0)

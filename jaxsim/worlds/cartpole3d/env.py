@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim import backend, parameters, rng
 from jaxsim.worlds.base import (
@@ -18,6 +19,7 @@ from jaxsim.worlds.base import (
     all_finite,
     configure,
     ending,
+    rows_of,
 )
 from jaxsim.worlds.cartpole3d import actions, dynamics, generate, noise, sensors, slots
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -27,8 +29,13 @@ from jaxsim.worlds.cartpole3d.settings import (
     capacity,
     most_blocks,
     params_from_values,
+    wanted_terms,
 )
 from jaxsim.worlds.cartpole3d.tick import (
+    EVERY,
+    FREE,
+    SINGLE,
+    WALLED,
     Move,
     advance,
     brief_tick,
@@ -36,6 +43,7 @@ from jaxsim.worlds.cartpole3d.tick import (
     full_tick,
     single_tick,
     tick,
+    walled_tick,
 )
 from jaxsim.worlds.cartpole3d.types import (
     ACTIONS,
@@ -52,11 +60,21 @@ from jaxsim.worlds.cartpole3d.types import (
 READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
 """Terms whose forces follow the pose of one tick ago."""
 
-FREE, SINGLE, BRIEF = range(3)
-"""Efforts below `FULL`: no contact but with walls; one more; all, in few passes over them."""
+MOVES: dict[int, Move] = {
+    FREE: free_tick,
+    SINGLE: single_tick,
+    WALLED: walled_tick,
+    EVERY: brief_tick,
+}
+"""How the efforts below `FULL` move everything."""
 
-MOVES: dict[int, Move] = {FREE: free_tick, SINGLE: single_tick, BRIEF: brief_tick}
-"""How these efforts move everything."""
+SEPARABLE = frozenset(
+    {"actions", "attraction", "bounce", "closed_room", "lines", "pole_wind", "wind"}
+)
+"""Terms without which a lane may be played that does not need them, though others do."""
+
+MOST_PARTS = 8
+"""Environments that lanes are shared among, the first of them the simplest."""
 
 MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
 """Lanes of a device and of a chunk, on a processor, where slots are stacked."""
@@ -150,11 +168,32 @@ class CartPole3D(World):
     def efforts(self) -> tuple[int, ...]:
         """Most lanes have no contact in most ticks: not where rooms fill with blocks.
 
-        With friction, which blocks on lines have, one contact in a hundred takes all the passes.
+        With friction, which blocks on lines have, some contacts take very many passes.
         """
         if self.config.max_blocks > UNROLLED:
             return (FULL,)
-        return (FREE, SINGLE, *((BRIEF,) if "lines" in self.config.terms else ()), FULL)
+        return (FREE, SINGLE, WALLED, *((EVERY,) if "lines" in self.config.terms else ()), FULL)
+
+    def parts(self, params: Params) -> tuple[tuple[World, ...], np.ndarray]:
+        """Those with fewer terms; see `World.parts`."""
+        own = [term for term in self.config.terms if term in SEPARABLE]
+        rows = rows_of(params)
+        if not own or len(self.efforts) == 1:
+            return super().parts(params)
+        wanted = wanted_terms(params)
+        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in own], axis=-1)
+        sets, place = np.unique(flags, axis=0, return_inverse=True)
+        order = np.argsort(sets.sum(axis=1), kind="stable")[: MOST_PARTS - 1]
+        parts: list[World] = []
+        number = np.full(rows, -1, np.int32)
+        for index in order:
+            idle = {term for term, used in zip(own, sets[index], strict=True) if not used}
+            if idle:
+                number[place.reshape(-1) == index] = len(parts)
+                terms = tuple(term for term in self.config.terms if term not in idle)
+                parts.append(CartPole3D(replace(self.config, terms=terms)))
+        number[number < 0] = len(parts)
+        return (*parts, self), number
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -171,18 +210,34 @@ class CartPole3D(World):
         return sum((more.astype(jnp.int32) for more in enough), jnp.zeros_like(state.step))
 
     def narrowed(self, carried: State, width: int) -> State:
-        """A state with its first slots only; see `World.narrowed`."""
+        """A state with its first slots and without what no term reads; see `World.narrowed`."""
         number = self.widths[width]
-        return carried if number > UNROLLED else replace(carried, blocks=carried.blocks[:number])
+        if number > UNROLLED:
+            return carried
+        blocks = carried.blocks[:number]
+        if "lines" not in self.config.terms:
+            blocks = tuple(replace(block, rail=None) for block in blocks)
+        reported: Any = carried.reported if self._reads_reported else None
+        return replace(carried, blocks=blocks, reported=reported)
 
     def widened(self, part: State, whole: State, width: int) -> State:
         """A state whose first slots have changed; see `World.widened`."""
-        return replace(part, blocks=(*part.blocks, *whole.blocks[len(part.blocks) :]))
+        number = len(part.blocks)
+        changed = (
+            replace(block, rail=old.rail) if block.rail is None else block
+            for block, old in zip(part.blocks, whole.blocks[:number], strict=True)
+        )
+        reported = whole.reported if part.reported is None else part.reported
+        return replace(part, blocks=(*changed, *whole.blocks[number:]), reported=reported)
+
+    @property
+    def _reads_reported(self) -> bool:
+        return not READ_REPORTED.isdisjoint(self.config.terms)
 
     def carried(self, state: State) -> Any:
         """What of a state the next step of a running episode reads."""
         gone: Any = {"step": None, "done": None}
-        if not READ_REPORTED & set(self.config.terms):
+        if not self._reads_reported:
             gone["reported"] = None
         return replace(state, **gone)
 
@@ -208,12 +263,12 @@ class CartPole3D(World):
         state = slots.inward(state)
         force = _force(action, params, self.config, state)
         tick_key, move = _tick_key(key), MOVES[effort]
-        new, right = advance(params, self.config, tick_key, state, force, active, move)
+        new, moved = advance(params, self.config, tick_key, state, force, active, move)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
         late = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)
         ended = jnp.where(_fallen(new, params), TERMINATED, late)
-        return Attempt(slots.outward(new), ended, right)
+        return Attempt(slots.outward(new), ended, moved.right, moved.needs)
 
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""

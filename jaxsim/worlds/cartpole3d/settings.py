@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
@@ -319,23 +321,33 @@ def _reason(filled: Mapping[str, Any]) -> str:
 
 def terms_of(params: Params) -> set[str]:
     """Optional parts of the physics that parameters with known values need, see `Config.terms`."""
-    pulls = (
-        params.pull_centroid,
-        params.pull_centroid_random,
-        params.pull_cart,
-        params.pull_origin,
-    )
-    pushes = (params.action_scale_x, params.action_scale_y, params.action_turn)
-    needed = {
-        "actions": pushes != (1, 1, 0),
-        "attraction": any(pulls),
-        "bounce": bool(params.bounce_spread),
-        "closed_room": bool(params.closed_room),
-        "lines": bool(params.line_far or params.friction_block),
-        "noise": any(noise.sizes(params)),
-        "one_start": params.novelty_level == SAME_START,
-        "pole_wind": bool(params.wind_on_pole and params.wind_speed),
-        "spawn": bool(params.spawn_period),
-        "wind": bool(params.wind_speed),
+    return {term for term, wanted in wanted_terms(params).items() if wanted}
+
+
+def wanted_terms(params: Params) -> dict[str, Any]:
+    """Whether parameters with known values need each optional part of the physics.
+
+    Args:
+      params: leaves () or (V,).
+
+    Returns:
+      () or (V,) bool by the name of the term.
+    """
+    p = params
+    return {
+        "actions": (p.action_scale_x != 1) | (p.action_scale_y != 1) | (p.action_turn != 0),
+        "attraction": _any(p.pull_centroid, p.pull_centroid_random, p.pull_cart, p.pull_origin),
+        "bounce": _any(p.bounce_spread),
+        "closed_room": _any(p.closed_room),
+        "lines": _any(p.line_far, p.friction_block),
+        "noise": _any(*noise.sizes(p)),
+        "one_start": p.novelty_level == SAME_START,
+        "pole_wind": _any(p.wind_on_pole) & _any(p.wind_speed),
+        "spawn": _any(p.spawn_period),
+        "wind": _any(p.wind_speed),
     }
-    return {term for term, wanted in needed.items() if wanted}
+
+
+def _any(*numbers: Any) -> Any:
+    """Whether any of some numbers is not zero."""
+    return reduce(np.logical_or, (np.asarray(number) != 0 for number in numbers))

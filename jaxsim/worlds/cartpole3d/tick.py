@@ -8,6 +8,7 @@ of contacts follows the number of contacts. Each lane's result is the same in an
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,9 +48,22 @@ Forces = tuple[Vector, list[Vector] | None]
 """Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
 
-Move = Callable[[Params, Moving, Forces, jax.Array, bool], tuple[Moving, jax.Array]]
-"""How a tick moves everything: what it makes of params, moving, forces and active, and for which of
-the active lanes that is right. The flag says whether blocks often leave the room, see `LEAVE`."""
+class Moved(NamedTuple):
+    """What a tick has moved."""
+
+    moving: Moving
+    right: jax.Array  # bool, for which of the active lanes
+    needs: Any  # int32, the effort that may be right for the others
+
+
+Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]
+"""How a tick moves everything: what it makes of params, moving, forces and active. The flag says
+whether blocks often leave the room, see `LEAVE`."""
+
+FREE, SINGLE, WALLED, EVERY, LONGER = range(5)
+"""What a tick knows of: blocks at walls that are planes; one other contact besides; also one block
+past a face of the room, and cart or pole at a wall; everything; everything, where it takes many
+passes over the contacts and a tick with few passes is tried before."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
 """Terms with which blocks leave the room: forces push them out, lines lead there, and walls make
@@ -59,22 +73,45 @@ are spared the question."""
 
 def free_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> tuple[Moving, jax.Array]:
+) -> Moved:
     """Advance by 0.02 s as if only blocks and walls could touch; see `Move`.
 
     It is not right either where a velocity is no number.
     """
-    after, touching = _cheap(params, moving, forces, leaving)
-    return after, mask(active & _are_numbers(after) & ~touching, opaque_one(moving[0].x))
+    one = opaque_one(moving[0].x)
+    after, meets, beyond = _cheap(params, moving, forces, leaving)
+    held = contacts.held_up(params, moving[2]) | ~_are_numbers(after)
+    needs = jnp.where(held, EVERY, jnp.where(beyond, WALLED, jnp.where(meets, SINGLE, FREE)))
+    # Computed once, as a number, of which both are read.
+    grade = materialise(jnp.where(active, needs, EVERY).astype(one.dtype), one)
+    return Moved(after, grade < 0.5 * SINGLE, grade.astype(jnp.int32))
 
 
 def single_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> tuple[Moving, jax.Array]:
+) -> Moved:
     """Advance by 0.02 s as if only one contact were of more than a block and its walls.
 
     See `Move`. It is not right either where a velocity is no number.
     """
+    return _single(params, moving, forces, active, leaving, walls=False)
+
+
+def walled_tick(
+    params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
+) -> Moved:
+    """Advance as `single_tick` does, where walls may be more than planes to one block besides."""
+    return _single(params, moving, forces, active, leaving, walls=True)
+
+
+def _single(
+    params: Params,
+    moving: Moving,
+    forces: Forces,
+    active: jax.Array,
+    leaving: bool,
+    walls: bool,
+) -> Moved:
     pose, _, blocks = moving
     one = opaque_one(pose.x)
     body, r, velocity, free = _free_motion(params, moving, forces)
@@ -82,14 +119,15 @@ def single_tick(
     bounced = _off_walls(params, blocks, free, leaving)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
-    speeds, velocity, right = single.resolve(s, blocks, free, bounced, velocity, leaving)
+    resolve = single.resolve_at_walls if walls else single.resolve
+    speeds, velocity, right = resolve(s, blocks, free, bounced, velocity, active, leaving)
     after = _finish(pose, blocks, velocity, speeds, one)
-    return after, mask(active & _are_numbers(after) & right, one)
+    return Moved(after, mask(active & right & _are_numbers(after), one), EVERY)
 
 
 def brief_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> tuple[Moving, jax.Array]:
+) -> Moved:
     """Advance by 0.02 s with every contact, but few passes over them; see `Move`.
 
     It is not right either where a velocity is no number.
@@ -102,7 +140,7 @@ def brief_tick(
         params, body, pose, r, blocks, speeds, velocity, active, solver.FEW_SWEEPS
     )
     after = _finish(pose, blocks, velocity, speeds, one)
-    return after, mask(active & _are_numbers(after) & settled, one)
+    return Moved(after, mask(active & _are_numbers(after) & settled, one), LONGER)
 
 
 def _are_numbers(after: Moving) -> jax.Array:
@@ -114,14 +152,14 @@ def _are_numbers(after: Moving) -> jax.Array:
 
 def full_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> tuple[Moving, jax.Array]:
+) -> Moved:
     """Advance by 0.02 s with every contact; see `Move`."""
-    return _full(params, moving, forces, active), active
+    return Moved(_full(params, moving, forces, active), active, EVERY)
 
 
 def tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
-) -> tuple[Moving, jax.Array]:
+) -> Moved:
     """Advance by 0.02 s, each lane with what it needs; see `Move`.
 
     Args:
@@ -132,17 +170,19 @@ def tick(
       leaving: whether blocks often leave the room.
 
     Returns:
-      The same structure after the tick, and `active`.
+      The same structure after the tick, right for all active lanes.
     """
     if slots.are_stacked(moving[2], active):
         return full_tick(params, moving, forces, active, leaving)
-    after, touching = _cheap(params, moving, forces, leaving)
-    touching = mask(touching & active, opaque_one(moving[0].x))
+    after, meets, beyond = _cheap(params, moving, forces, leaving)
+    touching = mask((meets | beyond) & active, opaque_one(moving[0].x))
     if touching.ndim == 0:
         full = partial(_full, params, moving, forces, touching)
-        return jax.lax.cond(touching, full, lambda: after), active
-    given = (params, moving, forces)
-    return packing.replaced(_full, GROUP, touching, given, after), active
+        after = jax.lax.cond(touching, full, lambda: after)
+    else:
+        given = (params, moving, forces)
+        after = packing.replaced(_full, GROUP, touching, given, after)
+    return Moved(after, active, EVERY)
 
 
 def advance(
@@ -153,7 +193,7 @@ def advance(
     force: Vector,
     active: jax.Array,
     move: Move = tick,
-) -> tuple[State, jax.Array]:
+) -> tuple[State, Moved]:
     """Advance a state by one tick; what was the pose becomes what is reported.
 
     Args:
@@ -166,7 +206,7 @@ def advance(
       move: how everything moves.
 
     Returns:
-      The state after the tick, and for which lanes it is right, bool.
+      The state after the tick, and what `move` said of it.
     """
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
@@ -191,7 +231,8 @@ def advance(
             restitution_block=params.restitution_block + state.extra_bounce,
         )
     leaving = not LEAVE.isdisjoint(config.terms)
-    (pose, velocity, blocks), right = move(params, moving, (force, summed), active, leaving)
+    moved = move(params, moving, (force, summed), active, leaving)
+    pose, velocity, blocks = moved.moving
     if "closed_room" in config.terms:
         blocks = repairs.keep_inside(params, blocks)
     after = replace(
@@ -202,7 +243,7 @@ def advance(
         blocks=blocks,
         step=state.step + 1,
     )
-    return (spawn.remember(after) if "spawn" in config.terms else after), right
+    return (spawn.remember(after) if "spawn" in config.terms else after), moved
 
 
 def _free_motion(
@@ -232,15 +273,16 @@ def _off_walls(
 
 def _cheap(
     params: Params, moving: Moving, forces: Forces, leaving: bool
-) -> tuple[Moving, jax.Array]:
-    """Tick with walls only, and whether that may be wrong."""
+) -> tuple[Moving, jax.Array, jax.Array]:
+    """Tick with walls only; whether bodies may meet, and whether walls may be more than planes."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
     _, r, velocity, speeds = _free_motion(params, moving, forces)
     speeds = _off_walls(params, blocks, speeds, leaving)
     world = geo.yawed(pose.cos, pose.sin, r)
-    touching = contacts.may_touch(params, pose, world, blocks, leaving)
-    return _finish(pose, blocks, velocity, speeds, one), touching
+    meets = contacts.meets_another(params, pose, world, blocks)
+    beyond = contacts.beyond_planes(params, pose, world, blocks, leaving)
+    return _finish(pose, blocks, velocity, speeds, one), meets, beyond
 
 
 def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:

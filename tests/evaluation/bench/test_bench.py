@@ -305,4 +305,4 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
     assert calls == [played, asked, 128]
     env, _ = ours.made(ours.WORKLOADS["108_hard"])
     sizes = jaxsim.RolloutOptions().sizes(played, env.layout)
-    assert (facts["lanes"], facts["chunk"], facts["ticks"]) == sizes
+    assert (facts["lanes"], facts["chunk"], facts["ticks"]) == sizes[:3]

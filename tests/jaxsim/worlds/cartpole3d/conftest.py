@@ -37,7 +37,8 @@ class Ticks:
         moving = (state.pose, state.velocity, state.blocks)
         with self.precision():
             if which == "cheap":
-                after, touching = self.cheap(params, moving, (push, None))
+                after, meets, beyond = self.cheap(params, moving, (push, None))
+                touching = meets | beyond
             else:
                 after, touching = self.full(params, moving, (push, None)), None
             pose, velocity, blocks = after

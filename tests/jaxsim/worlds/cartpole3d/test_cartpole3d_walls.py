@@ -116,11 +116,12 @@ def test_nothing_touches_a_block_that_has_left_the_room(place, x64):
     params = Params()
     p = Vector(*map(jnp.float64, place))
     block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+    one = Block(p, p, jnp.asarray(True))
     assert not rows.wall_rows(params, block).active.any()
-    assert not contacts.past_a_face(params, p, leaving=True)
+    assert not contacts.past_a_face(params, one, leaving=True)
     np.testing.assert_array_equal(bounce(place, (1, 2, 3), leaving=True), [1, 2, 3])
     # Where that is rare, the full tick is asked.
-    assert contacts.past_a_face(params, p)
+    assert contacts.past_a_face(params, one)
 
 
 @pytest.mark.parametrize("depth", np.linspace(0.51, 1.2, 15))
@@ -130,8 +131,9 @@ def test_a_block_on_its_way_out_takes_the_full_tick(depth, x64):
     for place in ((HALF + depth, 0, 5), (0, -HALF - depth, 5), (0, 0, 0.44 - depth)):
         p = Vector(*map(jnp.float64, place))
         block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
+        one = Block(p, p, jnp.asarray(True))
         touched = bool(rows.wall_rows(params, block).active.any())
-        assert bool(contacts.past_a_face(params, p, leaving=True)) >= touched
+        assert bool(contacts.past_a_face(params, one, leaving=True)) >= touched
 
 
 def on_line(place, speed, slope):

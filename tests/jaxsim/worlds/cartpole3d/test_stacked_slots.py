@@ -32,6 +32,7 @@ def advanced(params: Any, state: Any, moving: Any) -> Any:
     return replace(state, pose=pose, reported=state.pose, velocity=velocity, blocks=blocks)
 
 
+@pytest.mark.long
 def test_a_full_tick_is_that_of_single_slots(ticks, batch):
     numbers, arrays = batch
     with ticks.precision():
