@@ -1,65 +1,175 @@
-"""Measure controllers: mean performance, cell by cell, on the same episodes.
+"""Measure controllers: the length of every episode, cell by cell, on the same episodes.
 
-    JAX_COMPILATION_CACHE_DIR=cache python -m benchmarks.control --agents pd mpc --levels 200 203
+    python -m benchmarks.control --agents pd mpc clairvoyant --json docs/sailon-control.json
 
-Each agent plays the same episodes: `--lifetimes` lanes side by side, `--episodes` one after the
-other. Printed are mean performance with half its 95 % interval, the share of episodes that last 200
-steps, and the time by decision, which includes the simulator and, at first, compilation.
+Each agent plays the same episodes of a cell, which is a level at a difficulty; levels that are the
+same at every difficulty are played once. After each cell and agent its lengths go to the JSON file;
+those that it has are not played again, so that a long measurement goes on where it ended. Printed
+are mean performance with half its 95 % interval, the share of episodes that last 200 steps, and
+processor time by decision, with the simulator. Compilation is not in it.
+
+Loops are compiled as `jaxsim.configure_cpu` has them: the planner then takes a third of the time.
 """
 
 import argparse
-from collections.abc import Iterator
-from time import perf_counter
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from time import process_time
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.detection import LEVELS, cells, schedule
-from benchmarks.pages import add_out, put_lines
+import jaxsim
+from benchmarks.clairvoyant import Opened, clairvoyant
+from benchmarks.detection import AGENT, LEVELS, Cell, cells, lanes_of
+from benchmarks.parity import environment, most_slots
 from benchmarks.scores import Score
-from evaluation.scanner import play
-from jaxsim import agents
+from evaluation.episodes import play_episode
+from evaluation.files import write_whole
+from jaxsim import agents, rng
+from jaxsim.agents import Agent
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
-
-def measured(
-    name: str, cell: tuple[int, str], lifetimes: int, episodes: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Performances of all episodes, and ms by decision."""
-    began = perf_counter()
-    plan = schedule(*cell, episodes, 0)
-    columns = play(plan, agents.get(name), lifetimes=lifetimes, seed=seed).columns
-    took = 1e3 * (perf_counter() - began) / columns["length"].sum()
-    return columns["performance"].ravel().astype(float), float(took)
+STEPS = 200  # of an episode
+FORMAT = 1
 
 
-def rows(arguments: argparse.Namespace) -> Iterator[str]:
-    """Lines of the table, as they are measured."""
-    a = arguments
-    header = ["cell", "episodes"]
-    for name in a.agents:
-        header += [name, "to the end", "ms"]
-    yield "| " + " | ".join(header) + " |"
-    yield "| " + " | ".join("---" for _ in header) + " |"
-    for cell in cells(a.levels, a.difficulties):
-        parts = [f"{cell[0]} {cell[1]}", str(a.lifetimes * a.episodes)]
-        for name in a.agents:
-            values, took = measured(name, cell, a.lifetimes, a.episodes, a.seed)
-            parts += [str(Score.of(values)), f"{(values >= 1).mean():.2f}", f"{took:.2f}"]
-        yield "| " + " | ".join(parts) + " |"
+@dataclass(frozen=True)
+class Row:
+    """Episodes of one agent in one cell."""
+
+    level: int
+    difficulty: str
+    agent: str
+    milliseconds: float  # of the processor, by decision
+    lengths: tuple[int, ...]  # steps, episode by episode
+    rollouts: float | None = None  # futures followed by decision; None for those that plan nothing
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """What it is of."""
+        return self.level, self.difficulty, self.agent
+
+    @property
+    def performances(self) -> np.ndarray:
+        """Of each episode."""
+        return np.array(self.lengths) / STEPS
+
+    def __str__(self) -> str:
+        """Show it as a line."""
+        values = self.performances
+        kept = f"{(values >= 1).mean():.2f} to the end, {self.milliseconds:.2f} ms a decision"
+        return f"{self.level} {self.difficulty} {self.agent}: {Score.of(values)}, {kept}"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All rows of one set of episodes."""
+
+    seed: int
+    episodes: int  # of each cell
+    rows: tuple[Row, ...] = ()
+
+    def find(self, level: int, difficulty: str, agent: str) -> Row | None:
+        """The row of an agent in a cell."""
+        key = (level, difficulty, agent)
+        return next((row for row in self.rows if row.key == key), None)
+
+    def write(self, path: Path) -> None:
+        """Write a JSON file, a line a row."""
+        rows = ",\n".join(json.dumps(asdict(row)) for row in self.rows)
+        head = json.dumps({"format": FORMAT, "seed": self.seed, "episodes": self.episodes})
+        write_whole(path, f'{head[:-1]}, "rows": [\n{rows}\n]}}\n')
+
+
+def load(path: Path) -> Measurement:
+    """Read such a file.
+
+    Raises:
+      ValueError: it is of another kind.
+    """
+    told = json.loads(path.read_text(encoding="utf-8"))
+    if told.get("format") != FORMAT or "rows" not in told:
+        raise ValueError(f"{path} was not written by benchmarks.control of this version")
+    rows = [Row(**{**row, "lengths": tuple(row["lengths"])}) for row in told["rows"]]
+    return Measurement(told["seed"], told["episodes"], tuple(rows))
+
+
+@cache
+def _player(agent: Agent, slots: int, lanes: int) -> Any:
+    """Compiled play of one episode a lane, of any level that is played with so many slots."""
+    bare = environment("float32", slots)
+
+    def played(root: rng.Words, numbers: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+        env = Opened(bare, params) if agent is clairvoyant else bare
+        key = rng.fold(root, numbers)
+        memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
+        active = jnp.ones(lanes, bool)
+        memory, outcome = play_episode(agent, env, params, key, active, memory)
+        return outcome.length, getattr(memory, "rollouts", None)
+
+    params = lanes_of(jaxsim.make("CartPole3D-v0")[1], lanes)
+    root = rng.words(jax.random.key(0))
+    return jax.jit(played).lower(root, jnp.zeros(lanes, jnp.uint32), params).compile()
+
+
+def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row:
+    """Play one cell."""
+    agent = clairvoyant if name == clairvoyant.name else agents.get(name)
+    _, params = jaxsim.make("CartPole3D-v0", level=cell[0], difficulty=cell[1])
+    params = lanes_of(params, lanes)
+    play = _player(agent, most_slots(*cell), lanes)
+    root = rng.words(jax.random.key(seed))
+    numbers = jnp.arange(lanes, dtype=jnp.uint32)
+    began = process_time()
+    starts = range(0, episodes, lanes)
+    calls = [play(root, numbers + start, params) for start in starts]
+    lengths = np.concatenate([np.asarray(call[0]) for call in calls])
+    took = 1e3 * (process_time() - began) / lengths.sum()
+    plans = calls[0][1] is not None
+    futures = sum(int(call[1].sum()) for call in calls) / lengths.sum() if plans else None
+    kept = tuple(lengths[:episodes].tolist())
+    return Row(*cell, name, round(float(took), 4), kept, futures and round(float(futures), 2))
+
+
+def measure(
+    found: Measurement, names: Sequence[str], where: Iterable[Cell], lanes: int
+) -> Iterator[Measurement]:
+    """Add what is missing, cell by cell."""
+    for cell in where:
+        for name in names:
+            if found.find(*cell, name) is None:
+                row = measured(name, cell, found.episodes, found.seed, lanes)
+                found = Measurement(found.seed, found.episodes, (*found.rows, row))
+                yield found
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure controllers, cell by cell.")
     parser.add_argument("--agents", nargs="+", default=["pd", "mpc"], help="(pd mpc)")
-    parser.add_argument("--lifetimes", type=int, default=64, metavar="N", help="lanes (64)")
-    parser.add_argument("--episodes", type=int, default=8, metavar="N", help="of each (8)")
-    parser.add_argument("--seed", type=int, default=17, metavar="N", help="of all episodes (17)")
+    parser.add_argument("--episodes", type=int, default=512, metavar="N", help="a cell (512)")
+    parser.add_argument("--lanes", type=int, default=128, metavar="N", help="side by side (128)")
+    parser.add_argument("--seed", type=int, default=37, metavar="N", help="of all episodes (37)")
     parser.add_argument("--levels", type=int, nargs="+", default=list(LEVELS))
     parser.add_argument("--difficulties", nargs="+", default=["hard"], choices=DIFFICULTIES)
-    add_out(parser)
-    arguments = parser.parse_args()
-    put_lines(rows(arguments), arguments.out)
+    parser.add_argument("--json", type=Path, help="file to go on with")
+    a = parser.parse_args()
+    jaxsim.configure_cpu(1)
+    found = Measurement(a.seed, a.episodes)
+    if a.json and a.json.exists():
+        found = load(a.json)
+        if (found.seed, found.episodes) != (a.seed, a.episodes):
+            parser.error(f"{a.json} has {found.episodes} episodes of seed {found.seed}")
+    for grown in measure(found, a.agents, cells(a.levels, a.difficulties), a.lanes):
+        print(grown.rows[-1], flush=True)
+        if a.json:
+            grown.write(a.json)
 
 
 if __name__ == "__main__":

@@ -1,163 +1,73 @@
-"""Measure novelty detection: trials with system detection, level by level.
+"""Measure what a detector finds in single episodes, level by level.
 
-    JAX_COMPILATION_CACHE_DIR=cache python -m benchmarks.detection --agent pd+residual
+    python -m benchmarks.detection --json docs/sailon-detection.json
 
-A trial is a lifetime of `--episodes` episodes, the first `--button` of them nominal and all others
-novel. Printed are, by cell: the share of trials with correct detection (no false alarm before the
-button and an alarm after it) with its 95 % Wilson interval, trials with a false alarm, the median
-and the largest delay in episodes, the share of episodes that are detected by what they show
-themselves, and the shares of detected trials whose level, entity, attribute and change are named
-right at the end. Level 200 has no button; all its episodes are at risk of a false alarm.
+Every episode is a lifetime of its own, so that what is found is what the episode itself shows. Of
+each cell, a level at a difficulty, the JSON file and the printed line hold how many episodes were
+found, and in how many of these the level, and its hint, were named right at the end. In level 200
+what is found is a false alarm. Trials, in which evidence adds up, are what `jaxsim sailon evaluate`
+plays.
 """
 
 import argparse
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
-from benchmarks.pages import add_out, put_lines
-from evaluation.records import Records
-from evaluation.scanner import play
-from evaluation.schedule import Block, Schedule
-from jaxsim import agents
-from jaxsim.agents import Agent, NoveltyPrediction
-from jaxsim.agents.base import Memory
-from jaxsim.agents.residual import named
+import jaxsim
+from benchmarks.parity import environment, most_slots
+from evaluation.episodes import play_episode
+from evaluation.files import write_whole
+from jaxsim import agents, rng
+from jaxsim.agents import Agent
 from jaxsim.worlds.cartpole3d import hints
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
 
 LEVELS = (*range(200, 209), *range(101, 109))
-NOMINAL = 200
-ENTITY = "entity, attribute and change"
+LANES = 128
+AGENT = 1  # counter of an agent's own randomness
+FORMAT = 1
 
-
-def schedule(level: int, difficulty: str, episodes: int, button: int) -> Schedule:
-    """One trial: nominal episodes up to the button, novel ones from there."""
-    plan = [(NOMINAL, "easy", button), (level, difficulty, episodes - button)]
-    blocks = tuple(
-        Block(index, 1, "test", "CartPole3D", _parameters(number, grade), count, False)
-        for index, (number, grade, count) in enumerate(part for part in plan if part[2])
-    )
-    return Schedule(f"{level}-{difficulty}", blocks)
-
-
-def _parameters(level: int, difficulty: str) -> tuple[tuple[str, int | str], ...]:
-    return ("novelty/difficulty", difficulty), ("novelty/level", level)
-
-
-def outspoken(agent: Agent) -> Agent:
-    """The same agent, which tells catalogue levels, and probabilities of single episodes."""
-
-    def act(
-        memory: Memory, observation: object, key: jax.Array
-    ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
-        action, said, memory = agent.act(memory, observation, key)
-        strength = memory.detector.now.strength
-        said = replace(said, level=named(memory.detector), probability=strength / (1 + strength))
-        return action, said, memory
-
-    return replace(agent, act=act)
+Cell = tuple[int, str]
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured in one cell."""
+    """What was found in one cell."""
 
     level: int
     difficulty: str
-    trials: int
-    detected: int  # trials
-    false_alarms: int  # trials
-    delays: np.ndarray  # of detected trials, episodes
-    episodes_found: float  # share of novel episodes
-    named: np.ndarray  # of detected trials, catalogue level at the end
-    before: float  # mean performance
-    after: float
-    seconds: float
+    episodes: int
+    found: int  # episodes
+    level_right: int  # of these
+    hint_right: int  # of these: entity, attribute and change
 
     @classmethod
-    def of(cls, cell: tuple[int, str], records: Records, button: int, seconds: float) -> "Row":
-        """Summarise the records of one cell; columns are (trials, episodes)."""
-        columns = records.columns
-        flags = columns["predicted_probability"] >= columns["threshold"]
-        at_risk = flags if cell[0] == NOMINAL else flags[:, :button]
-        novel = flags[:, button:]
-        alarmed = at_risk.any(axis=1)
-        detected = ~alarmed & novel.any(axis=1)
-        performance = columns["performance"]
-        return cls(
-            *cell,
-            trials=len(flags),
-            detected=0 if cell[0] == NOMINAL else int(detected.sum()),
-            false_alarms=int(alarmed.sum()),
-            delays=novel[detected].argmax(axis=1),
-            episodes_found=float(novel.mean()),
-            named=columns["predicted_level"][detected, -1],
-            before=float(performance[:, :button].mean()) if button else float("nan"),
-            after=float(performance[:, button:].mean()),
-            seconds=seconds,
-        )
-
-    @property
-    def right(self) -> tuple[float, float]:
-        """Shares of named levels whose digit, and whose hint, are right."""
-        digits = self.named % hints.LEVELS_PER_GROUP == self.level % hints.LEVELS_PER_GROUP
-        told = hints.TOLD[self.level]
-        same = [hints.TOLD.get(int(level)) == told for level in self.named]
-        return float(np.mean(digits)), float(np.mean(same))
+    def of(cls, cell: Cell, found: np.ndarray, named: np.ndarray) -> "Row":
+        """Count what was found, (E,) bool, and the catalogue levels that were named, (E,)."""
+        own = [int(level) for level in named[found]]
+        told = hints.TOLD.get(cell[0])
+        hinted = sum(level == 0 if told is None else hints.TOLD.get(level) == told for level in own)
+        right = sum(level == cell[0] for level in own)
+        return cls(*cell, len(found), int(found.sum()), right, hinted)
 
     def __str__(self) -> str:
-        """Show it as a row of the table."""
-        cells = [f"{self.level} {self.difficulty}", str(self.trials)]
-        if self.level == NOMINAL:
-            cells += ["", f"{self.false_alarms}", "", "", "", ""]
-        else:
-            low, high = stats.binomtest(self.detected, self.trials).proportion_ci(method="wilson")
-            cells += [
-                f"{self.detected / self.trials:.2f} [{low:.2f}, {high:.2f}]",
-                f"{self.false_alarms}",
-                _delays(self.delays),
-                f"{self.episodes_found:.3f}",
-                *(["", ""] if not len(self.named) else [f"{share:.2f}" for share in self.right]),
-            ]
-        cells += [f"{self.before:.3f}", f"{self.after:.3f}", f"{self.seconds:.0f}"]
-        return "| " + " | ".join(cells) + " |"
+        """Show it as a line."""
+        counts = f"{self.found} of {self.episodes} episodes found"
+        return (
+            f"{self.level} {self.difficulty}: {counts}, level of {self.level_right} and hint of "
+            f"{self.hint_right} right"
+        )
 
 
-def _delays(delays: np.ndarray) -> str:
-    return f"{np.median(delays):g} ({delays.max()})" if len(delays) else ""
-
-
-HEADER = (
-    "cell",
-    "trials",
-    "CDT",
-    "trials with a false alarm",
-    "delay: median (largest)",
-    "episodes found",
-    "level right",
-    f"{ENTITY} right",
-    "performance before",
-    "after",
-    "s",
-)
-
-
-def measure(
-    agent: Agent, cell: tuple[int, str], trials: int, episodes: int, button: int, seed: int
-) -> Row:
-    """Play one cell."""
-    began = perf_counter()
-    plan = schedule(*cell, episodes, button)
-    records = play(plan, agent, lifetimes=trials, seed=seed)
-    return Row.of(cell, records, button, perf_counter() - began)
-
-
-def cells(levels: list[int], difficulties: list[str]) -> Iterator[tuple[int, str]]:
+def cells(levels: list[int], difficulties: list[str]) -> Iterator[Cell]:
     """Cells to play; level 200 is the same at every difficulty, and so are some others."""
     for level in levels:
         overrides = CATALOGUE[level].overrides
@@ -166,30 +76,75 @@ def cells(levels: list[int], difficulties: list[str]) -> Iterator[tuple[int, str
             yield level, difficulty
 
 
-def rows(arguments: argparse.Namespace) -> Iterator[str]:
-    """Lines of the table, as they are measured."""
-    a = arguments
-    agent = agents.get(a.agent)
-    agent = outspoken(agent) if agent.name.endswith("+residual") else agent
-    yield "| " + " | ".join(HEADER) + " |"
-    yield "| " + " | ".join("---" for _ in HEADER) + " |"
-    for cell in cells(a.levels, a.difficulties):
-        yield str(measure(agent, cell, a.trials, a.episodes, a.button, a.seed))
+def lanes_of(params: Any, lanes: int) -> Any:
+    """The same parameters in a number of lanes."""
+    return jax.tree.map(lambda leaf: jnp.full(lanes, leaf, jnp.float32), params)
+
+
+@cache
+def _player(agent: Agent, slots: int) -> Any:
+    """Compiled play of one episode a lane, of any level that is played with so many slots."""
+    env = environment("float32", slots)
+
+    @jax.jit
+    def play(root: rng.Words, numbers: jax.Array, params: Any) -> tuple[jax.Array, jax.Array]:
+        key = rng.fold(root, numbers)
+        memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
+        memory, out = play_episode(agent, env, params, key, jnp.ones(LANES, bool), memory)
+        found = out.prediction.probability >= out.prediction.threshold
+        return found, jax.vmap(agent.named)(memory)
+
+    return play
+
+
+def measured(name: str, cell: Cell, episodes: int, seed: int) -> Row:
+    """Play one cell."""
+    _, params = jaxsim.make("CartPole3D-v0", level=cell[0], difficulty=cell[1])
+    play = _player(agents.get(name), most_slots(*cell))
+    root = rng.words(jax.random.key(seed))
+    numbers = jnp.arange(LANES, dtype=jnp.uint32)
+    starts = range(0, episodes, LANES)
+    played = [play(root, numbers + start, lanes_of(params, LANES)) for start in starts]
+    found, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*played, strict=True))
+    return Row.of(cell, found, named)
+
+
+def write(path: Path, agent: str, seed: int, rows: list[Row]) -> None:
+    """Write a JSON file, a line a row."""
+    lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    head = json.dumps({"format": FORMAT, "agent": agent, "seed": seed})
+    write_whole(path, f'{head[:-1]}, "rows": [\n{lines}\n]}}\n')
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a JSON file of this benchmark; `rows` are `Row`.
+
+    Raises:
+      ValueError: it is of another kind.
+    """
+    told = json.loads(path.read_text(encoding="utf-8"))
+    if told.get("format") != FORMAT or "agent" not in told:
+        raise ValueError(f"{path} was not written by benchmarks.detection of this version")
+    return {**told, "rows": [Row(**row) for row in told["rows"]]}
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure novelty detection, level by level.")
+    parser = argparse.ArgumentParser(description="Measure detection in single episodes.")
     parser.add_argument("--agent", default="pd+residual", help="(pd+residual)")
-    parser.add_argument("--trials", type=int, default=30, metavar="N", help="a cell (30)")
-    parser.add_argument("--episodes", type=int, default=45, metavar="N", help="a trial (45)")
-    parser.add_argument("--button", type=int, default=20, metavar="N", help="first novel one (20)")
-    parser.add_argument("--seed", type=int, default=3, metavar="N", help="of all episodes (3)")
+    parser.add_argument("--episodes", type=int, default=512, metavar="N", help="a cell (512)")
+    parser.add_argument("--seed", type=int, default=31, metavar="N", help="of all episodes (31)")
     parser.add_argument("--levels", type=int, nargs="+", default=list(LEVELS))
     parser.add_argument("--difficulties", nargs="+", default=list(DIFFICULTIES))
-    add_out(parser)
-    arguments = parser.parse_args()
-    put_lines(rows(arguments), arguments.out)
+    parser.add_argument("--json", type=Path, help="file to write")
+    a = parser.parse_args()
+    jaxsim.configure_cpu(1)
+    rows: list[Row] = []
+    for cell in cells(a.levels, a.difficulties):
+        rows.append(measured(a.agent, cell, a.episodes, a.seed))
+        print(rows[-1], flush=True)
+        if a.json:
+            write(a.json, a.agent, a.seed, rows)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from scipy import stats
 import jaxsim
 from benchmarks.pages import add_out, put
 from benchmarks.parity import environment, most_slots
-from evaluation.scanner import play_episode
+from evaluation.episodes import play_episode
 from jaxsim import agents, rng
 from jaxsim.worlds import cartpole3d
 

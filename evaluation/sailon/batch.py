@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation import counters
+from evaluation.episodes import Outcome, learn_from, play_abreast
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.sailon import results, worlds
 from evaluation.sailon.experiment import (
@@ -29,9 +30,9 @@ from evaluation.sailon.experiment import (
 )
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import Group
-from evaluation.scanner import Options, Outcome, Progress, play_episode
+from evaluation.scanner import Options, Progress
 from jaxsim import __version__, rng
-from jaxsim.agents import UNNAMED, Agent, Episodes, NoveltyPrediction, Told
+from jaxsim.agents import UNNAMED, Agent, NoveltyPrediction, Told
 from jaxsim.worlds.cartpole3d import CartPole3D, hints
 from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
 
@@ -277,6 +278,11 @@ class _Started:
 
     env: Any
 
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return int(self.env.max_steps)
+
     def start(self, key: jax.Array, both: Any) -> Any:
         """A drawn start, or where one is given that one."""
         params, given, start = both
@@ -345,10 +351,10 @@ def _play_in(
     params = jax.tree.map(lambda leaf: leaf[jnp.clip(plan.row, 0, leaf.shape[0] - 1)], table)
     if plan.start is not None and isinstance(env, CartPole3D):
         env, params = _Started(env), (params, plan.given, plan.start)
-    memory, outcome = play_episode(agent, env, params, key, inside, memory)
-    totals = (outcome.reward, outcome.performance, outcome.length, outcome.terminated)
-    episodes = Episodes(*(leaf[:, None] for leaf in totals))
-    return jax.vmap(agent.learn)(memory, episodes), outcome
+    steps = env.max_steps
+    memory, outcome, kept = play_abreast(agent, env, params, key, inside, memory, 1, steps)
+    one_by_one = jax.tree.map(lambda leaf: leaf[:, None], outcome)
+    return learn_from(agent, one_by_one, None, kept, memory), outcome
 
 
 # Rows -------------------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
 """`jaxsim sailon`: novelty experiments."""
 
 import argparse
+import contextlib
 import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.arguments import add_command
 from evaluation.report import terminal
 
 if TYPE_CHECKING:
@@ -66,25 +68,15 @@ def add_to(commands: Any) -> None:
     _add_run(parts)
     _add_analyze(parts)
     _add_evaluate(parts)
-    replay = _part(parts, "replay", "play transcripts again and compare", "")
+    replay = add_command(parts, "replay", "play transcripts again and compare", "")
     replay.add_argument(
         "files", type=Path, nargs="+", metavar="FILE", help="transcripts, JSON lines"
     )
     replay.set_defaults(handler=_replay)
 
 
-def _part(parts: Any, name: str, text: str, examples: str) -> Any:
-    return parts.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
 def _add_generate(parts: Any) -> None:
-    part = _part(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
+    part = add_command(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
     part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
     part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
     part.add_argument("--out", type=Path, required=True, metavar="FILE", help="the experiment")
@@ -92,7 +84,7 @@ def _add_generate(parts: Any) -> None:
 
 
 def _add_run(parts: Any) -> None:
-    part = _part(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
+    part = add_command(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
     part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
     part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
@@ -108,7 +100,7 @@ def _add_run(parts: Any) -> None:
 
 
 def _add_analyze(parts: Any) -> None:
-    part = _part(parts, "analyze", "compute the metrics of results", ANALYZE_EXAMPLES)
+    part = add_command(parts, "analyze", "compute the metrics of results", ANALYZE_EXAMPLES)
     part.add_argument("records", type=Path, metavar="RECORDS", help="of the agent")
     part.add_argument("--baseline", type=Path, metavar="RECORDS", help="of the baseline")
     part.add_argument("--out", type=Path, metavar="DIR", help="write JSON and CSV there")
@@ -125,7 +117,7 @@ def _add_analyze(parts: Any) -> None:
 
 
 def _add_evaluate(parts: Any) -> None:
-    part = _part(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
+    part = add_command(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
     part.add_argument("--agent", required=True, metavar="NAME", help="of the agent")
     part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
@@ -178,8 +170,8 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     from evaluation import scanner
+    from evaluation.devices import use_cores
     from evaluation.files import check_output_directory
-    from evaluation.l2m.run import use_cores
     from evaluation.sailon import experiment
 
     plan = experiment.load(arguments.experiment)
@@ -263,8 +255,11 @@ def _print(found: "Analysis") -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    import jax
+
+    import jaxsim
     from evaluation import scanner
-    from evaluation.l2m.run import use_cores
+    from evaluation.devices import use_cores
     from evaluation.sailon import evaluate
 
     given = {
@@ -291,6 +286,10 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
     experiment = job.checked()
     use_cores(len(experiment.trials), arguments.devices)
+    # A process that has used JAX before keeps its options: programs are slower then.
+    with contextlib.suppress(RuntimeError):
+        config: Any = jax.config
+        jaxsim.configure_cpu(max(1, config.jax_num_cpu_devices))
     if arguments.quiet:
         evaluate.run(job, experiment)
         return 0
@@ -298,9 +297,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from evaluation.report.console import progress_bar
 
     started = time.perf_counter()
-    agents_played = 2 - (job.agent == job.baseline)
-    total = agents_played * len(experiment.trials) * job.episodes
-    with progress_bar(console, f"{job.agent} and {job.baseline}", total) as move:
+    names = job.playing()
+    total = len(names) * len(experiment.trials) * job.episodes
+    with progress_bar(console, " and ".join(names), total) as move:
         found = evaluate.run(job, experiment, move)
     _print(found.analysis)
     seconds = time.perf_counter() - started

@@ -83,6 +83,13 @@ class Job:
             starts=self.starts,
         )
 
+    def playing(self) -> tuple[str, ...]:
+        """Who plays: not the baseline if it is the agent, or acts as the agent does anyway."""
+        agent, baseline = agents.get(self.agent), agents.get(self.baseline)
+        if baseline in (agent, agent.acting):
+            return (self.agent,)
+        return self.agent, self.baseline
+
     def checked(self) -> Experiment:
         """Check everything before anything is traced or written; return the experiment.
 
@@ -105,19 +112,21 @@ class Evaluation:
       agent: its results.
       baseline: results of the baseline in the same experiment.
       analysis: the metrics.
-      seconds: time that each played, compiling included.
+      seconds: time on the clock that each played, compiling included.
+      processor_seconds: the same of the processor, all cores together.
     """
 
     agent: Results
     baseline: Results
     analysis: Analysis
     seconds: dict[str, float]
+    processor_seconds: dict[str, float]
 
     @property
     def steps(self) -> int:
-        """Environment steps of both, or of the one that is its own baseline."""
-        played = [self.agent] if self.agent is self.baseline else [self.agent, self.baseline]
-        return sum(int(results.rows["length"].sum()) for results in played)
+        """Environment steps that were played."""
+        played = {own.metadata["agent"]: own for own in (self.agent, self.baseline)}
+        return sum(int(played[name].rows["length"].sum()) for name in self.seconds)
 
 
 def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = None) -> Evaluation:
@@ -129,22 +138,25 @@ def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = No
       progress: called as `progress(episodes done, episodes in all)`, both agents together.
     """
     seconds: dict[str, float] = {}
+    processor: dict[str, float] = {}
     played: dict[str, Results] = {}
-    names = dict.fromkeys((job.agent, job.baseline))
+    names = job.playing()
     for turn, name in enumerate(names):
 
         def report(done: int, total: int, turn: int = turn) -> None:
             if progress:
                 progress(turn * total + done, len(names) * total)
 
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         played[name] = play_batch(
             experiment, agents.get(name), options=job.options, progress=report
         )
         seconds[name] = round(time.perf_counter() - began, 3)
-    agent, baseline = played[job.agent], played[job.baseline]
+        processor[name] = round(time.process_time() - used, 3)
+    agent = played[job.agent]
+    baseline = played.get(job.baseline) or agent.silenced(job.baseline)
     analysis = analyse(agent, baseline, seed=job.seed)
-    evaluation = Evaluation(agent, baseline, analysis, seconds)
+    evaluation = Evaluation(agent, baseline, analysis, seconds, processor)
     _write(job, experiment, evaluation)
     return evaluation
 
@@ -155,7 +167,11 @@ def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:
     experiment.write(job.out / "experiment.json")
     found.agent.write(job.out / "agent.parquet")
     found.baseline.write(job.out / "baseline.parquet")
-    timing: dict[str, Any] = {"seconds": found.seconds, "steps": found.steps}
+    timing: dict[str, Any] = {
+        "seconds": found.seconds,
+        "processor_seconds": found.processor_seconds,
+        "steps": found.steps,
+    }
     metadata = {**found.analysis.metadata, "timing": timing}
     whole = Analysis(found.analysis.rows, found.analysis.data, found.analysis.window, metadata)
     if plots.available():

@@ -22,7 +22,7 @@ from evaluation.sailon.settings import (
     settings_from_json,
 )
 from evaluation.sailon.text import ExperimentError, Text, read
-from evaluation.schedule import Block, Schedule
+from evaluation.schedule import Block, Schedule, level_variant
 from jaxsim import parameters
 from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, LEVELS_PER_GROUP, TOLD
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
@@ -34,9 +34,6 @@ NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"
 TRAINING_SEEDS: Final = (0, 42_949_672)
 TESTING_SEEDS: Final = (42_949_672, 4_294_967_295)
 """Smallest and largest seeds of episodes, as the original draws them."""
-
-DOMAIN_TASK_2D, DOMAIN_TASK = "CartPole2D", "CartPole3D"
-FIRST_3D = 100
 
 
 @dataclass(frozen=True)
@@ -210,19 +207,13 @@ def schedule_of(name: str, episodes: tuple[EpisodePlan, ...], phase: int = 1) ->
     """Compile episodes to a schedule: a block for each run of one level and difficulty."""
     blocks: list[Block] = []
     for plan in episodes:
-        task, values = variant(plan.level, plan.difficulty)
+        task, values = level_variant(plan.level, plan.difficulty)
         last = blocks[-1] if blocks else None
         if last is not None and last.variant == (task, values):
             blocks[-1] = replace(last, count=last.count + 1)
         else:
             blocks.append(Block(len(blocks), phase, "test", task, values, 1, True))
     return Schedule(name, tuple(blocks), "SAIL-ON")
-
-
-def variant(level: int, difficulty: str) -> tuple[str, tuple[tuple[str, int | str], ...]]:
-    """Task and parameters of a level."""
-    task = DOMAIN_TASK_2D if level < FIRST_3D else DOMAIN_TASK
-    return task, (("novelty/difficulty", difficulty), ("novelty/level", level))
 
 
 def generate(settings: Settings, name: str = "sailon") -> Experiment:

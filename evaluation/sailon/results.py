@@ -108,6 +108,20 @@ class Results:
         kept = self.rows["trial_index"] != TRAINING
         return {name: column[kept] for name, column in self.rows.items()}
 
+    def silenced(self, agent: str) -> "Results":
+        """The same episodes, of an agent that does the same but never reports novelty.
+
+        Args:
+          agent: its name.
+        """
+        rows = dict(self.rows)
+        said = {"novelty": 0, "novelty_probability": 0.0, "novelty_threshold": 1.0}
+        for name, value in (said | dict.fromkeys(SLOTS, "")).items():
+            rows[name] = np.full_like(rows[name], value)
+        rows[PROBABILITIES] = np.zeros_like(rows[PROBABILITIES])
+        rows[PROBABILITIES][:, 0] = 1.0
+        return Results(rows, self.experiment, {**self.metadata, "agent": agent})
+
     def records(self, trial: Trial) -> Records:
         """One trial in the form that every protocol's records have.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
-from evaluation.l2m import positions
+from evaluation import positions
 from evaluation.sailon.text import ExperimentError, Text
 from jaxsim import parameters
 from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, TOLD

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from evaluation.l2m import positions
+from evaluation import positions
 from jaxsim import parameters
 
 MAX_BYTES: Final = 256 * 2**20

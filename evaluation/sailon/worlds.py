@@ -14,13 +14,11 @@ import numpy as np
 
 from evaluation import schedule as plans_of
 from evaluation.sailon.experiment import (
-    FIRST_3D,
     NOMINAL,
     NOMINAL_DIFFICULTY,
     EpisodePlan,
     Experiment,
     Trial,
-    variant,
 )
 from evaluation.tasks import Tasks
 from jaxsim import registry
@@ -53,7 +51,7 @@ class Group:
     def schedule(self) -> plans_of.Schedule:
         """Everything that is played, one episode each."""
         blocks = [
-            plans_of.Block(index, 1, "test", *variant(*what), 1, True)
+            plans_of.Block(index, 1, "test", *plans_of.level_variant(*what), 1, True)
             for index, what in enumerate(self.played)
         ]
         return plans_of.Schedule("sailon", tuple(blocks), "SAIL-ON")
@@ -94,7 +92,8 @@ def _size(slots: int) -> int:
 
 
 def _slots(level: int, difficulty: str) -> int:
-    env, _ = registry.make(variant(level, difficulty)[0], dict(variant(level, difficulty)[1]))
+    task, values = plans_of.level_variant(level, difficulty)
+    env, _ = registry.make(task, dict(values))
     return int(env.config.max_blocks) if isinstance(env, CartPole3D) else SLOTS
 
 
@@ -103,7 +102,7 @@ def _slots(level: int, difficulty: str) -> int:
 
 def drawn_by_seed(plan: EpisodePlan) -> bool:
     """Whether the original draws the start of an episode from its seed."""
-    return plan.level >= FIRST_3D
+    return plan.level >= plans_of.FIRST_3D
 
 
 def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:

@@ -11,7 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.base import Agent, Episodes, Memory, NoveltyPrediction, Told, name_nothing
+from jaxsim.agents.base import (
+    Agent,
+    Entry,
+    Episodes,
+    Memory,
+    NoveltyPrediction,
+    Told,
+    name_nothing,
+    never_fails,
+)
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d.types import Observation
 
@@ -96,4 +105,31 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def named(memory: Joined) -> jax.Array:
         return detector.named(memory.detector)
 
-    return Agent(f"{controller.name}+{detector.name}", act, init, begin, learn, tell, named)
+    def enter(memory: Joined, entry: Entry) -> Joined:
+        return replace(memory, controller=controller.enter(memory.controller, entry))
+
+    def assign(memory: Joined, number: jax.Array) -> Joined:
+        return replace(memory, controller=controller.assign(memory.controller, number))
+
+    def trace(memory: Joined, observation: Observation, action: jax.Array) -> Any:
+        assert controller.trace is not None
+        return controller.trace(memory.controller, observation, action)
+
+    def fault(memory: Joined) -> jax.Array:
+        return controller.fault(memory.controller)
+
+    return Agent(
+        f"{controller.name}+{detector.name}",
+        act,
+        init,
+        begin,
+        learn,
+        tell,
+        named,
+        controller,
+        trace=None if controller.trace is None else trace,
+        enter=enter,
+        assign=assign,
+        fault=never_fails if controller.fault is never_fails else fault,
+        faults=controller.faults,
+    )

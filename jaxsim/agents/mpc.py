@@ -1,8 +1,9 @@
 """`mpc`: a controller that plans with the simulator and repairs its model as it plays.
 
 A plan is a reference for the pole's lean, tick by tick, that ends in going to a place. Each tick
-the best plans of the tick before are followed in the model again; only if none of them is good does
-a random search look for better ones: places to go to, leans to hold, and mutations of the best.
+the best plans of the tick before are followed in the model again, and beside them going to the
+middle of the room, and what `pd` does; only if none of them is good does a random search look for
+better ones: places to go to, leans to hold, and mutations of the best.
 What is done is the push that the best plan asks for now. While no model explains cart and pole,
 `pd` plays.
 
@@ -10,8 +11,10 @@ The search of one lane is a program of its own: a batch of lanes calls it for on
 and only for those that need it, with all candidates side by side.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +30,6 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
 
 ELITES = 3
-CANDIDATES = 128  # of a generation
-GENERATIONS, FIRST_GENERATIONS = 3, 16  # a tick, and at the first tick of an episode
 GOOD = 6.0  # cost up to which nothing is searched
 STEPS = 200  # of an episode
 PLACES, HOLDS = 0.15, 0.40  # shares of candidates: places to go to; up to here, leans to hold
@@ -39,6 +40,17 @@ CAPS = (0.03, 0.15)  # rad, largest leans on the way to a place
 HOME_CAP = 0.06  # rad, of the default plan
 LONGEST_HOLD, LARGEST_HOLD = 50, 0.18  # ticks and rad
 LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go to a place then
+
+
+class Budget(NamedTuple):
+    """How much is searched where no plan is good."""
+
+    candidates: int = 128  # of a generation
+    generations: int = 3  # a tick, at most
+    first: int = 16  # the same at the first tick of an episode
+
+
+BUDGET = Budget()
 
 
 @jax.tree_util.register_dataclass
@@ -52,13 +64,19 @@ class Memory:
     tick: jax.Array  # () int32
     fit: Fit
     plans: Plan  # (H, E) and (E,)
+    rollouts: jax.Array  # () int32, futures followed in the episode
 
 
-def _home(lanes: int) -> Plan:
+def home(lanes: int) -> Plan:
     """Going to the middle of the room at once."""
     zero = jnp.zeros(lanes)
     lean = jnp.zeros((HORIZON, lanes))
     return Plan(lean, lean, jnp.zeros(lanes, jnp.int32), zero, zero, zero + HOME_CAP)
+
+
+def _upright(lanes: int) -> Plan:
+    """No lean at all, wherever the cart goes: what `pd` does."""
+    return home(lanes)._replace(switch=jnp.full(lanes, HORIZON, jnp.int32))
 
 
 def _init(key: jax.Array) -> Memory:
@@ -68,7 +86,8 @@ def _init(key: jax.Array) -> Memory:
         jnp.asarray(True),
         jnp.int32(0),
         repair.no_fit(),
-        _home(ELITES),
+        home(ELITES),
+        jnp.int32(0),
     )
 
 
@@ -83,19 +102,16 @@ def _act(
     shown = Transition(memory.before, memory.action, seen, memory.first)
     fit = repair.learnt(memory.fit, shown)
     model, block, trusted = repair.believed(fit, seen)
-    world = _crowded(_world(memory, fit, seen, block), observation)
+    world = crowded(_world(memory, fit, seen, block), observation)
     left = STEPS - memory.tick
-    plans = _joined(_shifted(memory.plans), _home(1))
-    costs, used = followed(model, world, plans, left)
-    plans = plans._replace(lean_x=used[0], lean_y=used[1])
-    plans, costs = _best(plans, costs)
-    useful = trusted & ~_fallen(seen) & (left > 0)
-    rounds = jnp.where(memory.first, FIRST_GENERATIONS, GENERATIONS)
-    rounds = jnp.where(useful & (costs[0] > GOOD), rounds, 0)
-    plans, costs = _search(model, world, plans, costs, left, rounds, key)
-    action = jnp.where(trusted, _push(world, plans), reference.pd.act((), observation, key)[0])
+    useful = trusted & ~fallen(seen) & (left > 0)
+    plans, followed_now = planned(
+        BUDGET, model, world, memory.plans, left, memory.first, useful, key
+    )
+    action = jnp.where(trusted, push(world, plans), reference.pd.act((), observation, key)[0])
     action = action.astype(jnp.int32)
-    after = Memory(seen, action, jnp.asarray(False), memory.tick + 1, fit, plans)
+    rollouts = memory.rollouts + followed_now
+    after = Memory(seen, action, jnp.asarray(False), memory.tick + 1, fit, plans, rollouts)
     return action, NoveltyPrediction.none(), after
 
 
@@ -111,7 +127,7 @@ def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> World:
     return World(pose, velocity, Block(p, v, block.alive))
 
 
-def _crowded(world: World, observation: Observation) -> World:
+def crowded(world: World, observation: Observation) -> World:
     """The world with the blocks that come closest first, where a room may hold more than four."""
     blocks = sight.all_blocks(observation)
     if len(blocks.alive) <= sight.SLOTS:
@@ -127,12 +143,13 @@ def _crowded(world: World, observation: Observation) -> World:
     return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
-def _fallen(seen: Seen) -> Any:
+def fallen(seen: Seen) -> Any:
+    """Whether the reported pole has fallen."""
     r = seen.reported
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)
 
 
-def _push(world: World, plans: Plan) -> jax.Array:
+def push(world: World, plans: Plan) -> jax.Array:
     """Action code that the first plan asks for now."""
     pose, velocity = world.pose, world.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
@@ -167,12 +184,12 @@ def _best(plans: Plan, costs: jax.Array) -> tuple[Plan, jax.Array]:
     return jax.tree.map(lambda leaf: leaf[..., order], plans), costs[order]
 
 
-def _candidates(plans: Plan, key: jax.Array) -> Plan:
+def _candidates(number: int, plans: Plan, key: jax.Array) -> Plan:
     """A generation: places to go to, leans to hold and then a place, mutations of the best."""
     keys = jax.random.split(key, 3)
-    u = jax.random.uniform(keys[0], (14, CANDIDATES))
+    u = jax.random.uniform(keys[0], (14, number))
     kind = u[0]
-    elite = jax.random.randint(keys[1], (CANDIDATES,), 0, ELITES)
+    elite = jax.random.randint(keys[1], (number,), 0, ELITES)
     base = jax.tree.map(lambda leaf: leaf[..., elite], plans)
     t = jnp.arange(HORIZON)[:, None]
     angle, distance = 2 * jnp.pi * u[1], REACH * jnp.sqrt(u[2])
@@ -181,7 +198,7 @@ def _candidates(plans: Plan, key: jax.Array) -> Plan:
     going_on = jnp.where(u[4] < 0.5, 0, (0.5 * HORIZON * u[5]).astype(jnp.int32))
     held_x, held_y, held_until = _holds(u[6:10], t)
     mutated_x, mutated_y, end = _mutations(
-        base, u[10:14], jax.random.uniform(keys[2], (3, CANDIDATES)), t
+        base, u[10:14], jax.random.uniform(keys[2], (3, number)), t
     )
     goes = kind < PLACES
     holds = ~goes & (kind < HOLDS)
@@ -229,7 +246,42 @@ def _mutations(
 # Search -----------------------------------------------------------------------------------------
 
 
+def planned(
+    budget: Budget,
+    model: Model,
+    world: World,
+    plans: Plan,
+    left: jax.Array,
+    first: jax.Array,
+    useful: jax.Array,
+    key: jax.Array,
+) -> tuple[Plan, jax.Array]:
+    """Plan on from the plans of the tick before.
+
+    Args:
+      budget: how much is searched.
+      model: the physics.
+      world: where everything is now, leaves () and (N,).
+      plans: the best of the tick before.
+      left: () ticks until the episode is over.
+      first: () bool, whether this is the first tick of the episode.
+      useful: () bool, whether searching is worth anything.
+      key: that the search follows from.
+
+    Returns:
+      The best plans, the best first, and () int32 how many futures were followed.
+    """
+    plans = _joined(_joined(_shifted(plans), home(1)), _upright(1))
+    costs, used = followed(model, world, plans, left)
+    plans, costs = _best(plans._replace(lean_x=used[0], lean_y=used[1]), costs)
+    rounds = jnp.where(first, budget.first, budget.generations)
+    rounds = jnp.where(useful & (costs[0] > GOOD), rounds, 0)
+    plans, done = _search(budget.candidates)(model, world, plans, costs, left, rounds, key)
+    return plans, ELITES + 2 + budget.candidates * done
+
+
 def _search_one(
+    number: int,
     model: Model,
     world: World,
     plans: Plan,
@@ -238,47 +290,41 @@ def _search_one(
     rounds: jax.Array,
     key: jax.Array,
 ) -> tuple[Plan, jax.Array]:
-    """Look for better plans, for some generations or until one is good."""
+    """Look for better plans, for some generations or until one is good; say for how many."""
 
     def unfinished(carry: Any) -> jax.Array:
-        number, _, costs = carry
-        return (number < rounds) & (costs[0] > GOOD)
+        done, _, costs = carry
+        return (done < rounds) & (costs[0] > GOOD)
 
     def generation(carry: Any) -> Any:
-        number, plans, costs = carry
-        tried = _candidates(plans, jax.random.fold_in(key, number))
+        done, plans, costs = carry
+        tried = _candidates(number, plans, jax.random.fold_in(key, done))
         cost, used = followed(model, world, tried, left)
         tried = tried._replace(lean_x=used[0], lean_y=used[1])
         both = _joined(plans, tried), jnp.concatenate([costs, cost])
-        return number + 1, *_best(*both)
+        return done + 1, *_best(*both)
 
-    _, plans, costs = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, costs))
-    return plans, costs
-
-
-@jax.custom_batching.custom_vmap
-def _search(
-    model: Model,
-    world: World,
-    plans: Plan,
-    costs: jax.Array,
-    left: jax.Array,
-    rounds: jax.Array,
-    key: jax.Array,
-) -> tuple[Plan, jax.Array]:
-    return _search_one(model, world, plans, costs, left, rounds, key)
+    done, plans, _ = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, costs))
+    return plans, done
 
 
-@_search.def_vmap
-def _search_each(size: int, batched: Any, *arguments: Any) -> Any:
-    """One lane after the other, so that those that need no search cost nothing."""
-    filled = jax.tree.map(
-        lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
-        list(arguments),
-        batched,
-    )
-    out = jax.lax.map(lambda lane: _search(*lane), filled)
-    return out, jax.tree.map(lambda _: True, out)
+@cache
+def _search(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
+    """The search of one lane with a number of candidates, which a batch runs lane by lane."""
+    one = jax.custom_batching.custom_vmap(partial(_search_one, number))
+
+    @one.def_vmap
+    def each(size: int, batched: Any, *arguments: Any) -> Any:
+        """One lane after the other, so that those that need no search cost nothing."""
+        filled = jax.tree.map(
+            lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
+            list(arguments),
+            batched,
+        )
+        out = jax.lax.map(lambda lane: one(*lane), filled)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return one
 
 
 mpc = Agent("mpc", _act, _init, _begin)

@@ -531,4 +531,4 @@ def agent(published: bool = False) -> Agent:
         action = jnp.where(cautious, _cautious(observation), action).astype(jnp.int32)
         return action, said, replace(memory, action=action)
 
-    return replace(watching, name=detector(published).name, act=act)
+    return replace(watching, name=detector(published).name, act=act, acting=None)

@@ -38,7 +38,7 @@ def homeward():
         seen = see(observation)
         model, block, _ = repair.believed(repair.no_fit(), seen)
         world = rollouts.World(*sight.moving(seen), block)
-        plan = mpc._home(1)
+        plan = mpc.home(1)
         start = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], world)
         begun = rollouts._Now(start, jnp.zeros(1), jnp.zeros(1, bool))
 
@@ -52,13 +52,13 @@ def homeward():
     def action(observation):
         seen = see(observation)
         pose, velocity = sight.moving(seen)
-        plan = mpc._home(1)
+        plan = mpc.home(1)
         x, y = rollouts.going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
         given = plan._replace(
             lean_x=jnp.broadcast_to(x, (rollouts.HORIZON, 1)),
             lean_y=jnp.broadcast_to(y, (rollouts.HORIZON, 1)),
         )
-        return mpc._push(rollouts.World(pose, velocity, seen.block), given)
+        return mpc.push(rollouts.World(pose, velocity, seen.block), given)
 
     return jax.jit(jax.vmap(expected)), jax.jit(jax.vmap(action))
 
@@ -76,13 +76,16 @@ def test_futures_are_those_of_the_simulator(lanes32):
         error = np.abs(np.asarray(state.pose.x) - x[:, t]) + np.abs(
             np.asarray(state.pose.qy) - qy[:, t]
         )
+        # Free motion agrees to 1e-6; hits on other shapes are off by far more than 1e-4.
         exact.append((error[going] < 1e-4).mean())
         same.append((over == fell[:, t]).mean())
-    # Hits are resolved on round shapes, and the end test sees a fall one tick late.
-    assert min(same) > 0.93
-    assert same[-1] > 0.97
-    assert min(exact) > 0.85
-    assert 0.2 < fell[:, -1].mean() < 0.8
+    # Hits are resolved on round shapes, and the end test sees a fall one tick late. Measured were
+    # 0.973 at worst, 0.979 at the end, 0.901 and 0.665; of 1,024 lanes, such shares have standard
+    # errors of 0.005 to 0.015.
+    assert min(same) > 0.95
+    assert same[-1] > 0.965
+    assert min(exact) > 0.87
+    assert 0.5 < fell[:, -1].mean() < 0.8
 
 
 def transitions(lanes32, level, difficulty, ticks=12):
@@ -123,27 +126,32 @@ def test_repair_finds_what_a_level_changes(lanes32):
     length, mass, force = structure(fitted(lanes32, 200))
     assert np.all(np.asarray(length) == 1)
     assert np.all(np.asarray(mass) == 1)
-    assert np.abs(force).max() < 1e-2
+    # Nothing but rounding of speeds, 2e-7 m/s, which a tick of 0.02 s turns into 1e-5 N.
+    assert np.abs(force).max() < 1e-5
 
+    # One lane of a thousand has no free tick. Others may do as badly with other starts: 0.99.
     length, mass, _ = structure(fitted(lanes32, 201))
-    assert (np.asarray(length) == 8).mean() > 0.9
-    assert (np.asarray(mass) == 1).mean() > 0.9
+    assert (np.asarray(length) == 8).mean() > 0.99
+    assert (np.asarray(mass) == 1).mean() > 0.99
 
     length, mass, _ = structure(fitted(lanes32, 101))
-    assert (np.asarray(length) == 1).mean() > 0.95
-    assert (np.asarray(mass) == 10).mean() > 0.95
+    assert (np.asarray(length) == 1).mean() > 0.99
+    assert (np.asarray(mass) == 10).mean() > 0.99
 
+    # Within 0.01 m/s^2 are 93 % of the lanes, and within 0.1 99.2 %; a share has 0.3 % of error.
     field = jax.vmap(repair.field)(fitted(lanes32, 106))
     up = np.asarray(field.up)
-    assert (np.abs(up + 9.8) < 0.1).mean() > 0.95
+    assert (np.abs(up + 9.8) < 0.1).mean() > 0.98
 
+    # In 30 ticks nearly every lane sees a bounce: 0.988, and 0.989 at level 104. The median is one
+    # lane's number, rounded in float32.
     fit = fitted(lanes32, 204, ticks=30)
     bounced = np.asarray(fit.restitution) > 1
-    assert bounced.mean() > 0.6
-    assert np.median(np.asarray(fit.restitution)[bounced]) == pytest.approx(1.35**2, abs=1e-2)
+    assert bounced.mean() > 0.97
+    assert np.median(np.asarray(fit.restitution)[bounced]) == pytest.approx(1.35**2, abs=1e-3)
 
     fit = fitted(lanes32, 104, ticks=30)
-    assert np.asarray(fit.wide).mean() > 0.7
+    assert np.asarray(fit.wide).mean() > 0.97
     assert not np.asarray(fitted(lanes32, 200, ticks=30).wide).any()
 
     fit = fitted(lanes32, 102)
@@ -154,6 +162,7 @@ def test_repair_finds_what_a_level_changes(lanes32):
 def test_least_squares_are_solved():
     draw = np.random.default_rng(0).normal(size=(9, 4))
     normal, moment = draw.T @ draw, draw.T @ (draw @ [9.8, -1.0, 0.5, 30.0])
+    # Float32, by elimination without pivots, of a matrix whose condition number is about 10.
     ours = repair._solved(jnp.asarray(normal, jnp.float32), jnp.asarray(moment, jnp.float32))
     np.testing.assert_allclose(
         ours, np.linalg.solve(normal + repair.RIDGE * np.eye(4), moment), rtol=1e-3
@@ -174,7 +183,7 @@ def test_the_inner_loop_pushes_under_the_demanded_lean():
 
 
 def test_a_place_is_approached_with_a_capped_lean():
-    plan = mpc._home(1)
+    plan = mpc.home(1)
     x, y = rollouts.going(plan, 0.1, 0.0, 0.0, 0.0)
     assert (float(x[0]), float(y[0])) == pytest.approx((-0.008, 0.0))
     x, y = rollouts.going(plan, 3.0, -4.0, 0.0, 0.0)
@@ -187,20 +196,21 @@ def test_collisions_follow_the_restitution_of_blocks():
     v = np.array([[3, 0, 0], [-3, 0, 0]], np.float32)
     block = Block(Vector(*p.T), Vector(*v.T), np.array([True, True]))
     for restitution, speed in ((1.0, 3.0), (1.35, 3 * 1.35**2), (0.0, 0.0)):
+        # Speeds of up to 6 m/s in float32, rounded at 5e-7 each time.
         params = replace(Params(), restitution_block=restitution)
         after = rollouts.collided(params, block, Vector(*v.T))
         np.testing.assert_allclose(np.asarray(after.x), [-speed, speed], atol=1e-5)
 
 
 def test_plans_shift_by_a_tick():
-    plan = mpc._home(2)
+    plan = mpc.home(2)
     ramp = jnp.broadcast_to(jnp.arange(60.0)[:, None], (60, 2))
     shifted = mpc._shifted(plan._replace(lean_x=ramp, switch=jnp.array([0, 7])))
     np.testing.assert_array_equal(shifted.lean_x[:2, 0], [1, 2])
     np.testing.assert_array_equal(shifted.switch, [0, 6])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_batch_decides_as_each_lane_by_itself(lanes32):
     observation, _, _ = started(lanes32, 203, "hard")
     observation = jax.tree.map(lambda leaf: leaf[:3], observation)
@@ -212,6 +222,7 @@ def test_a_batch_decides_as_each_lane_by_itself(lanes32):
     for i in range(3):
         expected, _, kept = alone(lane(memory, i), lane(observation, i), keys[i])
         assert int(expected) == int(action[i])
+        # Another program rounds otherwise; 60 ticks carry 6e-8 to about 1e-6 of a lean of 0.1.
         np.testing.assert_allclose(kept.plans.lean_x, after.plans.lean_x[i], atol=1e-5)
     assert float(said.probability.max()) == 0
 
@@ -245,7 +256,7 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
     first = see(seen)
     assert int(first.count) == 9
     world = rollouts.World(*sight.moving(first), first.block)
-    block = mpc._crowded(world, seen).block
+    block = mpc.crowded(world, seen).block
     assert block.alive.shape == (mpc.THREATS,)
     assert np.asarray(block.alive).all()
     np.testing.assert_allclose([block.p.x[0], block.p.y[0], block.p.z[0]], near)
@@ -256,7 +267,7 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
         block_velocity=tuple(Vector(*map(np.float32, one)) for one in v[:4]),
         block_alive=tuple(alive[:4]),
     )
-    assert mpc._crowded(world, few) is world
+    assert mpc.crowded(world, few) is world
 
 
 def test_blows_in_a_crowd_are_no_field():

@@ -62,7 +62,7 @@ def by_trial(results, name):
     return [rows[name][rows["trial_id"] == k].tolist() for k in np.unique(rows["trial_id"])]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_trial_begins_with_what_the_training_left(draw):
     results = play(draw(trials=3, starts="counter"), _clerk())
     threshold = results.rows["novelty_threshold"] * 64
@@ -114,6 +114,17 @@ def test_levels_of_two_dimensions_are_played_beside(draw):
     assert results.rows["episode_level"].tolist() == [200, 50, 50, 200, 51]
     assert (results.rows["length"] > 0).all()
     assert results.rows["complete"].all()
+
+
+@pytest.mark.long
+def test_a_detector_leaves_the_episodes_of_its_controller(draw):
+    experiment = draw(novelty=(200, 207), trials=2, starts="counter")
+    alone, joined = play(experiment), play(experiment, "pd+residual")
+    assert joined.rows["novelty"].any()
+    silenced = joined.silenced("pd")
+    assert silenced.metadata == alone.metadata
+    for name, column in alone.rows.items():
+        np.testing.assert_array_equal(silenced.rows[name], column, err_msg=name)
 
 
 # Starts -------------------------------------------------------------------------------------------

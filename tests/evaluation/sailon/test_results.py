@@ -104,6 +104,7 @@ def test_one_trial_as_records(played):
     assert records.columns["predicted_level"].tolist() == [[3] * 4]
     assert records.novelty_levels.tolist() == [0, 3]
     assert [b.count for b in records.schedule.blocks] == [2, 2]
+    # Records hold float32, which rounds numbers up to 1 at 6e-8.
     np.testing.assert_allclose(
         records.columns["performance"][0], played.rows["performance"][-4:], atol=1e-6
     )
@@ -139,6 +140,7 @@ def test_a_report_says_what_is_missing(played):
     assert cell["opti"] is None
     assert cell["reasons"]["opti"] == Reason.NO_BASELINE.sentence
     assert cell["intervals"]["opti"] is None
+    # Wilson's interval of 2 of 2, by hand with three decimals.
     assert cell["intervals"]["cdt"] == pytest.approx([0.342, 1.0], abs=1e-3)
     assert set(MEASURES) <= set(cell)
     assert (cell["entity_accuracy"], cell["attribute_accuracy"]) == (1.0, 0.0)
@@ -163,6 +165,7 @@ def test_the_generator_s_own_files(recorded_data):
     hidden, visible = (row for row in found.rows if row.kind == "cell")
     assert (hidden.visibility, visible.visibility) == (0, 1)
     assert hidden.values["cdt"].value == 0.5
+    # The generator's analysis prints six decimals.
     assert hidden.values["opti"].value == pytest.approx(0.543103, abs=1e-6)
     assert visible.values["asymptotic_nrp"].value == pytest.approx(0.805556, abs=1e-6)
 

@@ -193,6 +193,8 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     ]
     assert report["baseline"]["agent"] == "pd"
     assert report["timing"]["steps"] > 0
+    assert report["timing"]["seconds"].keys() == {"greedy", "pd"}
+    assert all(used > 0 for used in report["timing"]["processor_seconds"].values())
     pictures = {f"{name}_{told}.png" for name in ("detection", "performance") for told in (0, 1)}
     assert {p.name for p in out.iterdir()} - pictures == {
         "agent.parquet",

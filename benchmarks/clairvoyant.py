@@ -1,0 +1,122 @@
+"""`clairvoyant`: the planner of `mpc` with nothing to find out, as a mark to measure agents by.
+
+It is given the simulator's state and the level's parameters, which no agent may see, and it
+searches four times as much. It does not know what is yet to be drawn (blocks that will appear, and
+the forces of level 105, of which it expects the mean), nor friction, nor the wind on blocks. It is
+no proof of what can be reached: a random search, with the planner's contacts on round shapes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
+from jaxsim.agents.mpc import Budget
+from jaxsim.agents.rollouts import Field, Model, Plan, World
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import wind
+from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, State, Vector, Velocity
+
+BUDGET = Budget(candidates=256, generations=6, first=32)
+
+
+class Everything(NamedTuple):
+    """What it is given in place of an observation."""
+
+    observation: Observation
+    state: State
+    params: Params
+
+
+class Memory(NamedTuple):
+    """What it keeps from tick to tick."""
+
+    tick: jax.Array  # () int32
+    plans: Plan
+    rollouts: jax.Array  # () int32, futures followed in the episode
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An environment that shows everything; `params` has leaves (L,)."""
+
+    env: Any
+    params: Params
+
+    def start(self, key: jax.Array, params: Params) -> State:
+        """As the environment does."""
+        return self.env.start(key, params)
+
+    def observe(self, state: State) -> Everything:
+        """Show everything."""
+        return Everything(self.env.observe(state), state, self.params)
+
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
+        """As the environment does, and show everything."""
+        observation, state, *others = self.env.step(key, state, action, params)
+        return Everything(observation, state, params), state, *others
+
+
+def _model(params: Params, state: State) -> Model:
+    """The true physics, as far as the planner has them."""
+    bounce = [c + state.extra_bounce for c in (params.restitution_wall, params.restitution_block)]
+    physics = replace(
+        params,
+        block_mass=jnp.minimum(params.block_mass, repair.HEAVY),
+        restitution_wall=bounce[0],
+        restitution_block=bounce[1],
+    )
+    zero = jnp.zeros_like(params.pull_cart)
+    centroid = params.pull_centroid + 0.5 * params.pull_centroid_random
+    field = Field(zero, params.pull_cart, centroid, params.pull_origin)
+    return Model(physics, wind.on_cart(params, state), field, params.line_far > 0)
+
+
+def _world(state: State) -> World:
+    """Where everything is, in the planner's frame, in which carts do not turn."""
+    p, v = state.pose, state.velocity
+    c, s = p.half_cos, p.half_sin
+    turned = (c * p.qx - s * p.qy, c * p.qy + s * p.qx, c * p.qz + s * p.qw, c * p.qw - s * p.qz)
+    pose = Pose(p.x, p.y, jnp.ones_like(p.x), jnp.zeros_like(p.x), *turned)
+    moving = geo.yaw(p.cos, p.sin, Vector(v.vx, v.vy, jnp.zeros_like(v.vx)))
+    velocity = Velocity(moving.x, moving.y, moving.z, v.wx, v.wy, v.wz)
+    return World(pose, velocity, _blocks(state))
+
+
+def _blocks(state: State) -> Block:
+    """Every block, (N,)."""
+
+    def joined(leaves: Any) -> jax.Array:
+        return jnp.concatenate([jnp.atleast_1d(leaf) for leaf in leaves])
+
+    p = Vector(*map(joined, zip(*(block.p for block in state.blocks), strict=True)))
+    v = Vector(*map(joined, zip(*(block.v for block in state.blocks), strict=True)))
+    return Block(p, v, joined(block.alive for block in state.blocks))
+
+
+def _act(
+    memory: Memory, given: Everything, key: jax.Array
+) -> tuple[jax.Array, NoveltyPrediction, Memory]:
+    seen = sight.see(given.observation)
+    world = mpc.crowded(_world(given.state), given.observation)
+    left = mpc.STEPS - memory.tick
+    useful = ~mpc.fallen(seen) & (left > 0)
+    model = _model(given.params, given.state)
+    first = memory.tick == 0
+    plans, more = mpc.planned(BUDGET, model, world, memory.plans, left, first, useful, key)
+    action = mpc.push(world, plans).astype(jnp.int32)
+    after = Memory(memory.tick + 1, plans, memory.rollouts + more)
+    return action, NoveltyPrediction.none(), after
+
+
+def _init(key: jax.Array) -> Memory:
+    return Memory(jnp.int32(0), mpc.home(mpc.ELITES), jnp.int32(0))
+
+
+def _begin(memory: Memory, key: jax.Array) -> Memory:
+    return _init(key)
+
+
+clairvoyant = Agent("clairvoyant", _act, _init, _begin)
