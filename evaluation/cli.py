@@ -1,6 +1,7 @@
 """The `jaxsim` command."""
 
 import argparse
+import errno
 import os
 import sys
 import time
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__
+from evaluation.checkpoints import commands as checkpoint_commands
+from evaluation.checkpoints.stopping import STOPPED, Stop, Stopped, hearing
 from evaluation.grader import commands as grader_commands
 from evaluation.gvgai import commands as gvgai_commands
 from evaluation.l2m import commands as l2m_commands
@@ -20,16 +23,24 @@ from evaluation.report import commands as report_commands
 from evaluation.report import terminal
 from evaluation.sailon import commands as sailon_commands
 from evaluation.sciencebirds import commands as sciencebirds_commands
+from evaluation.train import commands as train_commands
 
-USAGE_ERROR = 2
+FAILED, USAGE_ERROR = 1, 2
 INTERRUPTED = 130
 
 RUN_EXAMPLES = """examples:
   jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/pd
   jaxsim run my.json --agent random --lifetimes 64 --out runs/r --log-lifetime 0 --overwrite
+  jaxsim run long.json --agent mpc --out runs/mpc --checkpoint-every 10min
+  jaxsim run long.json --agent mpc --out runs/mpc --resume
+  jaxsim run my.json --agent checkpoint:runs/trained --lifetimes 64 --out runs/test
 
 DIR then holds records.parquet (one row an episode), report.json (every metric with its interval)
 and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
+
+A run that takes long is saved in DIR/checkpoints until it is over. SIGTERM and Ctrl-C save and end
+it with exit code 75; after that, or after it was killed, the same command with --resume goes on to
+the same results. checkpoint:DIR plays what agents have learned in `jaxsim train --out DIR`.
 """
 
 BENCH_EXAMPLES = """examples:
@@ -51,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jaxsim-novelty {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
+    train_commands.add_to(commands)
     _add_bench(commands)
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
@@ -80,7 +92,10 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
     run.add_argument(
-        "--agent", default="pd", metavar="NAME", help="random, nothing, pd or greedy (pd)"
+        "--agent",
+        default="pd",
+        metavar="NAME",
+        help="as pd, mpc, ppo, ppo+ewc (all: docs/agents.md), or checkpoint:DIR (pd)",
     )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
@@ -126,6 +141,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--statistics", action="store_true", help="also print medians, middle halves and spreads"
     )
+    checkpoint_commands.add_options(run)
     run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
 
@@ -186,9 +202,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads the output has seen enough, as `head` has. Nothing is left to say at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Stopped as stopped:
+        print(f"jaxsim: {stopped}", file=sys.stderr)
+        return STOPPED
     except (ValueError, OSError) as error:
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
-        return USAGE_ERROR
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return FAILED if full else USAGE_ERROR
     except KeyboardInterrupt:
         print("jaxsim: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -201,6 +221,7 @@ def _one_line(error: BaseException) -> str:
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import scanner
+    from evaluation.devices import use_cores
     from evaluation.l2m import run as main_job
 
     console = None if arguments.quiet else terminal.console()
@@ -218,18 +239,18 @@ def _run(arguments: argparse.Namespace) -> int:
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
         log_format=arguments.log_format,
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        pace=checkpoint_commands.pace(arguments),
+        resume=arguments.resume,
     )
-    main_job.use_cores(job.lifetimes, job.options.devices)
+    use_cores(job.lifetimes, job.options.devices)
     schedule = job.checked_schedule()
     started = time.perf_counter()
+    with hearing(checkpoint_commands.tell) as stop:
+        report = _play(job, schedule, stop, console)
     if console is None:
-        main_job.run(job, schedule)
         return 0
-    from evaluation.report.console import print_report, progress_bar
+    from evaluation.report.console import print_report
 
-    label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
-    with progress_bar(console, label, total) as progress:
-        report = main_job.run(job, schedule, progress)
     print_report(console, report, arguments.statistics)
     seconds = time.perf_counter() - started
     steps = int(report.records.columns["length"].sum())
@@ -237,6 +258,19 @@ def _run(arguments: argparse.Namespace) -> int:
         f"{steps:,} environment steps in {seconds:.1f} s, compiling included; results in {job.out}"
     )
     return 0
+
+
+def _play(job: Any, schedule: Any, stop: Stop, console: Any) -> Any:
+    """Run a job, with a progress bar where there is a console."""
+    from evaluation.l2m import run as main_job
+
+    if console is None:
+        return main_job.run(job, schedule, stop=stop, say=checkpoint_commands.tell)
+    from evaluation.report.console import progress_bar
+
+    label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
+    with progress_bar(console, label, total) as progress:
+        return main_job.run(job, schedule, progress, stop, checkpoint_commands.tell)
 
 
 def _bench(arguments: argparse.Namespace) -> int:

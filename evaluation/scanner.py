@@ -11,27 +11,31 @@ program: one sharded program for all devices is compiled differently for each nu
 and its results then differ in the last bit. So neither the number of lifetimes nor chunks nor
 devices change a record.
 
+A run can be left between two segments and gone on with in another process: a `Snapshot` holds it
+by lifetime, whatever the chunks and devices, and a `Keeper` decides when to take one.
+
 With a width W a lifetime plays up to W episodes of a block side by side before the agent learns
 from them, each from the agent's memory as it was. Start and randomness of an episode stay those of
 its number. The memory that goes on is that of the first of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from evaluation import counters
+from evaluation.episodes import Kept, Outcome, learn_from, play_abreast
 from evaluation.records import Records
 from evaluation.schedule import Schedule
-from evaluation.tasks import Tasks
+from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, rng
-from jaxsim.agents import Agent, Episodes, NoveltyPrediction
+from jaxsim.agents import Agent, Entry, never_fails
 
 LANES = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
@@ -90,17 +94,43 @@ class Options:
         return available[: min(number, chunks)], chunks, lanes
 
 
-@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Outcome:
-    """Totals of one episode; leaves (L,)."""
+class Snapshot:
+    """A run of L lifetimes between two segments.
 
-    reward: jax.Array
-    performance: jax.Array
-    length: jax.Array  # int32
-    terminated: jax.Array  # bool
-    complete: jax.Array  # bool
-    prediction: NoveltyPrediction
+    Attributes:
+      rounds: played so far; a round is up to `width` episodes of one block side by side.
+      memory: agent memories in NumPy, leaves (L, ...); of typed keys, their data.
+      outcome: `Outcome` of the E' episodes so far in NumPy, leaves (L, E').
+    """
+
+    rounds: int
+    memory: Any
+    outcome: Any
+
+
+class Keeper(Protocol):
+    """Keeps a run that may end before its schedule does."""
+
+    @property
+    def ends(self) -> Collection[int]:
+        """Numbers of episodes after which the run must return to the host."""
+
+    def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
+        """Return what to go on from; None for the start.
+
+        Args:
+          start: gives the start, with leaves (L, 0) for outcomes: structure, shapes and types of
+            every later snapshot.
+        """
+
+    def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
+        """Look at a run after a segment; whatever is raised here ends the run.
+
+        Args:
+          episodes: that each lifetime has played so far.
+          take: gives the snapshot, at the cost of a copy of all memories.
+        """
 
 
 def play(
@@ -113,6 +143,8 @@ def play(
     width: int = 1,
     options: Options | None = None,
     progress: Progress | None = None,
+    memory: Any = None,
+    keeper: Keeper | None = None,
 ) -> Records:
     """Play a schedule with a pure agent, many lifetimes at once.
 
@@ -128,28 +160,50 @@ def play(
         once; 1 is one after the other. Records of an agent without a memory do not depend on it.
       options: chunks and devices.
       progress: called as `progress(episodes done, episodes in all)`, counted over lifetimes.
+      memory: what the agent knows already, leaves (L, ...) in NumPy as in a `Snapshot`: each
+        lifetime starts from its own; None for the memory that the agent starts with.
+      keeper: is asked where to go on, and told after each segment.
 
     Returns:
       The records of all episodes.
 
     Raises:
-      ValueError: a count or seed out of bounds, or tasks that do not fit together.
+      ValueError: a count or seed out of bounds, memories of another number of lifetimes, or tasks
+        that do not fit together.
     """
     check_lifetimes(lifetimes, first_lifetime)
     check_width(width)
+    for leaf in jax.tree.leaves(memory):
+        if len(leaf) != lifetimes:
+            raise ValueError(f"memory is of {len(leaf)} lifetimes; lifetimes is {lifetimes}")
     root = counters.root(seed)
     tasks = Tasks.of(schedule)
     numbers = range(first_lifetime, first_lifetime + lifetimes)
     crew = _Crew(agent, tasks, root, numbers, width, options or Options())
-    columns = crew.play(schedule, progress)
+    columns = crew.play(schedule, progress, memory, keeper)
+    fault = columns.pop("fault", None)
     metadata = {
         "agent": agent.name,
         "seed": seed,
         "lifetimes": lifetimes,
         **({"width": width} if width > 1 else {}),
+        **({} if fault is None else _named_faults(agent, fault, first_lifetime)),
         "versions": {"jaxsim-novelty": __version__, "jax": jax.__version__},
     }
     return Records(schedule, columns, tasks.novelty_levels, first_lifetime, metadata)
+
+
+def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> dict[str, Any]:
+    """Metadata that say which lifetimes broke, with which episode on and why; {} if none did."""
+    broken = [
+        {
+            "lifetime": first_lifetime + int(lane),
+            "episode": int(np.argmax(fault[lane] > 0)),
+            "reason": agent.faults[int(fault[lane].max()) - 1],
+        }
+        for lane in np.flatnonzero(fault.any(axis=1))
+    ]
+    return {"faults": broken} if broken else {}
 
 
 def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
@@ -205,16 +259,43 @@ class _Crew:
         envs = tuple(world.env for world in tasks.worlds)
         self.advance = jax.jit(partial(_play_segment, agent, envs, width), donate_argnums=2)
 
-    def play(self, schedule: Schedule, progress: Progress | None) -> dict[str, np.ndarray]:
+    def play(
+        self,
+        schedule: Schedule,
+        progress: Progress | None,
+        memory: Any = None,
+        keeper: Keeper | None = None,
+    ) -> dict[str, np.ndarray]:
         """Play the whole schedule; return (L, E) columns."""
-        total, done = schedule.num_episodes, 0
         memories = [
             self.begin(self.shared[home][0], numbers)
             for home, numbers in zip(self.homes, self.numbers, strict=True)
         ]
-        plans = _plans(schedule, self.tasks, self.segment, self.width)
-        compiled = self._compile(memories[0], plans[0])
-        parts = []
+        if memory is not None:
+            memories = self._spread(memory, memories)
+        at = keeper.begin(partial(self._start, memories, schedule)) if keeper else None
+        if at:
+            memories = self._spread(at.memory, memories)
+        first, ends = at.rounds if at else 0, keeper.ends if keeper else ()
+        plans = _plans(schedule, self.tasks, self.segment, self.width, first, ends)
+        outcome = self._advance(memories, plans, at, schedule.num_episodes, progress, keeper)
+        variant = schedule.block_variants()[schedule.episode_blocks()]
+        return _columns(outcome, self.dt[variant])
+
+    def _advance(
+        self,
+        memories: list[Any],
+        plans: list["_Plan"],
+        at: Snapshot | None,
+        total: int,
+        progress: Progress | None,
+        keeper: Keeper | None,
+    ) -> Outcome:
+        """Play stretches of a schedule; return the outcome from its start on, leaves (L, E)."""
+        parts = [at.outcome] if at else []
+        rounds = at.rounds if at else 0
+        done = parts[0].length.shape[1] if parts else 0
+        compiled = self._compile(memories[0], plans[0]) if plans else {}
         for plan in plans:
             outcomes = []
             for index, home in enumerate(self.homes):
@@ -222,15 +303,42 @@ class _Crew:
                     self.shared[home], self.numbers[index], memories[index], plan
                 )
                 outcomes.append(outcome)
-            done += int(plan.count.sum())
-            parts.append(_gather(outcomes, self.lifetimes))
+            parts.append(_gather(outcomes, self.lifetimes, plan.count))
+            done, rounds = done + int(plan.count.sum()), rounds + int((plan.count > 0).sum())
             if progress:
                 progress(done * self.lifetimes, total * self.lifetimes)
-        counts = np.concatenate([plan.count for plan in plans])
-        there = np.arange(self.width) < counts[:, None]
-        outcome = jax.tree.map(lambda *leaves: _by_episode(np.concatenate(leaves), there), *parts)
-        variant = schedule.block_variants()[schedule.episode_blocks()]
-        return _columns(outcome, self.dt[variant])
+            if keeper:
+                keeper.between(done, partial(self._snapshot, rounds, memories, parts))
+        return _in_one(parts)
+
+    def _start(self, memories: list[Any], schedule: Schedule) -> Snapshot:
+        """Return the snapshot before the first round."""
+        plan = _plans(schedule, self.tasks, self.segment, self.width)[0]
+        example = self.advance.eval_shape(
+            self.shared[self.homes[0]], self.numbers[0], memories[0], plan
+        )[1]
+        nothing = jax.tree.map(lambda leaf: np.zeros((self.lifetimes, 0), leaf.dtype), example)
+        return self._snapshot(0, memories, [nothing])
+
+    def _snapshot(self, rounds: int, memories: list[Any], parts: list[Any]) -> Snapshot:
+        """Join what all chunks know and what they have played."""
+        memory = jax.tree.map(
+            lambda *leaves: np.concatenate([np.asarray(bare(leaf)) for leaf in leaves])[
+                : self.lifetimes
+            ],
+            *memories,
+        )
+        parts[:] = [_in_one(parts)]
+        return Snapshot(rounds, memory, parts[0])
+
+    def _spread(self, memory: Any, memories: list[Any]) -> list[Any]:
+        """Deal memories, leaves (L, ...), out to the chunks; padding lanes keep theirs."""
+        put, spread = jax.jit(_laid_over, donate_argnums=0), []
+        for index, chunk in enumerate(memories):
+            lanes = self.numbers[index].size
+            rows = slice(index * lanes, min((index + 1) * lanes, self.lifetimes))
+            spread.append(put(chunk, jax.tree.map(lambda leaf, rows=rows: leaf[rows], memory)))
+        return spread
 
     def _compile(self, memory: Any, plan: "_Plan") -> dict[jax.Device, Callable[..., Any]]:
         """Compile the same program for each device, side by side."""
@@ -243,19 +351,38 @@ class _Crew:
             return dict(zip(self.shared, pool.map(build, self.shared), strict=True))
 
 
-def _by_episode(leaf: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """(L, E) from (R, L, W), of the episodes of each round that are there, (R, W)."""
-    return leaf.swapaxes(1, 2)[there].T
+def bare(leaf: jax.Array) -> jax.Array:
+    """Numbers of an array, or the data of typed keys."""
+    typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if typed else leaf
 
 
-def _gather(outcomes: list["Outcome"], lifetimes: int) -> "Outcome":
-    """Join the chunks of one segment: leaves (S, L, W)."""
-    return jax.tree.map(
-        lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves], axis=1)[
-            :, :lifetimes
-        ],
-        *outcomes,
-    )
+def _laid_over(memory: Any, known: Any) -> Any:
+    """Memories of all lanes, of which the first take what is known, types as they were."""
+
+    def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:
+        laid = bare(leaf).at[: rows.shape[0]].set(rows)
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(laid, impl=jax.random.key_impl(leaf))
+        return laid
+
+    return jax.tree.map(one, memory, known)
+
+
+def _gather(outcomes: list[Outcome], lifetimes: int, counts: np.ndarray) -> Outcome:
+    """Join the chunks of one segment of rounds of `counts` episodes: leaves (L, E')."""
+    there = np.arange(outcomes[0].length.shape[2]) < counts[:, None]
+
+    def one(*leaves: jax.Array) -> np.ndarray:
+        joined = np.concatenate([np.asarray(leaf) for leaf in leaves], axis=1)[:, :lifetimes]
+        return joined.swapaxes(1, 2)[there].T
+
+    return jax.tree.map(one, *outcomes)
+
+
+def _in_one(parts: list[Any]) -> Any:
+    """Join outcomes one after the other, leaves (L, E)."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)
 
 
 @jax.tree_util.register_dataclass
@@ -268,35 +395,52 @@ class _Plan:
     world: Any  # int32, environment that it is played in
     row: Any  # int32, row of that environment's parameter table
     learning: Any  # bool
+    enters: Any  # bool, whether the round is the first of its block
+    entry: Entry  # the block
 
 
-def _plans(schedule: Schedule, tasks: Tasks, segment: int, width: int = 1) -> list[_Plan]:
-    """Cut the schedule into rounds, and these into stretches of equal length; the last is padded.
+def _plans(
+    schedule: Schedule,
+    tasks: Tasks,
+    segment: int,
+    width: int = 1,
+    start: int = 0,
+    ends: Collection[int] = (),
+) -> list[_Plan]:
+    """Cut the schedule into rounds, and these into stretches of equal length, padded where needed.
 
-    A round has up to `width` episodes of one block.
+    A round has up to `width` episodes of one block. The first stretch begins with round `start`;
+    none goes on across the episodes `ends`, which begin rounds.
     """
     rounds = [
-        (start, min(width, block.count - start), index)
+        (place, min(width, block.count - place), index)
         for index, block in enumerate(schedule.blocks)
-        for start in range(0, block.count, width)
+        for place in range(0, block.count, width)
     ]
     within, counts, block = np.array(rounds, np.int32).T
     first = np.cumsum([0, *(b.count for b in schedule.blocks)])[block] + within
     learning = np.array([b.learning for b in schedule.blocks])[block]
     variant = schedule.block_variants()[block]
     world, row = tasks.world[variant], tasks.row[variant]
+    entry = jax.tree.map(lambda leaf: leaf[block], entries(schedule))
+    edges = np.append(np.searchsorted(first, sorted(ends)), len(rounds))
     plans = []
-    for start in range(0, len(rounds), segment):
+    while start < len(rounds):
+        stop = min(start + segment, int(edges[edges > start][0]))
         index = np.arange(start, start + segment)
         at = np.minimum(index, len(rounds) - 1)
-        count = np.where(index < len(rounds), counts[at], 0).astype(np.int32)
-        plans.append(_Plan(first[at].astype(np.int32), count, world[at], row[at], learning[at]))
+        count = np.where(index < stop, counts[at], 0).astype(np.int32)
+        where = (first[at].astype(np.int32), count, world[at], row[at], learning[at])
+        here = jax.tree.map(lambda leaf, at=at: leaf[at], entry)
+        plans.append(_Plan(*where, within[at] == 0, here))
+        start = stop
     return plans
 
 
 def _columns(outcome: Any, dt: np.ndarray) -> dict[str, np.ndarray]:
     """Columns of the records; `dt` is (E,), s, the length of a step in each episode."""
-    return {
+    faults = {} if outcome.fault is None else {"fault": outcome.fault}
+    return faults | {
         "reward": outcome.reward,
         "performance": outcome.performance,
         "length": outcome.length,
@@ -310,7 +454,8 @@ def _columns(outcome: Any, dt: np.ndarray) -> dict[str, np.ndarray]:
 
 def _start_lifetimes(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
     """Memory of every lane at the start of its lifetime."""
-    return jax.vmap(agent.init)(rng.to_key(rng.fold(root, numbers, counters.AGENT)))
+    memory = jax.vmap(agent.init)(rng.to_key(rng.fold(root, numbers, counters.AGENT)))
+    return jax.vmap(agent.assign)(memory, numbers)
 
 
 def _play_segment(
@@ -346,23 +491,32 @@ def _next_round(
     """
     places = jnp.arange(width)
     there = places < plan.count
+    steps = max(env.max_steps for env, _ in worlds)
 
-    def play_in(env: Any, table: Any, memory: Any) -> tuple[Any, Outcome]:
+    def play_in(env: Any, table: Any, memory: Any) -> tuple[Any, Outcome, Kept | None]:
         params = jax.tree.map(lambda leaf: leaf[plan.row], table)
         apart = jax.tree.map(lambda word: jnp.repeat(word, width, axis=0), lanes)
         key = rng.fold(apart, jnp.tile(plan.episode + places, active.size))
-        copies = jax.tree.map(lambda leaf: jnp.repeat(leaf, width, axis=0), memory)
         playing = (active[:, None] & there).ravel()
-        copies, outcome = play_episode(agent, env, params, key, playing, copies)
-        memory = jax.tree.map(lambda leaf: leaf[::width], copies)
-        return memory, jax.tree.map(lambda leaf: leaf.reshape(active.size, width), outcome)
+        memory, outcome, kept = play_abreast(agent, env, params, key, playing, memory, width, steps)
+        outcome = jax.tree.map(lambda leaf: leaf.reshape(active.size, width), outcome)
+        return memory, outcome, kept
 
     def run(memory: Any) -> tuple[Any, Outcome]:
+        def enter(memory: Any) -> Any:
+            entering = jax.vmap(agent.enter, in_axes=(0, None), axis_size=active.size)
+            return entering(memory, plan.entry)
+
+        memory = jax.lax.cond(plan.enters, enter, lambda m: m, memory)
+        fault = None if agent.fault is never_fails else jax.vmap(agent.fault)(memory)
         # Of one branch, `switch` is the branch itself.
         branches = [partial(play_in, *world) for world in worlds]
-        memory, outcome = jax.lax.switch(plan.world, branches, memory)
-        learn = partial(_learn, agent, outcome, there)
+        memory, outcome, kept = jax.lax.switch(plan.world, branches, memory)
+        learn = partial(_learn, agent, outcome, there, kept)
         memory = jax.lax.cond(plan.learning, learn, lambda m: m, memory)
+        if fault is not None:
+            fault = jnp.broadcast_to(fault[:, None], outcome.length.shape)
+            outcome = replace(outcome, fault=fault, complete=outcome.complete & (fault == 0))
         return memory, outcome
 
     def skip(memory: Any) -> tuple[Any, Outcome]:
@@ -372,88 +526,8 @@ def _next_round(
     return jax.lax.cond(plan.count > 0, run, skip, memory)
 
 
-def _learn(agent: Agent, outcome: Outcome, there: jax.Array, memory: Any) -> Any:
+def _learn(agent: Agent, outcome: Outcome, there: jax.Array, kept: Kept | None, memory: Any) -> Any:
     """Give each lane its episodes of a round; in the last of a block some may not be there."""
-    totals = (outcome.reward, outcome.performance, outcome.length, outcome.terminated)
-    if len(there) == 1:
-        return jax.vmap(agent.learn)(memory, Episodes(*totals))
-    played = jnp.broadcast_to(there, outcome.reward.shape)
-    return jax.vmap(agent.learn)(memory, Episodes(*totals, played))
-
-
-def play_episode(
-    agent: Agent, env: Any, params: Any, key: rng.Words, active: jax.Array, memory: Any
-) -> tuple[Any, Outcome]:
-    """Play one episode in every lane until the last active one is over.
-
-    Args:
-      agent: pure agent for one lane.
-      env: environment; see `jaxsim.env`.
-      params: physics; scalar leaves, or (L,).
-      key: (L,) counter keys of the episodes.
-      active: (L,) bool; other lanes are padding.
-      memory: agent memories, leaves (L, ...).
-
-    Returns:
-      (memory, outcome), leaves (L, ...).
-    """
-    state = env.start(rng.to_key(rng.fold(key, counters.RESET)), params)
-    memory = jax.vmap(agent.begin)(memory, rng.to_key(rng.fold(key, counters.BEGIN)))
-    outcome = _nothing_yet(active)
-
-    def step(carry: Any) -> Any:
-        tick, over, observation, state, memory, outcome = carry
-        act_key = rng.to_key(rng.fold(key, counters.ACT, tick))
-        action, said, thought = jax.vmap(agent.act)(memory, observation, act_key)
-        step_key = rng.to_key(rng.fold(key, counters.STEP, tick))
-        observation, state, reward, terminated, truncated, info = env.step(
-            step_key, state, action, params
-        )
-        played = Outcome(
-            outcome.reward + reward,
-            info["performance"],
-            outcome.length + 1,
-            terminated,
-            ~info["nonfinite"],
-            said,
-        )
-        # The hidden first step plays itself; what the agent said to it does not count.
-        idle = over | (tick == 0)
-        memory = _where(idle, memory, thought)
-        complete = jnp.where(over, outcome.complete, played.complete)
-        outcome = _where(idle, outcome, jax.tree.map(_cast, played, outcome))
-        outcome = replace(outcome, complete=complete)
-        return tick + 1, over | terminated | truncated, observation, state, memory, outcome
-
-    def unfinished(carry: Any) -> jax.Array:
-        return jnp.any(~carry[1])
-
-    carry = (jnp.uint32(0), ~active, env.observe(state), state, memory, outcome)
-    *_, memory, outcome = jax.lax.while_loop(unfinished, step, carry)
-    return memory, outcome
-
-
-def _nothing_yet(active: jax.Array) -> Outcome:
-    """Totals before the first step."""
-    zero, count = jnp.zeros(active.shape), jnp.zeros(active.shape, jnp.int32)
-    prediction = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, active.shape), NoveltyPrediction.none()
-    )
-    return Outcome(zero, zero, count, ~active, jnp.ones_like(active), prediction)
-
-
-def _cast(value: jax.Array, like: jax.Array) -> jax.Array:
-    return jnp.asarray(value, like.dtype)
-
-
-def _where(condition: jax.Array, yes: Any, no: Any) -> Any:
-    """Select lane by lane, whatever follows the lane axis."""
-
-    def select(a: jax.Array, b: jax.Array) -> jax.Array:
-        lanes = condition.reshape(condition.shape + (1,) * (a.ndim - 1))
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            data = jnp.where(lanes[..., None], jax.random.key_data(a), jax.random.key_data(b))
-            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(a))
-        return jnp.where(lanes, a, b)
-
-    return jax.tree.map(select, yes, no)
+    width = len(there)
+    played = None if width == 1 else jnp.broadcast_to(there, outcome.reward.shape)
+    return learn_from(agent, outcome, played, kept, memory)

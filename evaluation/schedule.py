@@ -14,6 +14,9 @@ import numpy as np
 Mode = Literal["train", "test"]
 Value = float | int | str
 
+FIRST_3D = 100
+"""The levels of the novelty catalogue below are of two dimensions."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -41,6 +44,12 @@ class Block:
     def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
         """What is played: the task with its parameters."""
         return self.task, self.parameters
+
+
+def level_variant(level: int, difficulty: str) -> tuple[str, tuple[tuple[str, Value], ...]]:
+    """Task and parameters of a level of the novelty catalogue."""
+    task = "CartPole2D" if level < FIRST_3D else "CartPole3D"
+    return task, (("novelty/difficulty", difficulty), ("novelty/level", level))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ order, collects them in a `Log`; `play` runs a whole schedule with a `Player`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -18,9 +18,9 @@ import numpy as np
 from evaluation import counters
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Mode, Schedule
-from evaluation.tasks import Tasks
+from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, rng, spaces
-from jaxsim.agents import Agent, Episodes
+from jaxsim.agents import Agent, Entry, Episodes
 
 LANES = 64
 """Lanes that a step is compiled for: the fewest that round as a batch of the scanner does."""
@@ -73,6 +73,7 @@ class Episode:
       over: whether the episode has ended.
       length: steps so far.
       reward: sum of rewards so far.
+      last_reward: that of the last step, 0 before the first.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Episode:
         else:
             self._state = _adopt(env, words, jax.tree.map(_alike, given), self._lanes)
         self._advance(0)
-        self.length, self.reward = 0, 0.0
+        self.length, self.reward, self.last_reward = 0, 0.0, 0.0
 
     @property
     def state(self) -> Any:
@@ -141,6 +142,7 @@ class Episode:
         self._state, seen = _step(self.env, self._words, tick, self._state, actions, self._lanes)
         self.observation, self._said = jax.tree.map(np.asarray, seen)
         self.over = bool(self._said["terminated"] | self._said["truncated"])
+        self.last_reward = float(self._said["reward"])
         self.reward = float(np.float32(self.reward) + self._said["reward"])
         self.length += 1
         self._tick += 1
@@ -343,7 +345,11 @@ def _metadata(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Player(Protocol):
-    """An ordinary agent that plays a schedule through `play`."""
+    """An ordinary agent that plays a schedule through `play`.
+
+    One that also has `enter(entry: jaxsim.agents.Entry)` is told of each block as it begins, and of
+    one that has `fault() -> int` episodes that begin with a fault are recorded as not complete.
+    """
 
     @property
     def name(self) -> str:
@@ -373,22 +379,44 @@ class PurePlayer:
     """
 
     def __init__(self, agent: Agent, *, seed: int = 0, lifetime: int = 0) -> None:
-        self.name = agent.name
+        self.name, self._agent = agent.name, agent
         self._begin, self._learn = jax.jit(agent.begin), jax.jit(agent.learn)
-        self._act = jax.jit(agent.act)
+        self._act, self._enter = jax.jit(agent.act), jax.jit(agent.enter)
+        self._trace = jax.jit(agent.trace) if agent.trace else None
         words = rng.fold(counters.root(seed), lifetime, counters.AGENT)
-        self._memory = jax.jit(agent.init)(rng.to_key(words))
+        born = jax.jit(agent.init)(rng.to_key(words))
+        self._memory = jax.jit(agent.assign)(born, jnp.uint32(lifetime))
         self._episode: Episode | None = None
+        self._steps: list[Any] = []
+        self._rewards: list[float] = []
+
+    @property
+    def memory(self) -> Any:
+        """The agent's memory as it is now."""
+        return self._memory
+
+    def enter(self, entry: Entry) -> None:
+        """Hear of the block that begins."""
+        self._memory = self._enter(self._memory, entry)
+
+    def fault(self) -> int:
+        """Return the agent's fault, 0 for none."""
+        return int(self._agent.fault(self._memory))
 
     def begin(self, episode: Episode) -> None:
         """Start an episode."""
-        self._episode = episode
+        self._episode, self._steps, self._rewards = episode, [], []
         self._memory = self._begin(self._memory, episode.begin_key())
 
     def act(self, observation: Any) -> tuple[int, Prediction]:
         """Choose an action."""
         assert self._episode is not None, "begin comes first"
-        action, said, self._memory = self._act(self._memory, observation, self._episode.act_key())
+        before = self._memory
+        action, said, self._memory = self._act(before, observation, self._episode.act_key())
+        if self._trace:
+            if self._steps:
+                self._rewards.append(self._episode.last_reward)
+            self._steps.append(self._trace(before, observation, action))
         level, probability, threshold = int(said.level), float(said.probability), said.threshold
         return int(action), Prediction(level, probability, float(threshold))
 
@@ -398,7 +426,28 @@ class PurePlayer:
             values = (result.reward, result.performance, result.length, result.terminated)
             dtypes = (jnp.float32, jnp.float32, jnp.int32, jnp.bool_)
             totals = [jnp.array([v], dtype) for v, dtype in zip(values, dtypes, strict=True)]
-            self._memory = self._learn(self._memory, Episodes(*totals))
+            trace, rewards, final = self._kept()
+            steps = {"trace": trace, "rewards": rewards, "final": final}
+            episodes = replace(Episodes(*totals), **steps)
+            self._memory = self._learn(self._memory, episodes)
+
+    def _kept(self) -> tuple[Any, Any, Any]:
+        """What `Agent.trace` kept of the episode, as `Episodes` has it; the rest is zero."""
+        if not self._trace:
+            return None, None, None
+        assert self._episode is not None, "begin comes first"
+        most = self._episode.env.max_steps
+
+        def rows(*leaves: Any) -> jax.Array:
+            known = np.stack([np.asarray(leaf) for leaf in leaves])
+            padded = np.zeros((1, most, *known.shape[1:]), known.dtype)
+            padded[0, : len(known)] = known
+            return jnp.asarray(padded)
+
+        last = self._trace(self._memory, self._episode.observation, jnp.int32(0))
+        rewards = [np.float32(r) for r in (*self._rewards, self._episode.last_reward)]
+        final = jax.tree.map(lambda leaf: leaf[None], last)
+        return jax.tree.map(rows, *self._steps), rows(*rewards), final
 
 
 def play(
@@ -426,11 +475,14 @@ def play(
     """
     session = Session(schedule, seed=seed, lifetime=lifetime)
     rows: list[tuple[Result, Prediction]] = []
-    blocks = [schedule.blocks[index] for index in schedule.episode_blocks()]
-    for number, block in enumerate(blocks):
-        rows.append(_play_episode(session.episode(number), player, block.learning))
-        if progress:
-            progress(number + 1, len(blocks))
+    total, entry = schedule.num_episodes, entries(schedule)
+    for index, block in enumerate(schedule.blocks):
+        if enter := getattr(player, "enter", None):
+            enter(jax.tree.map(lambda leaf, index=index: leaf[index], entry))
+        for _ in range(block.count):
+            rows.append(_play_episode(session.episode(len(rows)), player, block.learning))
+            if progress:
+                progress(len(rows), total)
     metadata = _metadata({"agent": player.name, "seed": seed})
     levels = session.tasks.novelty_levels
     return Records(schedule, _columns(rows), levels, lifetime, metadata)
@@ -438,6 +490,8 @@ def play(
 
 def _play_episode(episode: Episode, player: Player, learning: bool) -> tuple[Result, Prediction]:
     """Play one episode; its totals, and the last that the player said of novelty."""
+    fault = getattr(player, "fault", None)
+    sound = fault is None or fault() == 0
     player.begin(episode)
     said = Prediction()
     while not episode.over:
@@ -446,4 +500,4 @@ def _play_episode(episode: Episode, player: Player, learning: bool) -> tuple[Res
         episode.step(action)
     result = episode.result()
     player.end(result, learning)
-    return result, said
+    return result._replace(complete=result.complete and sound), said

@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluation.schedule import Schedule
 from jaxsim import registry
+from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
 from jaxsim.worlds.cartpole3d import CartPole3D
 
@@ -81,6 +82,19 @@ class Tasks:
         for index, (env, params) in enumerate(self.worlds):
             steps[self.world == index] = env.dt(params)
         return steps
+
+
+def entries(schedule: Schedule) -> Entry:
+    """What an agent is told as each block begins, leaves (B,)."""
+    blocks = schedule.blocks
+    phases = [(block.phase, block.mode) for block in blocks]
+    return Entry(
+        block=np.arange(len(blocks), dtype=np.int32),
+        phase=np.array([block.phase for block in blocks], np.int32),
+        variant=schedule.block_variants(),
+        learning=np.array([block.learning for block in blocks]),
+        new_phase=np.array([i == 0 or phases[i] != phases[i - 1] for i in range(len(blocks))]),
+    )
 
 
 def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:

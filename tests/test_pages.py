@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jaxsim
-from benchmarks import levels_page, novelty_page, performance_page
+from benchmarks import levels_page, novelty_page, performance_page, sailon_page
 from evaluation import cli, records
 from evaluation.l2m import syllabus
 from jaxsim.worlds.cartpole3d.hints import TOLD, hint
@@ -50,6 +50,12 @@ def test_the_page_on_throughput_is_that_of_its_measurements():
     text = "\n".join(performance_page.page(MEASURED, "performance.png")) + "\n"
     assert text == PERFORMANCE, WRITE_PERFORMANCE
     assert performance_page.with_table(README, MEASURED) == README, WRITE_PERFORMANCE
+
+
+def test_the_page_on_novelty_experiments_is_that_of_its_measurements():
+    text = (ROOT / "docs" / "sailon.md").read_text(encoding="utf-8")
+    again = "write it anew: python -m benchmarks.sailon_page docs --out docs/sailon.md"
+    assert sailon_page.with_part(text, sailon_page.page(ROOT / "docs")) == text, again
 
 
 def test_every_parameter_is_listed_with_its_unit():

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.arguments import add_command
+
 if TYPE_CHECKING:
     from evaluation.gvgai.results import Announcer
     from evaluation.gvgai.rules import Rules
@@ -49,7 +51,7 @@ nothing is encrypted and nobody is asked for a password.
 
 def add_to(commands: Any) -> None:
     """Add `gvgai` to the subcommands of `jaxsim`."""
-    gvgai = _parser(
+    gvgai = add_command(
         commands,
         "gvgai",
         "play the learning track of the General Video Game AI competition",
@@ -57,13 +59,13 @@ def add_to(commands: Any) -> None:
     )
     verbs = gvgai.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    run = _parser(verbs, "run", "play the track with an agent in this process", RUN_EXAMPLES)
+    run = add_command(verbs, "run", "play the track with an agent in this process", RUN_EXAMPLES)
     _add_agent(run)
     _add_track(run)
     _add_results(run)
     run.set_defaults(handler=_run)
 
-    serve = _parser(verbs, "serve", "let clients play the track at a socket", SERVE_EXAMPLES)
+    serve = add_command(verbs, "serve", "let clients play the track at a socket", SERVE_EXAMPLES)
     _add_address(serve)
     serve.add_argument("--sessions", type=int, default=1, metavar="N", help="clients (1)")
     serve.add_argument(
@@ -77,26 +79,17 @@ def add_to(commands: Any) -> None:
     _add_results(serve)
     serve.set_defaults(handler=_serve)
 
-    connect = _parser(verbs, "connect", "let an agent in this process play at a server", EXAMPLES)
+    connect = add_command(
+        verbs, "connect", "let an agent in this process play at a server", EXAMPLES
+    )
     _add_agent(connect)
     _add_address(connect)
     _add_rules(connect)
     connect.set_defaults(handler=_connect)
 
-    track = _parser(verbs, "track", "print a track, the default one if none is named", EXAMPLES)
+    track = add_command(verbs, "track", "print a track, the default one if none is named", EXAMPLES)
     _add_track(track)
     track.set_defaults(handler=_track)
-
-
-def _parser(commands: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser
 
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from evaluation.closing import Closing
 from evaluation.gvgai.observation import WINNERS
 from evaluation.gvgai.phases import Phase
 from evaluation.gvgai.rules import TRAINING, VALIDATION
@@ -90,7 +90,7 @@ def phase_line(phase: Phase) -> str:
 END_LINE = f"[PHASE] End Validation in {len(VALIDATION)} levels."
 
 
-class ResultFile:
+class ResultFile(Closing):
     """JSON lines, one a level, each on its way to disk before the next level begins.
 
     Args:
@@ -106,15 +106,8 @@ class ResultFile:
         self._file.write(json.dumps(result.to_json(), allow_nan=False) + "\n")
         self._file.flush()
 
-    def __enter__(self) -> "ResultFile":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 

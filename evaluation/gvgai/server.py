@@ -10,9 +10,9 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from types import TracebackType
 
 from evaluation.clock import Clock, SystemClock
+from evaluation.closing import Closing
 from evaluation.gvgai import protocol
 from evaluation.gvgai.protocol import LineBuffer, Reply
 from evaluation.gvgai.results import Announcer
@@ -109,7 +109,7 @@ class Connection:
             raise Gone(str(error)) from error
 
 
-class Server:
+class Server(Closing):
     """Waits for clients and lets each play the track.
 
     Listens as soon as it is made; use it as a context, or call `close`.
@@ -186,17 +186,6 @@ class Server:
     def close(self) -> None:
         """Stop listening."""
         self._listener.close()
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _next_client(self) -> socket.socket | None:
         """Accept a client, or return None after a short while."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from evaluation.l2m import positions
-from evaluation.l2m.positions import Path
+from evaluation import positions
+from evaluation.positions import Path
 from jaxsim import parameters
 
 MAX_BYTES = 16 * 2**20

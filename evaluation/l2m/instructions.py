@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from evaluation.l2m.document import Document, either, show
-from evaluation.l2m.positions import Path
 from evaluation.l2m.variants import Variants
+from evaluation.positions import Path
 from evaluation.schedule import Block, Mode, Schedule
 
 MAX_EPISODES = 10_000_000

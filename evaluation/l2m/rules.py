@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import Literal
 
 from evaluation.l2m.instructions import Reading
-from evaluation.l2m.positions import Path
+from evaluation.positions import Path
 from evaluation.schedule import Block
 
 Subtype = Literal["CL", "ANT_A", "ANT_B", "ANT_C"]

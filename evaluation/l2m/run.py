@@ -1,14 +1,16 @@
 """The main job: a syllabus played by an agent over many lifetimes, with files to show for it."""
 
 import contextlib
-import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-import jax
-
 from evaluation import scanner
-from evaluation.files import check_output_directory, write_json, write_whole
+from evaluation.checkpoints.keeper import Checkpoints
+from evaluation.checkpoints.loading import Player
+from evaluation.checkpoints.playing import Playing
+from evaluation.checkpoints.stopping import Stop
+from evaluation.files import write_json, write_whole
 from evaluation.l2m.syllabus import load
 from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
@@ -16,42 +18,25 @@ from evaluation.records import MEASURES, Records
 from evaluation.report import Report, summarise_records
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, backend
 
 
-@dataclass(frozen=True)
-class Job:
-    """What to run and what to write.
+@dataclass(frozen=True, kw_only=True)
+class Job(Playing):
+    """What to run and what to write; the rest is in `Playing`.
 
     Attributes:
       syllabus: path of the syllabus.
-      out: directory for the results.
-      agent: name of a built-in agent.
-      lifetimes: number of lifetimes.
-      seed: root of all randomness, of the bootstrap as well.
-      first_lifetime: number of the first lifetime, to play a part of a longer run again.
-      width: episodes of a block that a lifetime plays side by side, see `scanner.play`.
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
-      overwrite: whether files in `out` may be replaced.
       log_lifetimes: lifetimes that are also written as logs.
       log_format: of these, one of `evaluation.logs.export.FORMATS`.
-      options: how the run is spread over the machine.
     """
 
     syllabus: Path
-    out: Path
-    agent: str = "pd"
-    lifetimes: int = 256
-    seed: int = 0
-    first_lifetime: int = 0
-    width: int = 1
     measure: str = "performance"
     window: int = DEFAULT_WINDOW
-    overwrite: bool = False
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
-    options: scanner.Options = field(default_factory=scanner.Options)
 
     def checked_schedule(self) -> Schedule:
         """Check everything that can be wrong before anything is traced or written.
@@ -60,11 +45,6 @@ class Job:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
         """
         schedule = load(self.syllabus)
-        agents.get(self.agent)
-        scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
-        scanner.check_width(self.width)
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.measure not in MEASURES:
             raise ValueError(
                 f"measure is {self.measure!r}; it must be one of {', '.join(MEASURES)}"
@@ -79,36 +59,59 @@ class Job:
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
-        check_output_directory(self.out, self.overwrite)
-        self.options.check()
+        self.check_playing()
         Tasks.of(schedule)
         return schedule
 
+    def keeper(
+        self, schedule: Schedule, player: Player, stop: Stop, say: Callable[[str], object]
+    ) -> Checkpoints:
+        """Return what saves the run.
 
-def run(job: Job, schedule: Schedule, progress: scanner.Progress | None = None) -> Report:
+        Args:
+          schedule: what is played.
+          player: from `player()`.
+          stop: whether the run was asked to end.
+          say: is given lines for people.
+        """
+        matters = self.configuration(schedule, player)
+        return Checkpoints(
+            self.out, schedule, matters, self.pace, resume=self.resume, stop=stop, say=say
+        )
+
+
+def run(
+    job: Job,
+    schedule: Schedule,
+    progress: scanner.Progress | None = None,
+    stop: Stop | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> Report:
     """Play a schedule, compute its metrics and write the results.
 
     Args:
       job: what to run.
       schedule: from `job.checked_schedule()`.
       progress: called as `progress(episodes done, episodes in all)`.
+      stop: whether the run was asked to end, looked at after each segment.
+      say: is given lines for people, about checkpoints.
 
     Returns:
       The report. `out` then holds records.parquet, report.json, schedule.json and, on request,
       a log directory per lifetime under logs/.
+
+    Raises:
+      Stopped: the run was asked to end, and is saved.
+      CheckpointError: there is no checkpoint that it could go on from.
+      OSError: a file could not be written.
     """
-    records = scanner.play(
-        schedule,
-        agents.get(job.agent),
-        lifetimes=job.lifetimes,
-        seed=job.seed,
-        first_lifetime=job.first_lifetime,
-        width=job.width,
-        options=job.options,
-        progress=progress,
-    )
-    report = summarise_records(records, job.measure, job.window, job.seed)
-    _write(job, records, report)
+    player = job.player()
+    keeper = job.keeper(schedule, player, stop or Stop(), say)
+    with contextlib.closing(keeper):
+        records = job.play(schedule, player, keeper, progress)
+        report = summarise_records(records, job.measure, job.window, job.seed)
+        _write(job, records, report)
+        keeper.discard()
     return report
 
 
@@ -119,21 +122,3 @@ def _write(job: Job, records: Records, report: Report) -> None:
     records.write(job.out / "records.parquet")
     write_lifetimes(records, job.out / "logs", job.log_format, job.log_lifetimes)
     write_json(job.out / "report.json", report.to_json())
-
-
-def use_cores(lifetimes: int, devices: int | None) -> None:
-    """Make one CPU device a core that a run can use; before JAX's first computation.
-
-    Args:
-      lifetimes: number of lifetimes; each device takes at least one chunk of them.
-      devices: the user's wish; None for one a core.
-
-    Raises:
-      ValueError: fewer than one device, or more than 256.
-    """
-    if devices is not None and not 1 <= devices <= 256:
-        raise ValueError(f"devices is {devices}; it must be from 1 to 256")
-    chunks = max(1, math.ceil(lifetimes / scanner.CHUNK))
-    # A process that has used JAX before keeps its devices; the scanner checks their number.
-    with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", devices or min(backend.cores(), chunks))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from evaluation.arguments import add_command
+
 if TYPE_CHECKING:
     from evaluation.schedule import Schedule
 
@@ -34,9 +36,13 @@ def add_to(parts: Any) -> None:
     Args:
       parts: subparsers of `jaxsim l2m`.
     """
-    group = _parser(parts, "ste", "fill, list or clear the store of single-task experts")
+    group = add_command(
+        parts, "ste", "fill, list or clear the store of single-task experts", EXAMPLES
+    )
     actions = group.add_subparsers(dest="ste_command", required=True, metavar="COMMAND")
-    add = _parser(actions, "add", "add experts from logs, directories of runs, or an info.json")
+    add = add_command(
+        actions, "add", "add experts from logs, directories of runs, or an info.json", EXAMPLES
+    )
     add.add_argument("sources", nargs="+", metavar="PATH", help="a directory or a file")
     add.add_argument(
         "--replace", action="store_true", help="in place of the runs that a task has, not behind"
@@ -56,21 +62,13 @@ def add_to(parts: Any) -> None:
         help="lifetimes of directories of runs (all)",
     )
     add.set_defaults(handler=_add)
-    listed = _parser(actions, "list", "list the tasks and what is stored of each")
+    listed = add_command(actions, "list", "list the tasks and what is stored of each", EXAMPLES)
     listed.set_defaults(handler=_list)
-    clear = _parser(actions, "clear", "delete tasks with their runs and saturation values")
+    clear = add_command(
+        actions, "clear", "delete tasks with their runs and saturation values", EXAMPLES
+    )
     clear.add_argument("tasks", nargs="*", metavar="TASK", help="as listed (every one)")
     clear.set_defaults(handler=_clear)
-
-
-def _parser(commands: Any, name: str, text: str) -> Any:
-    return commands.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
 
 
 def _add(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.l2m import instructions, positions, rules
+from evaluation import positions
+from evaluation.l2m import instructions, rules
 from evaluation.l2m.classification.syllabus import DataPlayer
 from evaluation.l2m.document import Document, SyllabusError, read_text
 from evaluation.l2m.instructions import Reading

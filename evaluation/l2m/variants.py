@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evaluation.l2m.document import Document, short, show
-from evaluation.l2m.positions import Path
+from evaluation.positions import Path
 from evaluation.schedule import Value
 from jaxsim import parameters, registry
 from jaxsim.parameters import Parameter

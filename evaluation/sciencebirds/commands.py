@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.arguments import add_command
 from evaluation.sciencebirds import demo_agent, legacy
 
 if TYPE_CHECKING:
@@ -57,24 +58,15 @@ def add_to(commands: Any) -> None:
     parts = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
     _add_generate(parts)
     _add_serve(parts)
-    demo = _part(parts, "demo", "play with the demo agent", DEMO_EXAMPLES)
+    demo = add_command(parts, "demo", "play with the demo agent", DEMO_EXAMPLES)
     demo_agent.add_options(demo)
     demo.set_defaults(handler=demo_agent.play)
 
 
-def _part(parts: Any, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser
-
-
 def _add_generate(parts: Any) -> None:
-    generate = _part(parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES)
+    generate = add_command(
+        parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES
+    )
     generate.add_argument("meta", type=Path, metavar="configMeta.xml", help="what is wanted")
     generate.add_argument(
         "-o", "--out", type=Path, required=True, metavar="config.xml", help="where it goes"
@@ -107,7 +99,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_serve(parts: Any) -> None:
-    serve = _part(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
+    serve = add_command(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
     serve.add_argument("--config", type=Path, metavar="FILE", help="trials that are run")
     serve.add_argument(
         "--config-meta",

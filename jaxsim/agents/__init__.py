@@ -4,7 +4,15 @@ from functools import cache
 
 from jaxsim import parameters
 from jaxsim.agents import mpc, reference, residual, wow
-from jaxsim.agents.base import UNNAMED, Agent, Episodes, NoveltyPrediction, Told
+from jaxsim.agents.base import (
+    UNNAMED,
+    Agent,
+    Entry,
+    Episodes,
+    NoveltyPrediction,
+    Told,
+    never_fails,
+)
 from jaxsim.agents.detection import Detector, joined
 
 AGENTS: dict[str, Agent] = {
@@ -27,36 +35,52 @@ DETECTORS: dict[str, Detector] = {
 }
 """Novelty detectors, which join any of them."""
 
+LEARNERS = ("ppo", "a2c", "ppo+ewc", "ppo+replay", "ppo+reset", "ste")
+"""Agents that learn, of `jaxsim.training`, which is imported only when one of them is asked for."""
+
 
 @cache
 def get(name: str) -> Agent:
     """Look up a built-in agent.
 
     Args:
-      name: of an agent, as "pd", or of an agent that a detector joins, as "pd+residual".
+      name: of an agent, as "pd" or "ppo+ewc", or of one that a detector joins, as "pd+residual".
 
     Raises:
       ValueError: no agent or detector has that name; the message lists those that exist.
     """
-    controller, *detectors = name.split("+", 1)
-    if controller not in AGENTS:
-        raise ValueError(parameters.unknown("agent", controller, AGENTS))
-    if not detectors:
-        return AGENTS[controller]
-    if detectors[0] not in DETECTORS:
-        raise ValueError(parameters.unknown("detector", detectors[0], DETECTORS))
-    return joined(AGENTS[controller], DETECTORS[detectors[0]])
+    names = (*AGENTS, *LEARNERS)
+    # The longest name that fits, as some have a plus of their own.
+    fitting = [known for known in names if f"{name}+".startswith(f"{known}+")]
+    if not fitting:
+        raise ValueError(parameters.unknown("agent", name.split("+", 1)[0], names))
+    controller = max(fitting, key=len)
+    detector = name[len(controller) + 1 :]
+    if detector and detector not in DETECTORS:
+        raise ValueError(parameters.unknown("detector", detector, DETECTORS))
+    agent = AGENTS[controller] if controller in AGENTS else _learner(controller)
+    return joined(agent, DETECTORS[detector]) if detector else agent
+
+
+def _learner(name: str) -> Agent:
+    # Imported here, so that those who do not learn do not wait for optax.
+    from jaxsim import training
+
+    return training.get(name)
 
 
 __all__ = [
     "AGENTS",
     "DETECTORS",
+    "LEARNERS",
     "UNNAMED",
     "Agent",
     "Detector",
+    "Entry",
     "Episodes",
     "NoveltyPrediction",
     "Told",
     "get",
     "joined",
+    "never_fails",
 ]

@@ -42,6 +42,21 @@ class Episodes:
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
     played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
+    trace: Any = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
+    rewards: Any = None  # (W, T) of each step, if there is a trace
+    final: Any = None  # leaves (W, ...), what `Agent.trace` says to the last observation
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Entry:
+    """What `enter` is given: the block of the schedule that begins."""
+
+    block: Any  # () int32, from 0
+    phase: Any  # () int32, number of its phase, from 1
+    variant: Any  # () int32, number of what is played, task and parameters, from 0
+    learning: Any  # () bool, whether `learn` will be called in it
+    new_phase: Any  # () bool, whether a training or testing phase begins with it
 
 
 @jax.tree_util.register_dataclass
@@ -76,11 +91,25 @@ def _learn_nothing(memory: Memory, episodes: Episodes) -> Memory:
     return memory
 
 
+def _enter_unmoved(memory: Memory, entry: Entry) -> Memory:
+    return memory
+
+
+def _take_no_number(memory: Memory, number: jax.Array) -> Memory:
+    return memory
+
+
+def never_fails(memory: Memory) -> jax.Array:
+    """Report no fault."""
+    return jnp.int32(0)
+
+
 def _no_memory(key: jax.Array) -> Memory:
     return ()
 
 
 Act = Callable[[Memory, Any, jax.Array], tuple[jax.Array, NoveltyPrediction, Memory]]
+Trace = Callable[[Memory, Any, jax.Array], Any]
 
 
 @dataclass(frozen=True)
@@ -96,6 +125,20 @@ class Agent:
       tell: (memory, told) -> memory, before `begin`, by protocols that tell of novelty.
       named: (memory) -> () int32, the level of the novelty catalogue that the agent takes the
         world for, 0 for none; `UNNAMED` for no more than what its predictions say.
+      acting: an agent that acts in the same way and only says less of novelty; None for none.
+      trace: (memory, observation, action) -> pytree, what to keep of a step for `learn`; None to
+        keep nothing. The memory is that before `act`. `learn` then gets the steps of the episodes
+        beside their totals: those of an episode are the first `length` of T, what is behind them
+        means nothing. Of the observation that an episode ended with it is asked once more, with
+        action 0.
+      enter: (memory, entry) -> memory, before the first episode of each block.
+      assign: (memory, number () uint32) -> memory, once behind `init`, with the lifetime's number.
+      fault: (memory) -> () int32, 0 while all is well, else 1 + the place of the reason in
+        `faults`. Episodes that begin with a fault are recorded as not complete.
+      faults: reasons, for people.
+
+    A leaf of the memory that `begin` and `act` hand on untouched is not copied for episodes that
+    are played side by side, however large it is.
     """
 
     name: str
@@ -105,3 +148,9 @@ class Agent:
     learn: Callable[[Memory, Episodes], Memory] = _learn_nothing
     tell: Callable[[Memory, Told], Memory] = _hear_nothing
     named: Callable[[Memory], jax.Array] = name_nothing
+    acting: "Agent | None" = None
+    trace: Trace | None = None
+    enter: Callable[[Memory, Entry], Memory] = _enter_unmoved
+    assign: Callable[[Memory, jax.Array], Memory] = _take_no_number
+    fault: Callable[[Memory], jax.Array] = never_fails
+    faults: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluation import scanner
+from evaluation import episodes, scanner
 from evaluation.metrics import Reason
 from evaluation.records import COLUMNS
 from evaluation.report import summarise_records
@@ -376,7 +376,7 @@ def test_lanes_that_are_over_wait_unchanged():
     memory = {"acted": jnp.zeros(3, jnp.int32), "key": jax.random.split(jax.random.key(1), 3)}
     words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(3))
     active = jnp.array([True, True, False])
-    after, outcome = jax.jit(partial(scanner.play_episode, Agent("counter", act), env))(
+    after, outcome = jax.jit(partial(episodes.play_episode, Agent("counter", act), env))(
         params, words, active, memory
     )
     assert after["acted"].tolist() == [1, 8, 0]

@@ -195,3 +195,11 @@ def test_agents_are_found_by_name():
     assert all(agents.get(name).name == name for name in agents.AGENTS)
     with pytest.raises(ValueError, match="unknown agent 'randon'; did you mean 'random'"):
         agents.get("randon")
+
+
+def test_a_detector_acts_as_the_agent_that_it_joins():
+    assert agents.get("pd+residual").acting is agents.get("pd")
+    assert agents.get("mpc+wow").acting is agents.get("mpc")
+    # The whole agent heeds its tests, so none without them acts like it.
+    assert agents.get("wow").acting is None
+    assert agents.get("pd").acting is None

@@ -41,7 +41,7 @@ from evaluation.l2m import instructions
 from evaluation.l2m.classification import data
 from evaluation.l2m.document import Document, read_text, show
 from evaluation.l2m.instructions import MAX_EPISODES
-from evaluation.l2m.positions import Path
+from evaluation.positions import Path
 from evaluation.schedule import Block, Schedule, Value
 
 DEFAULT_BATCH_SIZE: Final = 32

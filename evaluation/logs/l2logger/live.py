@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from evaluation.closing import Closing
 from evaluation.files import write_whole
-from evaluation.logs.closing import Closing
 from evaluation.logs.l2logger.batch import DEFAULT_WORKER, append_piece, checked_table
 from evaluation.logs.l2logger.format import (
     BLOCK_SUBTYPES,

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
+from evaluation.closing import Closing
 from evaluation.files import whole_directory
 from evaluation.logs import home
-from evaluation.logs.closing import Closing
 from evaluation.logs.learnkit.format import (
     DATA_FILE,
     LAST_COLUMNS,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import cli, l2m
-from evaluation.l2m import document, positions, rules
+from evaluation import cli, l2m, positions
+from evaluation.l2m import document, rules
 from evaluation.l2m.rules import SUBTYPES
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "syllabi"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation import l2m
-from evaluation.l2m import document, positions, syllabus
+from evaluation import l2m, positions
+from evaluation.l2m import document, syllabus
 from evaluation.schedule import Block, Schedule
 from jaxsim import registry
 from jaxsim.parameters import Parameter

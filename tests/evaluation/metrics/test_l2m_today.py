@@ -141,7 +141,7 @@ def test_alone_as_in_a_batch_with_numpy(options):
         assert_same_bits(alone, together, lifetime)
 
 
-@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_alone_as_in_a_batch_with_jax(dtype):
     together = in_jax(batch(), Options(), dtype)
     for lifetime in (0, 3):

@@ -146,6 +146,7 @@ def test_reaction_of_the_first_example():
         "robust": [1, 0, 0, 1],
         "robust_baseline": [0] * 4,
     }
+    # The example is printed with six decimals.
     for name, values in expected.items():
         np.testing.assert_allclose(getattr(got, name).values, values, atol=1e-6, err_msg=name)
 
@@ -173,6 +174,7 @@ def test_the_cell_of_the_first_example():
         "robust": 0.5,
         "robust_baseline": 0.0,
     }
+    # The example is printed with six decimals.
     for name, value in expected.items():
         assert cell.values[name].value == pytest.approx(value, abs=1e-6), name
     assert (cell.values["mean_delay"].low, cell.values["mean_delay"].high) == (0.0, 3.0)
@@ -184,6 +186,7 @@ def test_the_example_on_file(recorded_data):
     columns += [np.array([t[name] for t in expected["trials"]]) for name in ("prob", "thr")]
     button = np.array([t["tau"] for t in expected["trials"]])
     trials = Trials(*columns, button, np.full(4, 20))
+    # The file has float64 numbers in full: only the order of sums differs.
     found, reacted = detection(trials), reaction(trials, expected["m"])
     counts = ("FP", "TP", "FN", "TN", "CDT")
     for place, one in enumerate(expected["per_trial"]):
@@ -208,6 +211,7 @@ def test_the_example_on_file(recorded_data):
 def test_areas_of_the_second_example():
     said = np.zeros(10)
     said[[1, 2, 5, 6, 8]] = 0.9, 0.2, 0.1, 0.8, 0.3
+    # Printed with six decimals.
     assert amoc_wsu(trial(said, 4))[0] == pytest.approx(0.416667, abs=1e-6)
     early, late = [0.3] * 4 + [0] * 6, [0] * 4 + [0.3] * 6
     got = [amoc_wsu(trial(p, 4))[0] for p in ([0] * 10, early, late, [0.5] * 10)]
@@ -243,6 +247,7 @@ def test_characterisation_of_the_example():
     said[:, [0, 3, 7]] = 0.2, 0.5, 0.3
     got = characterisation(said, np.array([3, 7]))
     assert got.accuracy.values.tolist() == [1, 0]
+    # Logarithms are printed with six decimals; Brier scores are exact but for rounding in float64.
     np.testing.assert_allclose(got.log_score.values, [0.693147, 1.203973], atol=1e-6)
     np.testing.assert_allclose(got.brier.values, [0.38, 0.78], atol=1e-12)
 
@@ -343,6 +348,7 @@ def test_areas_are_those_of_their_definitions():
     nothing = np.zeros_like(said)
     batch = Trials(nothing, nothing, said, nothing, button, np.full(200, 12))
     pairs = [(p, int(b)) for p, b in zip(said.tolist(), button, strict=True)]
+    # The same sums in float64 in another order.
     np.testing.assert_allclose(amoc_wsu(batch), [slow_amoc(*pair) for pair in pairs], atol=1e-12)
     np.testing.assert_allclose(amoc_delay(batch), [slow_delay(*pair) for pair in pairs], atol=1e-12)
 
@@ -393,6 +399,7 @@ def test_kernels_run_under_jit():
         delay_of_detected(detection(whole), whole),
     )
     for got, wanted in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+        # JAX computes in float32 here, NumPy in float64: sums of 12 terms, rounded at 6e-8 each.
         np.testing.assert_allclose(got, wanted, rtol=2e-6)
 
 
@@ -443,6 +450,7 @@ def test_a_cell_without_a_detected_trial_has_no_delay():
 
 def test_intervals_of_shares_are_wilson_s():
     low, high = wilson(15, 30)
+    # The half width of 15 of 30, by hand with three decimals.
     assert (high - low) / 2 == pytest.approx(0.168, abs=5e-4)
     assert wilson(0, 30)[0] == 0
     assert wilson(30, 30)[1] == 1

@@ -1,5 +1,6 @@
 """The gymnax adapter: gymnax' wrappers, and a trainer that knows gymnax alone."""
 
+import json
 import runpy
 import sys
 
@@ -14,9 +15,12 @@ from gymnax.environments import environment, spaces
 from gymnax.wrappers.purerl import FlattenObservationWrapper, LogWrapper
 
 import jaxsim
+from evaluation import l2m, scanner
 from jaxsim.adapters import gymnax as adapter
 from jaxsim.adapters.gymnax import to_gymnax
 from jaxsim.spaces import flatten
+from jaxsim.training import wrap
+from jaxsim.worlds.cartpole3d import sensors
 from jaxsim.wrappers import AutoReset, reset_key
 
 LANES = 64
@@ -54,6 +58,7 @@ def test_is_a_gymnax_environment_with_its_spaces(world):
     assert obs.shape == box.shape and obs.dtype == box.dtype
 
 
+@pytest.mark.long
 def test_batch_equals_the_core_environment(world, logged):
     env, params, _ = world
     reset, step = logged
@@ -125,7 +130,7 @@ def test_an_environment_that_resets_itself_is_refused(world):
 def train(env, params, key, updates, lanes, horizon):
     """Train a linear softmax policy with REINFORCE, in terms of gymnax alone.
 
-    Returns the mean length of the episodes that ended in each update.
+    Returns the mean length of the episodes that ended in each update, and the weights.
     """
     size = int(np.prod(env.observation_space(params).shape))
     choices = env.action_space(params).n
@@ -173,18 +178,48 @@ def train(env, params, key, updates, lanes, horizon):
     def run(key):
         weights = jnp.zeros((size, choices))
         carry = reset(jax.random.split(key_reset, lanes), params)
-        return jax.lax.scan(update, (weights, weights, carry), jax.random.split(key, updates))[1]
+        start = (weights, weights, carry)
+        trained, lengths = jax.lax.scan(update, start, jax.random.split(key, updates))
+        return lengths, trained[0] * scale[:, None]
 
     return run(key)
 
 
-def test_a_gymnax_trainer_learns_to_balance():
-    # A steep start and a low ceiling make a short lesson: episodes end at about ten steps.
-    values = SMALL | {"start/lean": 0.05, "lean_limit": 0.15}
-    core, params = jaxsim.make("CartPole3D-v0", values, max_blocks=1, max_steps=100)
+# A steep start and a low ceiling make a short lesson: episodes end at about ten steps.
+LESSON = SMALL | {"start/lean": 0.05, "lean_limit": 0.15}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Mean lengths of episodes in training, and the weights it ended with."""
+    core, params = jaxsim.make("CartPole3D-v0", LESSON, max_blocks=1, max_steps=100)
     env = LogWrapper(FlattenObservationWrapper(to_gymnax(core, params)))
-    lengths = np.asarray(train(env, params, jax.random.key(0), 60, LANES, 50))
+    lengths, weights = train(env, params, jax.random.key(0), 60, LANES, 50)
+    return np.asarray(lengths), weights
+
+
+def test_a_gymnax_trainer_learns_to_balance(trained):
+    lengths, _ = trained
     assert lengths[-10:].mean() > 1.5 * lengths[:5].mean(), lengths
+
+
+@pytest.mark.slow
+def test_what_it_has_trained_is_wrapped_and_scored(trained):
+    lengths, weights = trained
+    body = weights[:11]  # all that is not of blocks, of which there are none
+
+    def choose(weights, observation, key):
+        return jnp.argmax(sensors.to_vector(observation)[:11] @ weights)
+
+    agent = wrap.policy("reinforce", choose, body)
+    episodes = {"$repeat": {"$episode": "CartPole3D", **LESSON}, "count": 2}
+    lesson = l2m.loads(json.dumps({"instructions": [{"$phase": "1.train"}, episodes]}))
+    records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
+    played = records.columns["length"]
+    assert records.metadata["agent"] == "reinforce" and played.shape == (LANES, 2)
+    # Better than before its training, by far, and without noise not worse than at its end.
+    assert played.mean() > 1.5 * lengths[:5].mean()
+    assert played.mean() > 0.9 * lengths[-10:].mean()
 
 
 def test_without_gymnax_the_extra_is_named(monkeypatch):

@@ -1,0 +1,437 @@
+"""Learners over many lifetimes: curves, lifelong metrics, forgetting, and speed beside a peer.
+
+    python -m benchmarks.learning curve runs --level 200 --episodes 1280
+    python -m benchmarks.learning curve runs --level 203 --difficulty hard --episodes 20480
+    python -m benchmarks.learning syllabus runs examples/syllabi/cl_pole_length.json --agent ppo
+    python -m benchmarks.learning speed runs --peer sb3/bin/python
+    python -m benchmarks.learning page runs --out docs/learning_results.md
+
+Each of the first commands leaves one JSON file in the folder, from which the last writes the page.
+Intervals are 95 %, normal over lifetimes. Lifetimes of two agents with one seed have the same
+episodes, so that they are compared in pairs.
+"""
+
+import argparse
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.pages import add_out, put
+from evaluation import l2m, scanner
+from evaluation.files import write_json
+from evaluation.records import Records
+from evaluation.report import summarise_records
+from evaluation.schedule import Block, Schedule
+from jaxsim import agents, training
+from jaxsim.training import Settings
+
+TEST = 32  # episodes of the test at the end of a curve
+POINTS = 10  # of a curve in the page
+SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
+
+
+def mean_of(values: np.ndarray) -> dict[str, float]:
+    """Mean over lifetimes with half its interval."""
+    half = 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return {"mean": float(values.mean()), "half": half}
+
+
+def shown(entry: dict[str, Any], digits: int = 3) -> str:
+    """A mean as in the tables."""
+    return f"{entry['mean']:.{digits}f} ± {entry['half']:.{digits}f}"
+
+
+class Clock:
+    """Times of a run without its first calls, which compile."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[int, float, float]] = []
+
+    def __call__(self, done: int, total: int) -> None:
+        """Note how far it is."""
+        self.marks.append((done, time.perf_counter(), time.process_time()))
+
+    def since_first(self, length: np.ndarray) -> dict[str, Any]:
+        """Steps and seconds behind the first mark; `length` is (L, E)."""
+        (done, *start), *_, (_, *end) = self.marks
+        steps = int(length[:, done // len(length) :].sum())
+        seconds, processor = (b - a for a, b in zip(start, end, strict=True))
+        return {
+            "steps": steps,
+            "seconds": seconds,
+            "processor_seconds": processor,
+            "steps_per_second": steps / seconds,
+            "steps_per_processor_second": steps / processor,
+        }
+
+
+def play(
+    schedule: Schedule, agent: agents.Agent, given: argparse.Namespace
+) -> tuple[Records, dict[str, Any]]:
+    """Play a schedule; the records, and what it cost behind its first call."""
+    clock = Clock()
+    records = scanner.play(
+        schedule,
+        agent,
+        lifetimes=given.lifetimes,
+        seed=given.seed,
+        width=given.width,
+        options=scanner.Options(devices=given.devices, segment=SEGMENT),
+        progress=clock,
+    )
+    return records, clock.since_first(records.columns["length"])
+
+
+def of_levels(cells: Sequence[str], train: int, learning: bool = True) -> Schedule:
+    """Training on the first of some levels, like "203:hard", and a test of each of them."""
+    values: list[Any] = []
+    for cell in cells:
+        level, difficulty = cell.split(":")
+        values.append((("novelty/difficulty", difficulty), ("novelty/level", int(level))))
+    tests = (
+        Block(index, 1, "test", "CartPole3D", each, TEST, False)
+        for index, each in enumerate(values, 1)
+    )
+    first = Block(0, 1, "train", "CartPole3D", values[0], train, learning)
+    return Schedule(f"level {cells[0]}", (first, *tests))
+
+
+def learner(name: str, settings: str) -> agents.Agent:
+    """A built-in agent, or a learner with other settings than its own, given as JSON."""
+    return training.get(name, Settings(**json.loads(settings))) if settings else agents.get(name)
+
+
+def curve(given: argparse.Namespace) -> None:
+    """Learn one level from scratch."""
+    cells = [f"{given.level}:{given.difficulty}", *given.novel]
+    schedule = of_levels(cells, given.episodes)
+    records, cost = play(schedule, learner(given.agent, given.settings), given)
+    performance = records.columns["performance"]
+    train, tests = performance[:, : given.episodes], performance[:, given.episodes :]
+    test = tests[:, :TEST]
+    alarmed = alarms(records)[:, given.episodes :].reshape(given.lifetimes, -1, TEST)
+    edges = np.linspace(0, given.episodes, POINTS + 1).astype(int)
+    found = {
+        "kind": "curve",
+        "level": given.level,
+        "difficulty": given.difficulty,
+        **common(given),
+        "episodes": given.episodes,
+        "curve": [
+            {"from": int(a), "to": int(b), **mean_of(train[:, a:b].mean(1))}
+            for a, b in pairwise(edges)
+        ],
+        "test": mean_of(test.mean(1)),
+        "worst": float(test.mean(1).min()),
+        "alarms": dict(zip(cells, alarmed.mean(axis=(0, 2)).tolist(), strict=True)),
+        "faults": len(records.metadata.get("faults", ())),
+        "cost": cost,
+    }
+    save(given, f"curve_{given.level}_{given.difficulty}_{given.agent}", found)
+
+
+def alarms(records: Records) -> np.ndarray:
+    """Whether each episode ended with a detection, (L, E)."""
+    columns = records.columns
+    return columns["predicted_probability"] >= columns["threshold"]
+
+
+def common(given: argparse.Namespace) -> dict[str, Any]:
+    """What any result says of how it came about."""
+    return {
+        "agent": given.agent,
+        "settings": json.loads(given.settings or "{}"),
+        "lifetimes": given.lifetimes,
+        "width": given.width,
+        "seed": given.seed,
+        "versions": {"jax": jax.__version__},
+    }
+
+
+def save(given: argparse.Namespace, name: str, found: dict[str, Any]) -> None:
+    """Write a result, and show it."""
+    write_json(given.folder / f"{name}.json", found)
+    print(json.dumps(found), flush=True)
+
+
+def syllabus(given: argparse.Namespace) -> None:
+    """Play a syllabus, its training blocks so many times as long."""
+    loaded = l2m.load(given.syllabus)
+    blocks = [
+        replace(b, count=b.count * (given.times if b.mode == "train" else 1)) for b in loaded.blocks
+    ]
+    schedule = replace(loaded, blocks=tuple(blocks))
+    records, cost = play(schedule, learner(given.agent, given.settings), given)
+    report = summarise_records(records, window=given.window).to_json()
+    lost = forgetting(records)
+    found = {
+        "kind": "syllabus",
+        "syllabus": loaded.name,
+        "times": given.times,
+        "window": given.window,
+        **common(given),
+        "metrics": {
+            name: {key: entry[key] for key in ("mean", "low", "high", "lifetimes")}
+            for name, entry in {**report["metrics"], **report["lifelong"]["metrics"]}.items()
+        },
+        "forgetting": lost.tolist(),
+        "blocks": [
+            {
+                "phase": f"{b.phase}.{b.mode}",
+                "task": b.task,
+                "parameters": dict(b.parameters),
+                **mean_of(values),
+                "alarms": alarms(records)[:, schedule.episode_blocks() == b.index].mean().item(),
+            }
+            for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
+        ],
+        "cost": cost,
+    }
+    save(given, f"syllabus_{loaded.name}_{given.times}_{given.agent}", found)
+
+
+def block_means(records: Records) -> np.ndarray:
+    """Mean performance of each block, (L, B)."""
+    values, counts = records.by_block("performance")
+    return np.asarray(values.sum(axis=2) / counts)
+
+
+def forgetting(records: Records) -> np.ndarray:
+    """What was lost by the last test, on average over what was trained before, (L,).
+
+    Of a task with its parameters: the first test behind its first training, less the last one.
+    """
+    blocks, means = records.schedule.blocks, block_means(records)
+    lost = []
+    for variant in records.schedule.variants:
+        trained = [b.index for b in blocks if b.variant == variant and b.mode == "train"]
+        if not trained:
+            continue
+        tests = [
+            b.index
+            for b in blocks
+            if b.variant == variant and b.mode == "test" and b.index > trained[0]
+        ]
+        if len(tests) > 1:
+            lost.append(means[:, tests[0]] - means[:, tests[-1]])
+    return np.mean(lost, axis=0) if lost else np.zeros(len(means))
+
+
+def speed(given: argparse.Namespace) -> None:
+    """Learning, only playing with the network, only the environment, and the peer, in turn."""
+    rounds: dict[str, list[dict[str, Any]]] = {}
+    train = given.episodes
+
+    def ours(name: str, agent: str, learning: bool) -> Callable[[], dict[str, Any]]:
+        schedule = of_levels(["200:easy"], train, learning)
+        return lambda: play(schedule, agents.get(agent), given)[1]
+
+    programs: dict[str, Callable[[], dict[str, Any]]] = {
+        "ppo learns": ours("ppo", "ppo", True),
+        "pd, environment only": ours("pd", "pd", False),
+    }
+    if given.peer:
+        for name, options in (("its defaults", ()), ("batches like ours", ("--like-ours",))):
+            command = [given.peer, "-m", "benchmarks.peers.sb3_ppo", "--steps", str(given.steps)]
+            command += ["--threads", str(given.threads)]
+            programs[f"stable-baselines3 PPO, {name}"] = lambda c=(*command, *options): json.loads(
+                subprocess.run(c, check=True, capture_output=True, text=True).stdout
+            )
+    for _ in range(given.rounds):
+        for name, program in programs.items():
+            rounds.setdefault(name, []).append(program())
+            print(name, json.dumps(rounds[name][-1]), flush=True)
+    given.agent, given.settings = "ppo", ""
+    save(given, "speed", {"kind": "speed", **common(given), "rounds": rounds})
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def page(given: argparse.Namespace) -> None:
+    """Write the page of all results in the folder."""
+    put(text_of(given.folder), given.out)
+
+
+def text_of(folder: Path) -> str:
+    """The page of the results in a folder."""
+    found = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    return "\n".join(lines(found)) + "\n"
+
+
+def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Lines of the page."""
+    kinds: dict[str, list[dict[str, Any]]] = {"curve": [], "syllabus": [], "speed": []}
+    for result in found:
+        kinds[result["kind"]].append(result)
+    yield "# What the learners learn"
+    yield ""
+    yield "Written by `python -m benchmarks.learning page`; its docstring has the commands. Values"
+    yield "are means over lifetimes with 95 % intervals. Processor time counts all cores; wall"
+    yield "clock times are of a machine that had other work."
+    for result in kinds["curve"]:
+        yield from curve_lines(result)
+    if kinds["syllabus"]:
+        yield from syllabus_lines(kinds["syllabus"])
+    for result in kinds["speed"]:
+        yield from speed_lines(result)
+
+
+def how(result: dict[str, Any]) -> str:
+    """How a result came about, in a sentence."""
+    other = f", settings {json.dumps(result['settings'])}" if result["settings"] else ""
+    return (
+        f"{result['lifetimes']} lifetimes, width {result['width']}, seed {result['seed']}{other}."
+    )
+
+
+def curve_lines(result: dict[str, Any]) -> Iterator[str]:
+    """One level from scratch."""
+    cost = result["cost"]
+    yield ""
+    level = f"level {result['level']} {result['difficulty']}"
+    yield f"## `{result['agent']}` on {level}, {result['episodes']} episodes"
+    yield ""
+    yield how(result)
+    yield ""
+    yield "| episodes of a lifetime | performance while learning |"
+    yield "| --- | --- |"
+    for point in result["curve"]:
+        yield f"| {point['from']} to {point['to']} | {shown(point)} |"
+    yield f"| test of {TEST}, no learning | **{shown(result['test'])}** |"
+    yield ""
+    yield (
+        f"The worst lifetime tests at {result['worst']:.3f}. Behind the first call, "
+        f"{cost['steps']:,} steps took {cost['processor_seconds']:.0f} s of processor time. Test "
+        f"episodes that end with an alarm of the learned model: {alarm_shares(result)}."
+    )
+
+
+def alarm_shares(result: dict[str, Any]) -> str:
+    """Share of alarms in each of the levels that were tested."""
+    return ", ".join(f"{100 * share:.1f} % in {cell}" for cell, share in result["alarms"].items())
+
+
+def syllabus_lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Metrics of all syllabi, and who forgets less."""
+    yield ""
+    yield "## Syllabi"
+    for name, times in dict.fromkeys((r["syllabus"], r["times"]) for r in results):
+        here = [r for r in results if (r["syllabus"], r["times"]) == (name, times)]
+        here.sort(key=lambda r: len(r["agent"]))  # the plain learner first
+        yield ""
+        yield f"### `{name}`" + (f", training {times} times as long" if times > 1 else "")
+        yield ""
+        yield how(here[0])
+        yield ""
+        first = here[0]["metrics"]
+        names = [m for m in first if any(r["metrics"][m]["mean"] is not None for r in here)]
+        yield "| metric | " + " | ".join(f"`{r['agent']}`" for r in here) + " |"
+        yield "| --- |" + " --- |" * len(here)
+        for metric in names:
+            cells = [entry_cell(r["metrics"][metric]) for r in here]
+            yield f"| {metric} | " + " | ".join(cells) + " |"
+        lost = [mean_of(np.array(r["forgetting"])) for r in here]
+        yield "| forgetting | " + " | ".join(map(shown, lost)) + " |"
+        plain = next((r for r in here if r["agent"] == "ppo"), None)
+        if plain is not None and len(here) > 1:
+            yield ""
+            yield "Forgetting is the first test behind a first training, less the last test."
+            yield ""
+            yield from (difference(plain, r) for r in here if r is not plain)
+
+
+def entry_cell(entry: dict[str, Any]) -> str:
+    """A metric with its interval."""
+    if entry["mean"] is None:
+        return ""
+    if entry["low"] is None:
+        return f"{entry['mean']:.3f}"
+    return f"{entry['mean']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
+
+
+def difference(plain: dict[str, Any], other: dict[str, Any]) -> str:
+    """How much less another agent forgets than `ppo`, lifetime by lifetime."""
+    gap = mean_of(np.array(plain["forgetting"]) - np.array(other["forgetting"]))
+    word = "less" if gap["mean"] > 0 else "more"
+    if abs(gap["mean"]) <= gap["half"]:
+        word = "neither measurably less nor more"
+    saved = f"{shown(gap)} in pairs"
+    return f"- `{other['agent']}` forgets {word} than `ppo`, which forgets more by {saved}."
+
+
+def speed_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Rates, medians over rounds."""
+    yield ""
+    yield "## Speed"
+    yield ""
+    yield how(result)
+    yield ""
+    yield "| program | steps a second of processor time | wall clock | without building scenes |"
+    yield "| --- | --- | --- | --- |"
+    rates = {}
+    for name, rounds in result["rounds"].items():
+        rates[name] = float(np.median([r["steps_per_processor_second"] for r in rounds]))
+        wall = np.median([r["steps_per_second"] for r in rounds])
+        bare = [r["without_building"] for r in rounds if "without_building" in r]
+        cell = f"{np.median(bare):,.0f}" if bare else ""
+        yield f"| {name} | {rates[name]:,.0f} | {wall:,.0f} | {cell} |"
+    yield ""
+    ours = rates["ppo learns"]
+    for name, rate in rates.items():
+        if name != "ppo learns":
+            yield f"- `ppo` learns at {ours / rate:,.2f} times the rate of: {name}."
+
+
+def main() -> None:
+    """Read the arguments and do what they say."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    for name, handler in (("curve", curve), ("syllabus", syllabus), ("speed", speed)):
+        command = commands.add_parser(name)
+        command.set_defaults(handler=handler)
+        command.add_argument("folder", type=Path, help="where results are kept")
+        command.add_argument("--agent", default="ppo")
+        command.add_argument("--settings", default="", help="of the learner, as JSON")
+        command.add_argument("--lifetimes", type=int, default=64)
+        command.add_argument("--width", type=int, default=32)
+        command.add_argument("--seed", type=int, default=0)
+        command.add_argument("--devices", type=int, default=1)
+        if name == "curve":
+            command.add_argument("--level", type=int, default=200)
+            command.add_argument("--difficulty", default="easy")
+            command.add_argument("--episodes", type=int, default=1280)
+            command.add_argument(
+                "--novel", nargs="*", default=[], metavar="LEVEL:DIFFICULTY", help="tested as well"
+            )
+        if name == "syllabus":
+            command.add_argument("syllabus", type=Path)
+            command.add_argument("--times", type=int, default=1)
+            command.add_argument("--window", type=int, default=11)
+        if name == "speed":
+            command.add_argument("--episodes", type=int, default=1280)
+            command.add_argument("--rounds", type=int, default=3)
+            command.add_argument("--steps", type=int, default=8192, help="of the peer")
+            command.add_argument("--threads", type=int, default=2, help="of the peer's PyTorch")
+            command.add_argument("--peer", metavar="PYTHON", help="with stable-baselines3")
+    command = commands.add_parser("page")
+    command.set_defaults(handler=page)
+    command.add_argument("folder", type=Path)
+    add_out(command)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    given.handler(given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""What the parsers of commands have in common."""
+
+import argparse
+from typing import Any
+
+
+def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+    """Add a command.
+
+    Args:
+      commands: from `add_subparsers`.
+      name: of the command.
+      text: what it does, beginning with a small letter and without a full stop.
+      examples: what its help ends with, as it is.
+
+    Returns:
+      The command's own parser.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser

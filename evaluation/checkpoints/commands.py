@@ -1,0 +1,63 @@
+"""Options of commands that save what they play."""
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.checkpoints.keeper import Pace
+
+NEVER = "never"
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+
+
+def add_options(parser: Any) -> None:
+    """Add `--resume`, `--checkpoint-every` and `--checkpoint-blocks` to a command."""
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the newest checkpoint in DIR"
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        default="5min",
+        metavar="TIME",
+        help="save in DIR/checkpoints so often: 90s, 10min, 2h or never (5min)",
+    )
+    parser.add_argument(
+        "--checkpoint-blocks", type=int, metavar="N", help="save after every N blocks as well"
+    )
+
+
+def pace(arguments: argparse.Namespace) -> "Pace":
+    """Return how often these options want a run saved.
+
+    Raises:
+      ValueError: a time that cannot be read, or out of bounds.
+    """
+    from evaluation.checkpoints.keeper import Pace
+
+    found = Pace(duration(arguments.checkpoint_every), arguments.checkpoint_blocks)
+    found.check()
+    return found
+
+
+def duration(text: str) -> float | None:
+    """Read a time as "90s", "10min" or "2h", s; None for "never".
+
+    Raises:
+      ValueError: none of these.
+    """
+    if text == NEVER:
+        return None
+    found = DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(
+            f"checkpoint-every is {text!r}; it must be a time as 90s, 10min or 2h, or never"
+        )
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def tell(line: str) -> None:
+    """Write a line about checkpoints to standard error."""
+    print(f"jaxsim: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,103 @@
+"""What two runs must have in common for one to go on where the other was left."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation.schedule import Schedule
+from jaxsim import __version__
+
+MOST_DIFFERENCES = 3
+"""Differences that are named; of the rest the number is."""
+MOST_CHARACTERS = 60
+"""Characters of a value that are shown."""
+
+Json = Any
+
+
+def configuration(
+    schedule: Schedule | Mapping[str, Json],
+    *,
+    agent: str,
+    lifetimes: int,
+    first_lifetime: int = 0,
+    seed: int = 0,
+    width: int = 1,
+    **others: Json,
+) -> dict[str, Json]:
+    """Say everything that changes a result, and nothing that does not.
+
+    Chunks, devices and segments change none, nor does where a schedule was read from.
+
+    Args:
+      schedule: what is played; or, of a run that may be made longer, what its schedule is made of.
+      agent: name.
+      lifetimes: number of lifetimes.
+      first_lifetime: number of the first.
+      seed: root of all randomness.
+      width: episodes side by side.
+      **others: settings of the agent and what else matters, plain JSON values.
+    """
+    played = schedule.to_json()["blocks"] if isinstance(schedule, Schedule) else dict(schedule)
+    return {
+        "agent": agent,
+        **others,
+        "schedule": played,
+        "lifetimes": lifetimes,
+        "first_lifetime": first_lifetime,
+        "seed": seed,
+        "width": width,
+        "precision": jnp.result_type(float).name,
+        "platform": jax.default_backend(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes the results."""
+    return {"jaxsim-novelty": __version__, "jax": jax.__version__, "numpy": np.__version__}
+
+
+def digest(values: Json) -> str:
+    """SHA-256 of JSON values, the same for equal ones."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differences(saved: Json, now: Json, place: str = "") -> list[str]:
+    """Name every place at which two JSON values differ, as "seed is 0 in it and 1 now"."""
+    if isinstance(saved, dict) and isinstance(now, dict):
+        keys = dict.fromkeys([*saved, *now])
+        inside = [(f"{place}.{key}" if place else str(key), key) for key in keys]
+        return [
+            text for name, key in inside for text in differences(saved.get(key), now.get(key), name)
+        ]
+    if isinstance(saved, list) and isinstance(now, list):
+        found = [
+            text
+            for index, pair in enumerate(zip(saved, now, strict=False))
+            for text in differences(*pair, f"{place}[{index}]")
+        ]
+        if len(saved) != len(now):
+            found.append(f"{place} has {len(saved)} entries in it and {len(now)} now")
+        return found
+    if saved == now and type(saved) is type(now):
+        return []
+    return [f"{place} is {_in_words(saved)} in it and {_in_words(now)} now"]
+
+
+def _in_words(value: Json) -> str:
+    if value is None:
+        return "missing"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def named(found: list[str]) -> str:
+    """Put differences into one line."""
+    rest = len(found) - MOST_DIFFERENCES
+    return "; ".join(found[:MOST_DIFFERENCES]) + (f"; and {rest} more" if rest > 0 else "")

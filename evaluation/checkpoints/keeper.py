@@ -1,0 +1,296 @@
+"""When a run is saved, and where it goes on."""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.checkpoints import store
+from evaluation.checkpoints.configuration import differences, digest, named, versions
+from evaluation.checkpoints.stopping import Stop, Stopped
+from evaluation.files import check_output_directory
+from evaluation.scanner import Snapshot
+from evaluation.schedule import Schedule
+
+FIVE_MINUTES = 300.0
+MOST_SECONDS = 365 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a run is saved; whatever comes first, at the end of a segment.
+
+    Attributes:
+      seconds: between two saves; None for never.
+      blocks: blocks of the schedule between two saves; None for no number.
+    """
+
+    seconds: float | None = FIVE_MINUTES
+    blocks: int | None = None
+
+    def check(self) -> None:
+        """Check both.
+
+        Raises:
+          ValueError: seconds below zero or longer than a year, blocks below one.
+        """
+        if self.seconds is not None and not 0 <= self.seconds <= MOST_SECONDS:
+            raise ValueError(
+                f"checkpoint-every is {self.seconds:g} s; it must be from 0 s to 365 days"
+            )
+        if self.blocks is not None and self.blocks < 1:
+            raise ValueError(f"checkpoint-blocks is {self.blocks}; it must be at least 1")
+
+
+class TimeOver(Exception):
+    """A run was to end after so much time, and has got to a place where it may.
+
+    Attributes:
+      snapshot: of the run.
+      episodes: that each lifetime has played.
+    """
+
+    def __init__(self, snapshot: Snapshot, episodes: int) -> None:
+        super().__init__(f"time is over after episode {episodes}")
+        self.snapshot, self.episodes = snapshot, episodes
+
+
+def check_resumable(out: Path) -> None:
+    """Refuse to resume where results are, but nothing that they could be gone on from.
+
+    A directory that is missing or empty is none of these: the run starts at its beginning. So a
+    job that was ended before its first save is resumed by the very same command.
+
+    Raises:
+      CheckpointError: no checkpoint where there should be one.
+    """
+    folder = out / store.FOLDER
+    if folder.exists():
+        store.newest(folder)
+    elif out.is_dir() and any(not store.LEFTOVER.fullmatch(path.name) for path in out.iterdir()):
+        raise store.CheckpointError(
+            f"{out} has no checkpoints to go on from, but other files; if its run is over there is "
+            "nothing to resume, else start it again without --resume, with --overwrite"
+        )
+
+
+def check_output(out: Path, overwrite: bool, resume: bool) -> None:
+    """Check a directory for results, of a new run or of one that goes on.
+
+    Raises:
+      ValueError: both at once, nothing to go on from, a run that could be gone on with, or as
+        `check_output_directory`.
+    """
+    if overwrite and resume:
+        raise ValueError("--resume goes on with what --overwrite removes; pass one of them")
+    if resume:
+        check_resumable(out)
+    elif not overwrite and store.steps(out / store.FOLDER):
+        raise ValueError(
+            f"output directory {out} is not empty: it has checkpoints; pass --resume to go on from "
+            "them, or --overwrite to start again"
+        )
+    check_output_directory(out, overwrite or resume)
+
+
+@dataclass
+class Checkpoints:
+    """Saves a run in DIR/checkpoints, and finds out where it goes on; a `scanner.Keeper`.
+
+    Attributes:
+      out: DIR, the directory of the run's results.
+      schedule: what is played.
+      configuration: see `configuration.configuration`.
+      pace: how often.
+      resume: whether to go on from the newest checkpoint; if not, those that are there are removed.
+      keep: whether the end is saved as well, for agents that learn.
+      ends: numbers of episodes after which the run may end for lack of time.
+      seconds: of play, resumed runs counted together, after which it ends; None for no limit.
+      stop: is looked at after each segment.
+      say: is given lines for people: what could not be saved, and where the run goes on.
+      clock: seconds that never go back.
+    """
+
+    out: Path
+    schedule: Schedule
+    configuration: Mapping[str, Any]
+    pace: Pace = field(default_factory=Pace)
+    resume: bool = False
+    keep: bool = False
+    ends: Collection[int] = ()
+    seconds: float | None = None
+    stop: Stop = field(default_factory=Stop)
+    say: Callable[[str], object] = lambda line: None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._blocks = np.cumsum([block.count for block in self.schedule.blocks])
+        self._began = self._saved_at = self.clock()
+        self._blocks_saved, self._seconds_before = 0, 0.0
+        self._lock: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the checkpoints are."""
+        return self.out / store.FOLDER
+
+    def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
+        """Return the snapshot to go on from; None for the start. See `scanner.Keeper`.
+
+        Raises:
+          CheckpointError: a checkpoint that cannot be gone on from.
+          ValueError: another process is at work in the directory.
+          TimeOver: the time of the run was over already.
+        """
+        self.out.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        for folder in (self.out, self.folder):
+            store.sweep(folder)
+        if not self.resume:
+            store.remove(self.folder)
+            return None
+        check_resumable(self.out)
+        if not self.folder.exists():
+            self.say(f"nothing was saved in {self.out}: starting at the beginning")
+            return None
+        snapshot, episodes = self._load(store.newest(self.folder), start)
+        if episodes < self.schedule.num_episodes and self._time_over(episodes):
+            raise TimeOver(snapshot, episodes)
+        return snapshot
+
+    def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
+        """Save if it is time to. See `scanner.Keeper`.
+
+        Raises:
+          Stopped: the run was asked to end, and is saved.
+          TimeOver: its time is over.
+          OSError: it was asked to end, or has ended, and could not be saved.
+        """
+        total = self.schedule.num_episodes
+        if episodes == total:
+            if self.keep:
+                self._save(take(), episodes)
+        elif self.stop.by:
+            step = self._save(take(), episodes)
+            raise Stopped(
+                f"{self.stop.by}: saved {step} after episode {episodes:,} of {total:,}; to go on, "
+                "give the same command with --resume"
+            )
+        elif self._time_over(episodes):
+            snapshot = take()
+            self._save(snapshot, episodes)
+            raise TimeOver(snapshot, episodes)
+        elif self._due(episodes):
+            self._try_to_save(take(), episodes)
+
+    def discard(self) -> None:
+        """Remove the checkpoints of a run that is over."""
+        store.remove(self.folder)
+
+    def close(self) -> None:
+        """Let others at the directory."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _elapsed(self) -> float:
+        return self._seconds_before + self.clock() - self._began
+
+    def _time_over(self, episodes: int) -> bool:
+        limited = self.seconds is not None and self._elapsed() >= self.seconds
+        return limited and episodes in self.ends
+
+    def _blocks_done(self, episodes: int) -> int:
+        return int(np.searchsorted(self._blocks, episodes, side="right"))
+
+    def _due(self, episodes: int) -> bool:
+        seconds, blocks = self.pace.seconds, self.pace.blocks
+        late = seconds is not None and self.clock() - self._saved_at >= seconds
+        done = self._blocks_done(episodes) - self._blocks_saved
+        return late or (blocks is not None and done >= blocks)
+
+    def _try_to_save(self, snapshot: Snapshot, episodes: int) -> None:
+        """Save, or say why not: what was played is worth more than a checkpoint of it."""
+        try:
+            self._save(snapshot, episodes)
+        except OSError as error:
+            self._saved_at, self._blocks_saved = self.clock(), self._blocks_done(episodes)
+            kept = [f"checkpoint {step.name} stays" for step in store.steps(self.folder)]
+            self.say(
+                f"warning: not saved after episode {episodes:,}: {error.strerror or error}; "
+                f"playing goes on, {(kept or ['there is no checkpoint yet'])[-1]}"
+            )
+
+    def _save(self, snapshot: Snapshot, episodes: int) -> Path:
+        about = {
+            "episodes": episodes,
+            "seconds": round(self._elapsed(), 3),
+            "configuration": dict(self.configuration),
+            "versions": versions(),
+            "hash": digest([dict(self.configuration), versions()]),
+            "bytes": store.bytes_of(snapshot),
+        }
+        step = store.save(self.folder, snapshot, about)
+        self._saved_at, self._blocks_saved = self.clock(), self._blocks_done(episodes)
+        return step
+
+    def _load(self, step: Path, start: Callable[[], Snapshot]) -> tuple[Snapshot, int]:
+        manifest = store.read_manifest(step)
+        saved = {**manifest["configuration"], "versions": manifest["versions"]}
+        found = differences(saved, {**self.configuration, "versions": versions()})
+        if found:
+            raise store.CheckpointError(f"checkpoint {step} is of another run: {named(found)}")
+        episodes, total = manifest["episodes"], self.schedule.num_episodes
+        if episodes > total:
+            raise store.CheckpointError(
+                f"checkpoint {step} is after episode {episodes:,}, but the run is to have {total:,}"
+            )
+        snapshot = store.load(step, manifest, start())
+        self._seconds_before = manifest["seconds"]
+        self._blocks_saved = self._blocks_done(episodes)
+        self._began = self._saved_at = self.clock()
+        self.say(f"going on after episode {episodes:,} of {total:,}, from {step}")
+        return snapshot, episodes
+
+    def _take_lock(self) -> None:
+        """Keep other processes out of the directory, until this one ends in whatever way."""
+        handle = os.open(self.out, os.O_RDONLY)
+        try:
+            # Some file systems know no locks; a run must be possible there too.
+            with contextlib.suppress(OSError):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise ValueError(
+                        f"another process is at work in {self.out}; wait for it, or name another "
+                        "directory"
+                    ) from None
+        except ValueError:
+            os.close(handle)
+            raise
+        self._lock = handle
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Keeps a run that has been played already; a `scanner.Keeper` that hands it over.
+
+    Attributes:
+      snapshot: of its end.
+    """
+
+    snapshot: Snapshot
+    ends: Collection[int] = ()
+
+    def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
+        """Return the end."""
+        return self.snapshot
+
+    def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
+        """Nothing comes between: all is played."""

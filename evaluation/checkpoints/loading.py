@@ -1,0 +1,97 @@
+"""Agents that know already what a run has taught them."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation import scanner
+from evaluation.checkpoints import store
+from evaluation.checkpoints.configuration import digest
+from jaxsim import agents
+from jaxsim.agents import Agent
+
+PREFIX = "checkpoint:"
+"""Of names of agents that are loaded from the directory that follows."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """An agent and what it knows at the start.
+
+    Attributes:
+      agent: pure agent, with the name that the user gave.
+      built_in: name of the agent that is built in.
+      memory: that lifetimes start with, leaves (L, ...) of NumPy as in a `scanner.Snapshot`; None
+        for the memory that the agent starts with.
+      origin: hash of the checkpoint that the memory is from; "" for none.
+    """
+
+    agent: Agent
+    built_in: str
+    memory: Any = None
+    origin: str = ""
+
+
+def load_memory(directory: Path | str) -> tuple[Agent, Any]:
+    """Load an agent with the memories of all lifetimes of a run.
+
+    Args:
+      directory: of the results of `jaxsim train`, or of one checkpoint below it.
+
+    Returns:
+      (agent, memory): the agent of that run, and what each of its L lifetimes knew at the newest
+      checkpoint: leaves (L, ...) of NumPy, of typed keys their data. `scanner.play` takes it as
+      `memory`.
+
+    Raises:
+      CheckpointError: there is no finished checkpoint, it is damaged, or of another agent.
+      ValueError: its agent is not known here.
+    """
+    agent, memory, _ = _loaded(Path(directory))
+    return agent, memory
+
+
+def _loaded(directory: Path) -> tuple[Agent, Any, str]:
+    if not directory.is_dir():
+        raise store.CheckpointError(f"{directory} is no directory with checkpoints")
+    if (directory / store.MANIFEST).exists():
+        step = directory
+    else:
+        inside = directory / store.FOLDER
+        found = store.steps(inside)
+        if not found:
+            raise store.CheckpointError(f"{inside} has no finished checkpoint")
+        step = found[-1]
+    manifest = store.read_manifest(step)
+    agent = agents.get(manifest["configuration"]["agent"])
+    like = jax.eval_shape(partial(_one, agent), jax.random.split(jax.random.key(0), 1))
+    return agent, store.load_memories(step, manifest, like), digest(manifest)
+
+
+def _one(agent: Agent, keys: jax.Array) -> Any:
+    """Memories as in a snapshot, one for each key."""
+    return jax.tree.map(scanner.bare, jax.vmap(agent.init)(keys))
+
+
+def player(name: str, lifetimes: int, first_lifetime: int = 0) -> Player:
+    """Look up an agent by name.
+
+    Args:
+      name: of a built-in agent, or "checkpoint:DIR" for what `load_memory(DIR)` gives. Of N saved
+        memories, lifetime k starts with number k modulo N.
+      lifetimes: number of lifetimes.
+      first_lifetime: number of the first.
+
+    Raises:
+      ValueError: no agent has that name, or as `load_memory`.
+    """
+    if not name.startswith(PREFIX):
+        return Player(agents.get(name), name)
+    agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)))
+    numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
+    known = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
+    return Player(replace(agent, name=name), agent.name, known, origin)

@@ -1,0 +1,102 @@
+"""What all runs that are saved as they play have in common."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evaluation import counters, scanner
+from evaluation.checkpoints.configuration import configuration
+from evaluation.checkpoints.keeper import Pace, check_output
+from evaluation.checkpoints.loading import Player, player
+from evaluation.records import Records
+from evaluation.schedule import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Playing:
+    """Who plays, how often, and where results go; what is played is another's matter.
+
+    Attributes:
+      out: directory for the results.
+      agent: name of a built-in agent, or "checkpoint:" and the directory of a run that was saved.
+      lifetimes: number of lifetimes.
+      seed: root of all randomness, of the bootstrap as well.
+      first_lifetime: number of the first lifetime, to play a part of a longer run again.
+      width: episodes of a block that a lifetime plays side by side, see `scanner.play`.
+      overwrite: whether files in `out` may be replaced.
+      options: how the run is spread over the machine.
+      pace: how often the run is saved.
+      resume: whether to go on from its newest checkpoint in `out`.
+    """
+
+    out: Path
+    agent: str = "pd"
+    lifetimes: int = 256
+    seed: int = 0
+    first_lifetime: int = 0
+    width: int = 1
+    overwrite: bool = False
+    options: scanner.Options = field(default_factory=scanner.Options)
+    pace: Pace = field(default_factory=Pace)
+    resume: bool = False
+
+    def check_playing(self) -> None:
+        """Check all of this before anything is traced or written.
+
+        Raises:
+          ValueError: says what to change.
+        """
+        self.player()
+        scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
+        scanner.check_width(self.width)
+        counters.root(self.seed)
+        self.pace.check()
+        self.options.check()
+        check_output(self.out, self.overwrite, self.resume)
+
+    def player(self) -> Player:
+        """Return the agent with the memories that lifetimes start with.
+
+        Raises:
+          ValueError: no such agent.
+        """
+        return player(self.agent, self.lifetimes, self.first_lifetime)
+
+    def configuration(self, played: Schedule | Mapping[str, Any], player: Player) -> dict[str, Any]:
+        """Say everything that a run that goes on from this one must have in common with it.
+
+        Args:
+          played: what is played, see `configuration.configuration`.
+          player: from `player()`.
+        """
+        return configuration(
+            played,
+            agent=player.built_in,
+            lifetimes=self.lifetimes,
+            first_lifetime=self.first_lifetime,
+            seed=self.seed,
+            width=self.width,
+            **({"knows": player.origin} if player.origin else {}),
+        )
+
+    def play(
+        self,
+        schedule: Schedule,
+        player: Player,
+        keeper: scanner.Keeper,
+        progress: scanner.Progress | None,
+    ) -> Records:
+        """Play a schedule; see `scanner.play`."""
+        return scanner.play(
+            schedule,
+            player.agent,
+            lifetimes=self.lifetimes,
+            seed=self.seed,
+            first_lifetime=self.first_lifetime,
+            width=self.width,
+            options=self.options,
+            progress=progress,
+            memory=player.memory,
+            keeper=keeper,
+        )

@@ -1,0 +1,63 @@
+"""Signals that ask a run to end, heard between two segments."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+STOPPED = 75
+"""Exit code of a run that was asked to end, has saved and can go on: EX_TEMPFAIL of sysexits.h."""
+
+HEARD = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(Exception):
+    """A run has saved and ended because it was asked to."""
+
+
+@dataclass
+class Stop:
+    """Whether a run was asked to end.
+
+    Attributes:
+      by: name of the signal; None while nothing has asked.
+    """
+
+    by: str | None = None
+
+
+@contextmanager
+def hearing(say: Callable[[str], object]) -> Iterator[Stop]:
+    """Note SIGTERM and Ctrl-C instead of ending at once; a second one ends at once.
+
+    Outside of the main thread, where Python hears no signals, nothing is noted.
+
+    Args:
+      say: is given a line for people when the first signal comes.
+
+    Yields:
+      What was noted.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in HEARD}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.by = signal.Signals(number).name
+        restore()
+        say(f"{stop.by}: saving when this segment is over; once more ends it at once")
+
+    for number in HEARD:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        restore()

@@ -1,0 +1,344 @@
+"""Checkpoints on disk: written whole or not at all, and refused when they are not what was written.
+
+The arrays are written by orbax. Its formats notice a file that is cut off in most places, but not a
+changed bit in an array; so the manifest has the size and the digest of every file, and its own.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation.checkpoints.configuration import differences, digest, named
+from evaluation.files import whole_directory, write_whole
+from evaluation.scanner import Snapshot
+
+FORMAT = "jaxsim-checkpoint-1"
+FOLDER = "checkpoints"
+MANIFEST, ARRAYS = "checkpoint.json", "arrays"
+KEPT = 2
+"""Steps that stay on the disk, the newest."""
+
+STEP = re.compile(r"\d{10}")
+LEFTOVER = re.compile(r"\.(checkpoints|\d{10})-[0-9a-f]{8}\.partial")
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of a user's share of it, that is full."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be gone on from, with what to do about it."""
+
+
+# What is there ------------------------------------------------------------------------------------
+
+
+def steps(folder: Path) -> list[Path]:
+    """Finished steps in a folder of checkpoints, the oldest first."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if STEP.fullmatch(path.name))
+
+
+def newest(folder: Path) -> Path:
+    """Return the newest finished step.
+
+    Raises:
+      CheckpointError: there is none.
+    """
+    found = steps(folder)
+    if not found:
+        raise CheckpointError(
+            f"{folder} has no finished checkpoint: nothing of this run was saved; start it again "
+            "without --resume, with --overwrite"
+        )
+    return found[-1]
+
+
+def read_manifest(step: Path) -> dict[str, Any]:
+    """Read what a step says of itself.
+
+    Raises:
+      CheckpointError: it is not whole, or of another format.
+    """
+    try:
+        manifest = json.loads((step / MANIFEST).read_bytes())
+        content, sealed = manifest["content"], manifest["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(step, f"{MANIFEST} is missing or cut off") from error
+    if not isinstance(content, dict) or digest(content) != sealed:
+        raise _damaged(step, f"{MANIFEST} is not what was written")
+    if content["format"] != FORMAT:
+        raise CheckpointError(f"{step} has format {content['format']}; this version reads {FORMAT}")
+    return content
+
+
+def _damaged(step: Path, what: str) -> CheckpointError:
+    others = [path.name for path in steps(step.parent) if path != step]
+    advice = f"remove it to go on from {others[-1]}" if others else "no other is there"
+    return CheckpointError(f"checkpoint {step} is damaged: {what}; {advice}")
+
+
+# Saving -------------------------------------------------------------------------------------------
+
+
+def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
+    """Save a step; steps but the newest two are removed after it.
+
+    Args:
+      folder: of the checkpoints; it appears together with the first one in it.
+      snapshot: memories and results so far.
+      about: what else the manifest says, plain JSON values.
+
+    Returns:
+      The step's folder.
+
+    Raises:
+      OSError: it could not be written, with the errno ENOSPC if the disk is full. Steps that were
+        there are still there.
+    """
+    step = folder / f"{snapshot.rounds:010d}"
+    if step.exists():
+        return step
+    arrays = _arrays(snapshot)
+    _check_room(folder, sum(array.nbytes for array in _leaves(arrays)))
+    first = not folder.exists()
+    with whole_directory(folder if first else step) as partial:
+        inside = partial / step.name if first else partial
+        inside.mkdir(exist_ok=True)
+        _write_arrays(inside / ARRAYS, arrays)
+        content = {
+            "format": FORMAT,
+            **about,
+            "rounds": snapshot.rounds,
+            "memory": _shapes(snapshot.memory),
+            "outcome": _shapes(snapshot.outcome),
+            "files": {str(path.relative_to(inside)): _sealed(path) for path in _files(inside)},
+        }
+        manifest = {"content": content, "sha256": digest(content)}
+        write_whole(inside / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
+        for path in [*(p for p in partial.rglob("*") if p.is_dir()), partial]:
+            _sync(path)
+    _sync(step.parent)
+    for old in steps(folder)[:-KEPT]:
+        remove(old)
+    return step
+
+
+def bytes_of(snapshot: Snapshot) -> int:
+    """Size of a snapshot's arrays before they are compressed, bytes."""
+    return sum(array.nbytes for array in _leaves(_arrays(snapshot)))
+
+
+def remove(path: Path) -> None:
+    """Take a folder away, at once under its name; no half of it is ever found there."""
+    if path.exists():
+        hidden = path.with_name(f".{path.name}-{secrets.token_hex(4)}.partial")
+        path.rename(hidden)
+        shutil.rmtree(hidden)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what saves and removals that were killed have left in a folder."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if LEFTOVER.fullmatch(path.name) and path.is_dir():
+                shutil.rmtree(path)
+
+
+def _arrays(snapshot: Snapshot) -> dict[str, Any]:
+    """The arrays to save, by place; orbax takes no empty ones, nor nothing at all."""
+    arrays: dict[str, Any] = {"rounds": np.array([snapshot.rounds], np.int64)}
+    for name in ("memory", "outcome"):
+        leaves = jax.tree.leaves(getattr(snapshot, name))
+        arrays[name] = {str(i): leaf for i, leaf in enumerate(leaves) if leaf.size}
+    return {name: part for name, part in arrays.items() if len(part)}
+
+
+def _leaves(arrays: Mapping[str, Any]) -> list[np.ndarray]:
+    leaves: list[np.ndarray] = jax.tree.leaves(arrays)
+    return leaves
+
+
+def _shapes(tree: Any) -> list[dict[str, Any]]:
+    """Place, shape and type of every leaf, as JSON values."""
+    return [
+        {"place": jax.tree_util.keystr(path), "shape": list(leaf.shape), "dtype": str(leaf.dtype)}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    ]
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    """Refuse to fill the disk up, for everybody on it, with what cannot be finished."""
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"no space left for a checkpoint of {needed:,} bytes in {folder}: {free:,} are free",
+        )
+
+
+def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays with orbax.
+
+    Raises:
+      OSError: they could not be written.
+    """
+    import orbax.checkpoint as ocp
+
+    with _without_traceback(), ocp.Checkpointer(ocp.StandardCheckpointHandler()) as writer:
+        try:
+            writer.save(path.absolute(), args=ocp.args.StandardSave(arrays))
+        except (ValueError, RuntimeError) as error:
+            # What writes the files below orbax reports the system's errors in words.
+            full = "No space left" in str(error) or "quota exceeded" in str(error).lower()
+            words = "no space left on the disk" if full else str(error).splitlines()[0]
+            code = errno.ENOSPC if full else errno.EIO
+            raise OSError(code, f"{path.parent.parent} could not be written: {words}") from error
+
+
+@contextlib.contextmanager
+def _without_traceback() -> Iterator[None]:
+    """Keep what orbax logs of an error from standard error: the error itself is reported."""
+    logger = logging.getLogger("absl")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sealed(path: Path) -> dict[str, Any]:
+    """Size and digest of a file that is on the disk when this returns."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": found}
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# Loading ------------------------------------------------------------------------------------------
+
+
+def load(step: Path, manifest: Mapping[str, Any], like: Snapshot) -> Snapshot:
+    """Load what `save` saved.
+
+    Args:
+      step: its folder.
+      manifest: from `read_manifest`.
+      like: a snapshot of the same run at any round: structure, shapes and types.
+
+    Raises:
+      CheckpointError: it is damaged, or its arrays have other shapes or types.
+    """
+    episodes = manifest["outcome"][0]["shape"][1]
+    outcome = jax.tree.map(lambda leaf: np.zeros((len(leaf), episodes), leaf.dtype), like.outcome)
+    expected = Snapshot(manifest["rounds"], like.memory, outcome)
+    check_shapes(step, manifest, expected)
+    arrays = _read_arrays(step, manifest)
+    if int(arrays["rounds"][0]) != manifest["rounds"]:
+        raise _damaged(step, "its arrays are of another round")
+    return Snapshot(
+        manifest["rounds"],
+        _filled(expected.memory, arrays.get("memory", {})),
+        _filled(expected.outcome, arrays.get("outcome", {})),
+    )
+
+
+def load_memories(step: Path, manifest: Mapping[str, Any], like: Any) -> Any:
+    """Load the memories alone.
+
+    Args:
+      step: its folder.
+      manifest: from `read_manifest`.
+      like: memories of any number of lifetimes, leaves with a shape and a dtype.
+
+    Returns:
+      Leaves (L, ...) of NumPy; of typed keys, their data.
+
+    Raises:
+      CheckpointError: as `load`.
+    """
+    lifetimes = manifest["configuration"]["lifetimes"]
+    expected = jax.tree.map(lambda leaf: np.empty((lifetimes, *leaf.shape[1:]), leaf.dtype), like)
+    _check_leaves(step, manifest["memory"], _shapes(expected))
+    return _filled(expected, _read_arrays(step, manifest).get("memory", {}))
+
+
+def check_shapes(step: Path, manifest: Mapping[str, Any], expected: Snapshot) -> None:
+    """Refuse arrays that are not as expected before they are read.
+
+    Raises:
+      CheckpointError: names the leaf that differs.
+    """
+    for name in ("memory", "outcome"):
+        _check_leaves(step, manifest[name], _shapes(getattr(expected, name)))
+
+
+def _check_leaves(step: Path, saved: list[dict[str, Any]], now: list[dict[str, Any]]) -> None:
+    def by_place(leaves: list[dict[str, Any]]) -> dict[str, str]:
+        return {
+            f"memory{leaf['place']}": f"{leaf['dtype']} {tuple(leaf['shape'])}" for leaf in leaves
+        }
+
+    found = differences(by_place(saved), by_place(now))
+    if found:
+        raise CheckpointError(f"checkpoint {step} is of another agent: {named(found)}")
+
+
+def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the arrays with orbax, after a look at every file."""
+    import orbax.checkpoint as ocp
+
+    for name, sealed in manifest["files"].items():
+        _check_file(step, name, sealed)
+    with _without_traceback(), ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
+        try:
+            arrays: dict[str, Any] = reader.restore((step / ARRAYS).absolute())
+        except (ValueError, RuntimeError, OSError, KeyError) as error:
+            raise _damaged(step, str(error).splitlines()[0]) from error
+    return arrays
+
+
+def _check_file(step: Path, name: str, sealed: Mapping[str, Any]) -> None:
+    path = step / name
+    if not path.is_file():
+        raise _damaged(step, f"{name} is missing")
+    size = path.stat().st_size
+    if size != sealed["bytes"]:
+        raise _damaged(step, f"{name} has {size:,} bytes instead of {sealed['bytes']:,}")
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != sealed["sha256"]:
+            raise _damaged(step, f"{name} is not what was written")
+
+
+def _filled(expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """A tree as expected with the leaves that were saved; empty ones were not."""
+    leaves, structure = jax.tree.flatten(expected)
+    filled = [arrays.get(str(index), leaf) for index, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(structure, filled)

@@ -1,0 +1,156 @@
+"""`jaxsim train`."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.arguments import add_command
+from evaluation.checkpoints import commands as checkpoint_commands
+from evaluation.checkpoints.stopping import Stop, hearing
+from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    from evaluation import scanner
+    from evaluation.records import Records
+    from evaluation.train.curve import Curve
+    from evaluation.train.run import Job
+
+EXAMPLES = """examples:
+  jaxsim train 200 --agent ppo --episodes 4000 --width 16 --out runs/ppo
+  jaxsim train 203 --difficulty hard --agent ppo --lifetimes 256 --minutes 30 --out runs/ppo203
+  jaxsim train CartPole3D --set pole/length=1.5 --agent ppo --out runs/long_pole
+  jaxsim train 200 --agent ppo --episodes 8000 --width 16 --out runs/ppo --resume
+  jaxsim run examples/syllabi/cl_pole_length.json --agent checkpoint:runs/ppo --out runs/test
+
+TASK is a task of `jaxsim tasks`, or the number of a level of the novelty catalogue. Before and
+after every --eval-every training episodes the agent is evaluated, without learning. DIR then holds
+records.parquet (one row an episode), curve.csv, curve.json and curve.png (mean performance in each
+evaluation, with its 95 % interval over the lifetimes), schedule.json, and checkpoints.
+
+SIGTERM and Ctrl-C save and end the run with exit code 75; after that, or after it was killed, the
+same command with --resume goes on to the same results. A finished run goes on with more --episodes
+or --minutes. A wrong input is one line on standard error and exit code 2, a full disk exit code 1.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `train` to the subcommands of `jaxsim`."""
+    train = add_command(commands, "train", "train an agent on one task, with a curve", EXAMPLES)
+    train.add_argument("task", metavar="TASK", help="what is learned: a task or a level")
+    train.add_argument(
+        "--difficulty", metavar="NAME", help="of a level: easy, medium or hard (easy)"
+    )
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="a parameter of the task, see jaxsim tasks; may be repeated",
+    )
+    train.add_argument(
+        "--agent", default="ppo", metavar="NAME", help="who learns, or checkpoint:DIR (ppo)"
+    )
+    train.add_argument(
+        "--episodes", type=int, metavar="N", help="training episodes (2000, if there is no time)"
+    )
+    train.add_argument(
+        "--minutes", type=float, metavar="M", help="end with the next evaluation after M minutes"
+    )
+    train.add_argument(
+        "--eval-every", type=int, default=200, metavar="N", help="episodes in between (200)"
+    )
+    train.add_argument(
+        "--eval-episodes", type=int, default=20, metavar="N", help="of an evaluation (20)"
+    )
+    for name, default, text in (
+        ("lifetimes", 64, "agents that learn, each by itself (64)"),
+        ("seed", 0, "root of all randomness (0)"),
+        ("lifetime-idx", 0, "number of the first lifetime (0)"),
+        ("width", 1, "episodes that a lifetime plays side by side before it learns (1)"),
+    ):
+        train.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
+    train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    train.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    checkpoint_commands.add_options(train)
+    train.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
+    train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    train.set_defaults(handler=_train)
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.devices import use_cores
+
+    console = None if arguments.quiet else terminal.console()
+    job = _job(arguments)
+    use_cores(job.lifetimes, job.options.devices)
+    job.check()
+    started = time.monotonic()
+    with hearing(checkpoint_commands.tell) as stop:
+        records, curve = _run(job, stop, console)
+    if console is not None:
+        _print(console, job, records, curve, time.monotonic() - started)
+    return 0
+
+
+def _job(arguments: argparse.Namespace) -> "Job":
+    from evaluation import scanner
+    from evaluation.train.course import Course, task_of
+    from evaluation.train.run import Job
+
+    task, parameters = task_of(arguments.task, arguments.difficulty, arguments.set)
+    return Job(
+        course=Course(task, parameters, arguments.eval_every, arguments.eval_episodes),
+        out=arguments.out,
+        agent=arguments.agent,
+        episodes=arguments.episodes,
+        minutes=arguments.minutes,
+        lifetimes=arguments.lifetimes,
+        seed=arguments.seed,
+        first_lifetime=arguments.lifetime_idx,
+        width=arguments.width,
+        overwrite=arguments.overwrite,
+        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        pace=checkpoint_commands.pace(arguments),
+        resume=arguments.resume,
+    )
+
+
+def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
+    """Run a job, with a progress bar where there is a console."""
+    from evaluation.train import run as training
+
+    if console is None:
+        return training.run(job, stop=stop, say=checkpoint_commands.tell)
+    from evaluation.report.console import progress_bar
+
+    total = job.schedule.num_episodes * job.lifetimes
+    with progress_bar(console, f"{job.course.name}, {job.agent}", total) as progress:
+        shown = progress if job.episodes or not job.minutes else _by_time(progress, job.minutes)
+        return training.run(job, shown, stop, checkpoint_commands.tell)
+
+
+def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress":
+    """Show how many episodes there may be in all, from the time that is left."""
+    started = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        share = (time.monotonic() - started) / (60 * minutes)
+        progress(done, max(done, min(total, int(done / max(share, 1e-9)))))
+
+    return show
+
+
+def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
+    steps = int(records.columns["length"].sum())
+    interval = f" [{curve.low[-1]:.3f}, {curve.high[-1]:.3f}]" if curve.lifetimes > 1 else ""
+    console.print(
+        f"performance {curve.mean[0]:.3f} before training, {curve.mean[-1]:.3f}{interval} after "
+        f"{curve.episodes[-1]:,} episodes"
+    )
+    console.print(
+        f"{steps:,} environment steps in all, {seconds:.1f} s of this run, compiling included; "
+        f"results in {job.out}; --agent checkpoint:{job.out} plays what was learned"
+    )

@@ -1,0 +1,123 @@
+"""What is played in training: stretches of learning between evaluations, as a schedule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.schedule import Block, Mode, Schedule, Value, level_variant
+from jaxsim import registry
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+
+MOST_EPISODES = 1_000_000
+"""Training episodes of a lifetime."""
+MOST_EVALUATIONS = 5000
+"""Evaluations after training, so that a schedule is no table of a million blocks."""
+
+Parameters = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    """One task, learned for `every` episodes at a time, with an evaluation before and after each.
+
+    Attributes:
+      task: name of the task.
+      parameters: (path, value) pairs that differ from its defaults, sorted.
+      every: training episodes between two evaluations.
+      evaluation: episodes of an evaluation, in which nothing is learned.
+    """
+
+    task: str
+    parameters: Parameters = ()
+    every: int = 200
+    evaluation: int = 20
+
+    def check(self, episodes: int) -> None:
+        """Check everything, for a number of training episodes.
+
+        Raises:
+          ValueError: says what to change.
+        """
+        registry.make(self.task, dict(self.parameters))
+        for name, value in (("eval-every", self.every), ("eval-episodes", self.evaluation)):
+            if not 1 <= value <= MOST_EPISODES:
+                raise ValueError(f"{name} is {value}; it must be from 1 to {MOST_EPISODES}")
+        if not 1 <= episodes <= self.most_episodes or episodes % self.every:
+            raise ValueError(
+                f"episodes is {episodes}; it must be a multiple of eval-every, {self.every}, up to "
+                f"{self.most_episodes}"
+            )
+
+    @property
+    def most_episodes(self) -> int:
+        """Most training episodes, `MOST_EPISODES` with `MOST_EVALUATIONS` at the most."""
+        return min(MOST_EPISODES // self.every, MOST_EVALUATIONS) * self.every
+
+    def schedule(self, episodes: int) -> Schedule:
+        """Return the schedule of so many training episodes; that of fewer is its beginning."""
+        counts = [(0, self.evaluation)]
+        counts += [(self.every, self.evaluation)] * (episodes // self.every)
+        blocks: list[Block] = []
+        for number, (training, evaluation) in enumerate(counts):
+            parts: list[tuple[Mode, int]] = [("train", training), ("test", evaluation)]
+            for mode, count in parts:
+                if count:
+                    blocks.append(self._block(len(blocks), number + 1, mode, count))
+        return Schedule(self.name, tuple(blocks), "jaxsim train")
+
+    def ends(self, episodes: int) -> frozenset[int]:
+        """Numbers of episodes of the schedule after which an evaluation is over, but the first."""
+        stretch = self.every + self.evaluation
+        return frozenset(
+            self.evaluation + stretch * number for number in range(1, episodes // self.every + 1)
+        )
+
+    def trained(self, played: int) -> int:
+        """Training episodes among the first `played` of the schedule, which end an evaluation."""
+        return (played - self.evaluation) // (self.every + self.evaluation) * self.every
+
+    @property
+    def name(self) -> str:
+        """The task in words, for titles."""
+        values = [f"{path.rpartition('/')[2]} {value}" for path, value in self.parameters]
+        return ", ".join([self.task, *values])
+
+    def _block(self, index: int, phase: int, mode: Mode, count: int) -> Block:
+        learning = mode == "train"
+        return Block(index, phase, mode, self.task, self.parameters, count, learning)
+
+
+def task_of(name: str, difficulty: str | None, values: Sequence[str]) -> tuple[str, Parameters]:
+    """Read a task from a command line.
+
+    Args:
+      name: of a task, or the number of a level of the novelty catalogue.
+      difficulty: of a level, "easy" if None.
+      values: "PATH=VALUE" each, parameters of the task.
+
+    Raises:
+      ValueError: an unknown task or difficulty, or no value where one should be. Parameters are
+        checked when the task is made.
+    """
+    pairs = dict(_pair(text) for text in values)
+    if not name.isdecimal():
+        if difficulty is not None:
+            pairs["novelty/difficulty"] = difficulty
+        registry.spec(name)
+        return name, tuple(sorted(pairs.items()))
+    if difficulty is not None and difficulty not in DIFFICULTIES:
+        allowed = ", ".join(DIFFICULTIES)
+        raise ValueError(f"difficulty is {difficulty!r}; it must be one of {allowed}")
+    task, parameters = level_variant(int(name), difficulty or "easy")
+    return task, tuple(sorted({**dict(parameters), **pairs}.items()))
+
+
+def _pair(text: str) -> tuple[str, Value]:
+    path, equals, value = text.partition("=")
+    if not (path and equals and value):
+        raise ValueError(f"set is {text!r}; it must be PATH=VALUE, for example pole/length=1.5")
+    for kind in (int, float):
+        try:
+            return path, kind(value)
+        except ValueError:
+            continue
+    return path, value

@@ -1,0 +1,113 @@
+"""Learning curves: how well agents do in each evaluation, over their lifetimes."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics.statistics import bootstrap_interval, describe
+from evaluation.records import Records
+from evaluation.report.summary import number
+
+COLUMNS = ("episodes", "steps", "mean", "low", "high", "std", "lifetimes")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean performance in each of P evaluations, over the lifetimes.
+
+    Attributes:
+      episodes: (P,) int, training episodes before it.
+      steps: (P,) environment steps of these, mean over lifetimes.
+      mean: (P,) mean of the lifetimes' mean performances.
+      low, high: (P,) its 95 % percentile bootstrap interval; NaN for a single lifetime.
+      std: (P,) standard deviation over lifetimes; NaN for a single one.
+      lifetimes: number of them.
+    """
+
+    episodes: np.ndarray
+    steps: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    std: np.ndarray
+    lifetimes: int
+
+    @classmethod
+    def of(cls, records: Records, seed: int = 0) -> "Curve":
+        """Compute the curve of a course.
+
+        Args:
+          records: of a `Course`.
+          seed: of the bootstrap.
+        """
+        blocks = records.schedule.blocks
+        tests = np.array([block.mode == "test" for block in blocks])
+        performance, counts = records.by_block("performance")
+        lengths, _ = records.by_block("length")
+        values = (performance.sum(axis=-1) / counts)[:, tests]
+        trained = np.where(tests, 0, counts).cumsum()[tests]
+        walked = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
+        described, interval = describe(values), bootstrap_interval(values, seed)
+        return cls(
+            trained,
+            walked.mean(axis=0),
+            described.mean,
+            interval.low,
+            interval.high,
+            described.std,
+            len(values),
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row an evaluation, `COLUMNS` of JSON values; None where there is none."""
+        return [
+            {
+                "episodes": int(self.episodes[index]),
+                **{name: number(getattr(self, name)[index]) for name in COLUMNS[1:-1]},
+                "lifetimes": self.lifetimes,
+            }
+            for index in range(len(self.episodes))
+        ]
+
+    def to_csv(self) -> str:
+        """Return the rows as text; what is missing is empty."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+
+def plot(curve: Curve, title: str, path: Path) -> None:
+    """Plot a curve with a band of its interval.
+
+    Args:
+      curve: what to plot.
+      title: above it.
+      path: of the picture.
+
+    Raises:
+      ValueError: matplotlib is not installed.
+    """
+    from evaluation.report.l2m_plots import check_matplotlib
+
+    check_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    line = axes.plot(curve.episodes, curve.mean, marker=".")[0]
+    axes.fill_between(curve.episodes, curve.low, curve.high, color=line.get_color(), alpha=0.3)
+    many = f"mean of {curve.lifetimes:,} lifetimes, 95 % interval"
+    axes.set_title(f"{title}: {many if curve.lifetimes > 1 else 'one lifetime'}", wrap=True)
+    axes.set_xlabel("training episodes")
+    axes.set_ylabel("performance in evaluations (0 to 1)")
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)

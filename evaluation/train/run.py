@@ -1,0 +1,140 @@
+"""One long run of a learning agent on one task, with files to show for it."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaluation import scanner
+from evaluation.checkpoints.keeper import Checkpoints, Finished, TimeOver
+from evaluation.checkpoints.loading import Player
+from evaluation.checkpoints.playing import Playing
+from evaluation.checkpoints.stopping import Stop
+from evaluation.files import write_json, write_whole
+from evaluation.records import Records
+from evaluation.schedule import Schedule
+from evaluation.train.course import Course
+from evaluation.train.curve import Curve, plot
+
+DEFAULT_EPISODES = 2000
+MOST_MINUTES = 365 * 24 * 60.0
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Playing):
+    """What to train and what to write; the rest is in `Playing`.
+
+    Attributes:
+      course: what is played.
+      episodes: training episodes; None for `DEFAULT_EPISODES`, or no limit but the time.
+      minutes: of play after which the run ends with its next evaluation, runs that were resumed
+        counted together; None for no limit.
+    """
+
+    course: Course
+    agent: str = "ppo"
+    lifetimes: int = 64
+    episodes: int | None = None
+    minutes: float | None = None
+
+    @property
+    def most_episodes(self) -> int:
+        """Training episodes, if time does not end before."""
+        if self.episodes is not None:
+            return self.episodes
+        if self.minutes is None:
+            return max(1, DEFAULT_EPISODES // self.course.every) * self.course.every
+        return self.course.most_episodes
+
+    @property
+    def schedule(self) -> Schedule:
+        """All that is played, if time does not end before."""
+        return self.course.schedule(self.most_episodes)
+
+    def check(self) -> None:
+        """Check everything that can be wrong before anything is traced or written.
+
+        Raises:
+          ValueError: says what to change.
+        """
+        if self.minutes is not None and not 0 < self.minutes <= MOST_MINUTES:
+            raise ValueError(
+                f"minutes is {self.minutes:g}; it must be above 0 and at most {MOST_MINUTES:g}"
+            )
+        self.course.check(self.most_episodes)
+        self.check_playing()
+
+    def keeper(self, schedule: Schedule, player: Player, stop: Stop, say: Say) -> Checkpoints:
+        """Return what saves the run; one with more episodes may go on from it."""
+        course = self.course
+        played = {
+            "task": course.task,
+            "parameters": dict(course.parameters),
+            "eval-every": course.every,
+            "eval-episodes": course.evaluation,
+        }
+        matters = self.configuration(played, player)
+        return Checkpoints(
+            self.out,
+            schedule,
+            matters,
+            self.pace,
+            resume=self.resume,
+            keep=True,
+            ends=course.ends(self.most_episodes),
+            seconds=None if self.minutes is None else 60 * self.minutes,
+            stop=stop,
+            say=say,
+        )
+
+
+def run(
+    job: Job,
+    progress: scanner.Progress | None = None,
+    stop: Stop | None = None,
+    say: Say = lambda line: None,
+) -> tuple[Records, Curve]:
+    """Train, and write the results.
+
+    Args:
+      job: what to train, checked.
+      progress: called as `progress(episodes done, episodes in all)`.
+      stop: whether the run was asked to end, looked at after each segment.
+      say: is given lines for people.
+
+    Returns:
+      (records, curve). `out` then holds records.parquet, schedule.json, curve.csv, curve.png where
+      matplotlib is installed, checkpoints/ with what the agents know, and curve.json.
+
+    Raises:
+      Stopped: the run was asked to end, and is saved.
+      CheckpointError: there is no checkpoint that it could go on from.
+      OSError: a file could not be written.
+    """
+    schedule, who = job.schedule, job.player()
+    keeper = job.keeper(schedule, who, stop or Stop(), say)
+    with contextlib.closing(keeper):
+        try:
+            records = job.play(schedule, who, keeper, progress)
+        except TimeOver as over:
+            done = job.course.schedule(job.course.trained(over.episodes))
+            records = job.play(done, who, Finished(over.snapshot), None)
+        curve = Curve.of(records, job.seed)
+        _write(job, records, curve, say)
+    return records, curve
+
+
+def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
+    """Write all files; curve.json comes last, so that its presence means the rest is there."""
+    (job.out / "curve.json").unlink(missing_ok=True)
+    write_whole(job.out / "schedule.json", records.schedule.dumps())
+    records.write(job.out / "records.parquet")
+    write_whole(job.out / "curve.csv", curve.to_csv())
+    try:
+        plot(curve, f"{records.schedule.name}, {job.agent}", job.out / "curve.png")
+    except ValueError as error:
+        say(f"no curve.png: {error}")
+    about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
+    interval = "95 % percentile bootstrap over lifetimes; null for a single lifetime"
+    write_json(job.out / "curve.json", {**about, "interval": interval, "curve": curve.rows()})

@@ -1,0 +1,158 @@
+"""What a learner's network is shown of an observation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.reference import RATE_GAIN, lean
+from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
+
+BLOCKS = 3
+"""Blocks that are shown, the most urgent first."""
+MIDDLE = 0.6  # m, height of the middle of cart and pole, from which distances are measured
+HORIZON = 1.5  # s, no block is looked at further ahead
+HASTE = 8.0  # m/s, speed by which a distance counts as a time
+ROOM, SPEED = 5.0, 10.0  # m and m/s, sizes that stand for one
+PAIRS = 4  # horizontal vectors that describe cart and pole
+EACH = 11  # numbers that describe a block
+
+
+class View(NamedTuple):
+    """An observation as a learner sees it."""
+
+    seen: jax.Array  # (F,) float32, for the network
+    body: jax.Array  # (D,) float32, what follows from step to step by a law that can be learned
+    actions: jax.Array  # (A,) int32, the action that each of the network's outputs stands for
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How observations become vectors.
+
+    Attributes:
+      name: short name.
+      size: length of what the network sees, F.
+      body: length of what the learned model predicts, D.
+      actions: number of actions, A.
+      look: observation -> view.
+    """
+
+    name: str
+    size: int
+    body: int
+    actions: int
+    look: Callable[[Any], View]
+
+
+class _Frame(NamedTuple):
+    """One of the eight ways to turn and to mirror a square room."""
+
+    x: jax.Array  # () 1 or -1, sign that x is given
+    y: jax.Array  # ()
+    swap: jax.Array  # () bool, whether x and y then change places
+
+    def seen(self, x: Any, y: Any) -> tuple[jax.Array, jax.Array]:
+        """Turn a horizontal vector."""
+        x, y = self.x * x, self.y * y
+        return jnp.where(self.swap, y, x), jnp.where(self.swap, x, y)
+
+    def actions(self) -> jax.Array:
+        """Actions, (A,), that look like the codes 0 to 4 in here."""
+        right, left = jnp.where(self.x > 0, 1, 2), jnp.where(self.x > 0, 2, 1)
+        ahead, back = jnp.where(self.y > 0, 3, 4), jnp.where(self.y > 0, 4, 3)
+        straight = jnp.stack([jnp.int32(0), right, left, ahead, back])
+        return jnp.where(self.swap, straight[jnp.array([0, 3, 4, 1, 2])], straight)
+
+
+def _look(observation: Observation) -> View:
+    """Cart and pole, then the blocks that come closest soonest, as if the pole fell to the right.
+
+    The room looks the same from all four sides and in a mirror. So every observation is turned to
+    where the pole falls along x more than along y, and forwards of both; what is learned there
+    holds in the seven other cases as well. Actions are turned with it.
+    """
+    if not isinstance(observation, Observation):
+        raise ValueError(
+            f"an observation of type {type(observation).__name__} is none of CartPole3D; make the "
+            "learner with settings and features.flat(env, params)"
+        )
+    o = observation
+    (lx, ly), (dlx, dly) = lean(o)
+    # The lean is reported a tick late.
+    lx, ly = lx + DT * dlx, ly + DT * dly
+    p, v = o.cart_position, o.cart_velocity
+    pairs = [(10 * lx, 10 * ly), (dlx, dly), (p.x / ROOM, p.y / ROOM), (v.x, v.y)]
+    body = jnp.stack([number for pair in pairs for number in pair])
+    falls_x, falls_y = lx + RATE_GAIN * dlx, ly + RATE_GAIN * dly
+    frame = _Frame(_sign(falls_x), _sign(falls_y), jnp.abs(falls_y) > jnp.abs(falls_x))
+    turned = jnp.stack([number for pair in pairs for number in frame.seen(*pair)])
+    blocks = _blocks(_turned(o, frame))
+    return View(jnp.concatenate([turned, blocks.ravel()]), body, frame.actions())
+
+
+def _sign(number: Any) -> jax.Array:
+    return jnp.where(number < 0, -1.0, 1.0)
+
+
+def _turned(o: Observation, frame: _Frame) -> Observation:
+    """Turn what is said of the cart's place and of the blocks."""
+
+    def vector(v: Vector) -> Vector:
+        return Vector(*frame.seen(v.x, v.y), v.z)
+
+    return replace(
+        o,
+        cart_position=vector(o.cart_position),
+        cart_velocity=vector(o.cart_velocity),
+        block_position=tuple(vector(p) for p in o.block_position),
+        block_velocity=tuple(vector(v) for v in o.block_velocity),
+    )
+
+
+def _blocks(o: Observation) -> jax.Array:
+    """(BLOCKS, EACH) relative motion of the most urgent blocks; zeros where there are fewer."""
+    count = sum(jnp.size(alive) for alive in o.block_alive)
+    alive = jnp.stack(o.block_alive).reshape(count)
+    place = jnp.stack([jnp.stack(p) for p in zip(*o.block_position, strict=True)])
+    speed = jnp.stack([jnp.stack(v) for v in zip(*o.block_velocity, strict=True)])
+    here = jnp.stack([o.cart_position.x, o.cart_position.y, o.cart_position.z + MIDDLE])
+    moving = jnp.stack(o.cart_velocity)
+    away = place.reshape(3, count) - here[:, None]  # (3, N) m
+    going = speed.reshape(3, count) - moving[:, None]  # (3, N) m/s
+    squared = jnp.maximum(jnp.sum(going * going, 0), 1e-3)
+    wait = jnp.clip(-jnp.sum(away * going, 0) / squared, 0.0, HORIZON)
+    miss = away + wait * going
+    late = wait + jnp.sqrt(jnp.sum(miss * miss, 0)) / HASTE + jnp.where(wait > 0, 0.0, 1.0)
+    late = jnp.where(alive, late, jnp.inf)
+    told = jnp.concatenate(
+        [away / ROOM, going / SPEED, miss / ROOM, jnp.exp(-2 * wait)[None], jnp.ones((1, count))]
+    )
+    told = jnp.where(alive, told, 0.0)
+    rows = []
+    for _ in range(BLOCKS):
+        chosen = (jnp.arange(count) == jnp.argmin(late)) & jnp.isfinite(late)
+        rows.append(jnp.sum(jnp.where(chosen, told, 0.0), axis=1))
+        late = jnp.where(chosen, jnp.inf, late)
+    return jnp.stack(rows)
+
+
+cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIONS), _look)
+"""Of CartPole3D and the worlds embedded in its observation; the number of slots is free."""
+
+
+def flat(env: Any, params: Any) -> Sight:
+    """Return the sight of any environment: all numbers of its observation, one after the other."""
+
+    def look(observation: Any) -> View:
+        leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
+        seen = jnp.concatenate(leaves)
+        return View(seen, seen, jnp.arange(env.num_actions))
+
+    def first(key: jax.Array) -> Any:
+        return look(env.reset(key, params)[0]).seen
+
+    (size,) = jax.eval_shape(first, jax.random.key(0)).shape
+    return Sight(env.name, size, size, env.num_actions, look)

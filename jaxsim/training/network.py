@@ -1,0 +1,75 @@
+"""A multilayer perceptron with an actor's and a critic's head on one trunk."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Layer(NamedTuple):
+    """An affine map."""
+
+    weight: jax.Array  # (I, O)
+    bias: jax.Array  # (O,)
+
+
+class Network(NamedTuple):
+    """Parameters of an actor-critic."""
+
+    trunk: tuple[Layer, ...]
+    head: Layer  # logits of the A actions, then the value: A + 1 outputs
+
+
+def init(key: jax.Array, inputs: int, hidden: tuple[int, ...], actions: int) -> Network:
+    """Draw a network: orthogonal weights, a nearly even policy and a value near zero.
+
+    Args:
+      key: typed key.
+      inputs: length of its input, F.
+      hidden: units of each layer.
+      actions: number of actions, A.
+    """
+    sizes = (inputs, *hidden)
+    keys = jax.random.split(key, len(sizes))
+    trunk = tuple(
+        Layer(jax.random.orthogonal(k, max(i, o))[:i, :o] * 2**0.5, jnp.zeros(o))
+        for k, i, o in zip(keys, sizes, hidden, strict=False)
+    )
+    head = 0.01 * jax.random.normal(keys[-1], (hidden[-1], actions + 1)) / hidden[-1] ** 0.5
+    return Network(trunk, Layer(head, jnp.zeros(actions + 1)))
+
+
+def apply(network: Network, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Evaluate a network.
+
+    Args:
+      network: its parameters.
+      x: (..., F) input.
+
+    Returns:
+      (log-probabilities (..., A), value (...)).
+    """
+    *_, out = layers(network, x)
+    return read(out)
+
+
+def read(out: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Split what the heads put out into log-probabilities and value."""
+    return jax.nn.log_softmax(out[..., :-1]), out[..., -1]
+
+
+def layers(network: Network, x: jax.Array, nudges: Any = None) -> list[jax.Array]:
+    """Return what each layer takes in, from the input on, and what the heads put out.
+
+    Args:
+      network: its parameters.
+      x: (..., F) input.
+      nudges: added to what each layer puts out before its nonlinearity, if given.
+    """
+    taken = [x]
+    for index, layer in enumerate((*network.trunk, network.head)):
+        out = taken[-1] @ layer.weight + layer.bias
+        if nudges is not None:
+            out = out + nudges[index]
+        taken.append(jnp.tanh(out) if index < len(network.trunk) else out)
+    return taken

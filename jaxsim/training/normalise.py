@@ -1,0 +1,52 @@
+"""Running mean and variance of what a learner sees, as part of its memory."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+CLIP = 8.0
+"""Standard deviations beyond which nothing is told apart."""
+FLOOR = 1e-4
+"""Smallest standard deviation that is divided by."""
+
+
+class Moments(NamedTuple):
+    """Number, mean and variance of vectors seen so far."""
+
+    number: jax.Array  # ()
+    mean: jax.Array  # (F,)
+    variance: jax.Array  # (F,)
+
+
+def init(size: int) -> Moments:
+    """Moments before anything was seen: zero and one, with the weight of one vector."""
+    return Moments(jnp.float32(1.0), jnp.zeros(size), jnp.ones(size))
+
+
+def apply(moments: Moments, x: jax.Array) -> jax.Array:
+    """Shift and scale vectors (..., F) to mean 0 and variance 1."""
+    scale = jnp.maximum(jnp.sqrt(moments.variance), FLOOR)
+    return jnp.clip((x - moments.mean) / scale, -CLIP, CLIP)
+
+
+def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
+    """Count vectors in.
+
+    Args:
+      moments: of what was seen before.
+      x: (..., F) vectors.
+      there: (...) bool, which of them count.
+
+    Source: T. Chan, G. Golub and R. LeVeque, 1979, on joining the moments of two samples.
+    """
+    weight = there.astype(x.dtype)[..., None]
+    axes = tuple(range(x.ndim - 1))
+    more = jnp.sum(weight)
+    share = 1 / jnp.maximum(more, 1.0)
+    mean = jnp.sum(jnp.where(weight > 0, x, 0.0), axes) * share
+    variance = jnp.sum(jnp.where(weight > 0, (x - mean) ** 2, 0.0), axes) * share
+    number = moments.number + more
+    part, gap = more / number, mean - moments.mean
+    joined = (1 - part) * moments.variance + part * variance + part * (1 - part) * gap**2
+    return Moments(number, moments.mean + part * gap, joined)

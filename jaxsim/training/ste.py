@@ -1,0 +1,29 @@
+"""The single-task expert: PPO that learns the first thing it meets, and nothing else."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxsim.agents.base import Agent, Entry
+from jaxsim.training import features, ppo
+from jaxsim.training.features import Sight
+from jaxsim.training.settings import Settings
+
+
+def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) -> Agent:
+    """PPO that learns the first task and parameters it is let learn, only; see `ppo.ppo`."""
+    return ppo.learner("ste", settings or Settings(), sight, VARIANT)
+
+
+def _init(parameters: ppo.Parameters) -> Any:
+    return jnp.int32(-1)
+
+
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+    mine = jnp.where((memory.extra < 0) & entry.learning, entry.variant, memory.extra)
+    learning = entry.learning & (entry.variant == mine)
+    return replace(memory, extra=mine, learning=learning)
+
+
+VARIANT = ppo.plain._replace(init=_init, enter=_enter)

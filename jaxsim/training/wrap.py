@@ -1,0 +1,31 @@
+"""Policies that were trained elsewhere, as agents."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.base import Agent, Memory, NoveltyPrediction
+
+Policy = Callable[[Any, Any, jax.Array], jax.Array]
+
+
+def policy(name: str, choose: Policy, parameters: Any) -> Agent:
+    """Wrap a policy as an agent that does not learn any more.
+
+    Args:
+      name: of the agent.
+      choose: (parameters, observation, key) -> action () int; the observation is that of the
+        environment, see `jaxsim.training.features` and `jaxsim.spaces.flatten` for vectors.
+      parameters: pytree of arrays; it becomes the agent's memory.
+    """
+
+    def act(memory: Memory, observation: Any, key: jax.Array) -> Any:
+        action = choose(memory, observation, key)
+        return jnp.asarray(action, jnp.int32), NoveltyPrediction.none(), memory
+
+    def init(key: jax.Array) -> Memory:
+        return jax.tree.map(jnp.asarray, parameters)
+
+    return Agent(name, act, init)

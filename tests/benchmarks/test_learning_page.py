@@ -1,0 +1,40 @@
+"""The page of the learners is that of its measurements, and what its numbers mean."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import learning
+from evaluation.records import COLUMNS, Records
+from evaluation.schedule import Block, Schedule
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_that_of_its_measurements():
+    again = "write it anew: python -m benchmarks.learning page docs/learning --out "
+    page = (ROOT / "docs" / "learning_results.md").read_text(encoding="utf-8")
+    assert page == learning.text_of(ROOT / "docs" / "learning"), again + "docs/learning_results.md"
+
+
+def test_forgetting_is_the_first_test_less_the_last():
+    """Of what was trained before the first of these; a task that is tested once says nothing."""
+    first = Block(0, 1, "train", "CartPole3D", (), 2, True)
+    test = replace(first, mode="test", learning=False)
+    other = replace(first, task="CartPole")
+    kinds = [test, first, test, other, test, replace(test, task="CartPole"), test]
+    blocks = tuple(replace(block, index=index) for index, block in enumerate(kinds))
+    means = np.array([[0.9, 0.1, 0.8, 0.2, 0.7, 1.0, 0.3], [0.0, 0.0, 0.5, 0.0, 0.6, 0.0, 0.6]])
+    columns = {name: np.zeros((2, 14), dtype) for name, dtype in COLUMNS.items()}
+    columns["performance"] = np.repeat(means, 2, axis=1)
+    records = Records(Schedule("s", blocks), columns, np.zeros(2, np.int32))
+    np.testing.assert_allclose(learning.forgetting(records), [0.5, -0.1], atol=1e-7)
+
+
+def test_pairs_decide_who_forgets_less():
+    plain = {"agent": "ppo", "forgetting": [0.5, 0.4, 0.6, 0.7]}
+    less = {"agent": "ppo+ewc", "forgetting": [0.2, 0.1, 0.3, 0.5]}
+    assert "forgets less than" in learning.difference(plain, less)
+    same = {"agent": "ppo+ewc", "forgetting": [0.6, 0.3, 0.7, 0.6]}
+    assert "neither measurably less nor more" in learning.difference(plain, same)

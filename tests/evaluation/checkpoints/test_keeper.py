@@ -1,0 +1,392 @@
+"""When a run is saved, where it goes on, and what it refuses to go on from."""
+
+import errno
+import os
+import re
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from evaluation.checkpoints import commands, keeper, store
+from evaluation.checkpoints.configuration import MOST_CHARACTERS, configuration, differences, named
+from evaluation.checkpoints.keeper import Checkpoints, Pace, TimeOver
+from evaluation.checkpoints.stopping import Stop, Stopped, hearing
+from evaluation.checkpoints.store import CheckpointError
+from evaluation.scanner import Snapshot
+from tests.evaluation import toy
+from tests.evaluation.toy import repeat
+
+LIFETIMES = 2
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(scope="module", autouse=True)
+def toy_task():
+    with toy.registered():
+        yield
+
+
+@pytest.fixture(scope="module")
+def schedule():
+    """Blocks of 10, 10, 20 and 10 episodes."""
+    return toy.schedule(
+        ("1.train", [repeat(10)]),
+        ("1.test", [repeat(10, target=1), repeat(20), repeat(10, wheel=2)]),
+    )
+
+
+def snapshot(episodes=0):
+    outcome = {"reward": np.ones((LIFETIMES, episodes), np.float32)}
+    return Snapshot(episodes, {"known": np.full((LIFETIMES, 3), episodes)}, outcome)
+
+
+@pytest.fixture
+def make(tmp_path, schedule):
+    """Make a keeper of a run in the directory `out`; all of them are closed in the end."""
+    made = []
+
+    def one(resume=False, seed=0, pace=None, **options):
+        matters = configuration(schedule, agent="busy", lifetimes=LIFETIMES, seed=seed)
+        kept = Checkpoints(
+            tmp_path / "out", schedule, matters, pace or Pace(), resume=resume, **options
+        )
+        made.append(kept)
+        return kept
+
+    yield one
+    for kept in made:
+        kept.close()
+
+
+def saved(kept):
+    return [int(step.name) for step in store.steps(kept.folder)]
+
+
+def look(kept, episodes):
+    kept.between(episodes, lambda: snapshot(episodes))
+
+
+# When ---------------------------------------------------------------------------------------------
+
+
+def test_saved_by_the_clock(make):
+    clock = Clock()
+    kept = make(pace=Pace(seconds=60.0), clock=clock)
+    assert kept.begin(snapshot) is None
+    for clock.now, episodes in (
+        (59.0, 1),
+        (60.0, 2),
+        (100.0, 3),
+        (119.0, 4),
+        (121.0, 5),
+        (130.0, 6),
+    ):
+        look(kept, episodes)
+    assert saved(kept) == [2, 5]
+
+
+def test_saved_by_blocks(make):
+    kept = make(pace=Pace(seconds=None, blocks=2))
+    kept.begin(snapshot)
+    found = []
+    for episodes in (5, 10, 15, 22, 30, 41, 49):
+        look(kept, episodes)
+        found.append(saved(kept))
+    assert found == [[], [], [], [22], [22], [22], [22]]
+
+
+def test_never(make):
+    kept = make(pace=Pace(None), clock=Clock())
+    kept.begin(snapshot)
+    for episodes in range(1, 51):
+        look(kept, episodes)
+    assert not kept.folder.exists()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_end_is_saved_on_request(make, keep):
+    kept = make(pace=Pace(0.0), keep=keep)
+    kept.begin(snapshot)
+    look(kept, 50)
+    assert saved(kept) == ([50] if keep else [])
+
+
+def test_a_request_to_stop_is_met_after_saving(make):
+    stop = Stop()
+    kept = make(pace=Pace(None), stop=stop)
+    kept.begin(snapshot)
+    look(kept, 8)
+    stop.by = "SIGTERM"
+    words = r"SIGTERM: saved .*0000000016 after episode 16 of 50; .* the same command with --resume"
+    with pytest.raises(Stopped, match=words):
+        look(kept, 16)
+    assert saved(kept) == [16]
+
+
+def test_time_is_over_where_it_may_be(make):
+    clock = Clock()
+    kept = make(pace=Pace(None), clock=clock, seconds=100.0, ends={20, 40})
+    kept.begin(snapshot)
+    for clock.now, episodes in ((99.0, 20), (100.0, 30)):
+        look(kept, episodes)
+    with pytest.raises(TimeOver) as over:
+        look(kept, 40)
+    assert over.value.episodes == over.value.snapshot.rounds == 40
+    assert saved(kept) == [40]
+    kept.close()
+    again = make(resume=True, clock=clock, seconds=100.0, ends={20, 40})
+    with pytest.raises(TimeOver):
+        again.begin(snapshot)
+    again.close()
+    clock.now = 500.0
+    longer = make(resume=True, clock=clock, seconds=150.0, ends={20, 40, 48})
+    assert longer.begin(snapshot).rounds == 40
+    clock.now = 549.0
+    look(longer, 48)
+    assert saved(longer) == [40]
+
+
+# A full disk --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Switches: whether the disk is full."""
+    real, switch = store.save, {"full": False}
+
+    def save(*arguments):
+        if switch["full"]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(store, "save", save)
+    return switch
+
+
+def test_playing_goes_on_when_the_disk_is_full(make, full_disk):
+    lines, clock = [], Clock()
+    kept = make(pace=Pace(10.0), clock=clock, say=lines.append)
+    kept.begin(snapshot)
+    full_disk["full"] = True
+    clock.now = 10.0
+    look(kept, 1)
+    full_disk["full"] = False
+    clock.now = 20.0
+    look(kept, 2)
+    full_disk["full"] = True
+    for clock.now, episodes in ((30.0, 3), (35.0, 4)):
+        look(kept, episodes)
+    assert saved(kept) == [2]
+    went_on = "No space left on device; playing goes on,"
+    assert lines == [
+        f"warning: not saved after episode 1: {went_on} there is no checkpoint yet",
+        f"warning: not saved after episode 3: {went_on} checkpoint 0000000002 stays",
+    ]
+
+
+def test_a_run_that_was_asked_to_stop_says_that_it_could_not_be_saved(make, full_disk):
+    stop = Stop()
+    kept = make(pace=Pace(0.0), stop=stop)
+    kept.begin(snapshot)
+    look(kept, 1)
+    full_disk["full"], stop.by = True, "SIGINT"
+    with pytest.raises(OSError, match="No space left"):
+        look(kept, 2)
+    assert saved(kept) == [1]
+
+
+# Where a run goes on ------------------------------------------------------------------------------
+
+
+def left(make, episodes=16):
+    """Leave a run behind that has a checkpoint."""
+    kept = make(pace=Pace(0.0))
+    kept.begin(snapshot)
+    look(kept, episodes)
+    kept.close()
+    return kept
+
+
+def test_a_run_goes_on_from_its_newest_checkpoint(make):
+    left(make)
+    lines = []
+    kept = make(resume=True, say=lines.append)
+    found = kept.begin(snapshot)
+    assert found.rounds == 16
+    np.testing.assert_array_equal(found.memory["known"], np.full((LIFETIMES, 3), 16))
+    assert found.outcome["reward"].shape == (LIFETIMES, 16)
+    assert lines == [f"going on after episode 16 of 50, from {kept.folder / '0000000016'}"]
+
+
+def test_nothing_was_saved_yet(make):
+    lines = []
+    kept = make(resume=True, say=lines.append)
+    assert kept.begin(snapshot) is None
+    kept.close()
+    (kept.out / ".checkpoints-00c0ffee.partial").mkdir()
+    assert make(resume=True).begin(snapshot) is None
+    assert list(kept.out.iterdir()) == []
+    assert lines == [f"nothing was saved in {kept.out}: starting at the beginning"]
+
+
+def test_a_new_run_removes_what_was_there(make):
+    left(make)
+    kept = make()
+    assert kept.begin(snapshot) is None
+    assert list(kept.out.iterdir()) == []
+
+
+def test_a_folder_without_a_finished_checkpoint(make):
+    kept = left(make)
+    store.remove(kept.folder / "0000000016")
+    with pytest.raises(CheckpointError, match="has no finished checkpoint"):
+        make(resume=True).begin(snapshot)
+
+
+def test_results_without_checkpoints(make, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.parquet").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="no checkpoints to go on from, but other files"):
+        keeper.check_output(tmp_path / "out", overwrite=False, resume=True)
+
+
+def test_unfinished_runs_are_not_overwritten_by_accident(make):
+    out = left(make).out
+    with pytest.raises(ValueError, match="has checkpoints; pass --resume to go on from them, or"):
+        keeper.check_output(out, overwrite=False, resume=False)
+    keeper.check_output(out, overwrite=True, resume=False)
+    keeper.check_output(out, overwrite=False, resume=True)
+    with pytest.raises(ValueError, match="pass one of them"):
+        keeper.check_output(out, overwrite=True, resume=True)
+
+
+def test_only_one_process_at_a_time(make):
+    first = make()
+    first.begin(snapshot)
+    with pytest.raises(ValueError, match="another process is at work in"):
+        make().begin(snapshot)
+    first.close()
+    make().begin(snapshot)
+
+
+# What must be the same ----------------------------------------------------------------------------
+
+
+def test_another_seed_is_refused(make):
+    left(make)
+    with pytest.raises(CheckpointError, match=r"of another run: seed is 0 in it and 1 now$"):
+        make(resume=True, seed=1).begin(snapshot)
+
+
+def test_another_version_is_refused(make, monkeypatch):
+    left(make)
+    now = np.__version__
+    monkeypatch.setattr(np, "__version__", "9.9")
+    words = rf"of another run: versions\.numpy is {re.escape(now)} in it and 9\.9 now$"
+    with pytest.raises(CheckpointError, match=words):
+        make(resume=True).begin(snapshot)
+
+
+def test_a_shorter_run_is_refused(make, schedule):
+    left(make, 45)
+    kept = make(resume=True)
+    kept.schedule = toy.schedule(("1.train", [repeat(40)]))
+    with pytest.raises(CheckpointError, match="after episode 45, but the run is to have 40"):
+        kept.begin(snapshot)
+
+
+def test_everything_that_changes_a_result_is_in_the_configuration(schedule, x64):
+    base = {"agent": "busy", "lifetimes": 2}
+    first = configuration(schedule, **base)
+    assert first["precision"] == "float64"
+    others = {"agent": "bandit", "lifetimes": 3, "first_lifetime": 1, "seed": 1, "width": 2, "x": 1}
+    for name, value in others.items():
+        (found,) = differences(first, configuration(schedule, **{**base, name: value}))
+        assert found.startswith(f"{name} is "), found
+    longer = toy.schedule(("1.train", [repeat(11)]), ("1.test", [repeat(10, target=2)]))
+    found = differences(first["schedule"], configuration(longer, **base)["schedule"])
+    assert "[0].count is 10 in it and 11 now" in found
+    assert "[1].parameters.target is 1 in it and 2 now" in found
+    assert " has 4 entries in it and 2 now" in found
+
+
+def test_where_a_schedule_comes_from_does_not_matter(schedule):
+    same = toy.schedule(
+        ("1.train", [repeat(10)]),
+        ("1.test", [repeat(10, target=1), repeat(20), repeat(10, wheel=2)]),
+        name="another",
+    )
+    one, other = (configuration(s, agent="a", lifetimes=1) for s in (schedule, same))
+    assert one == other
+
+
+def test_differences_are_named_shortly():
+    (found,) = differences({"a": "x" * 500}, {"a": 1})
+    assert found == f"a is {'x' * MOST_CHARACTERS}... in it and 1 now"
+    assert differences({"a": 1}, {"a": 1.0}) == ["a is 1 in it and 1.0 now"]
+    assert named(["a", "b", "c", "d", "e"]) == "a; b; c; and 2 more"
+
+
+# Signals and options ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_noted_once(number):
+    before = signal.getsignal(number)
+    lines = []
+    with hearing(lines.append) as stop:
+        assert stop.by is None
+        os.kill(os.getpid(), number)
+        assert stop.by == number.name
+        assert signal.getsignal(number) == before
+    assert len(lines) == 1
+    assert signal.getsignal(number) == before
+
+
+def test_other_threads_hear_nothing():
+    before, heard = signal.getsignal(signal.SIGTERM), []
+
+    def listen():
+        with hearing(heard.append) as stop:
+            heard.append((stop.by, signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert heard == [(None, before)]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("10min", 600.0), ("1.5 h", 5400.0), ("0s", 0.0), ("never", None)],
+)
+def test_times(text, seconds):
+    assert commands.duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "10m", "-5s", "1e3s", "often", "infs"])
+def test_times_that_are_none(text):
+    with pytest.raises(ValueError, match="must be a time as 90s, 10min or 2h, or never"):
+        commands.duration(text)
+
+
+@pytest.mark.parametrize(
+    ("pace", "words"),
+    [
+        (Pace(1e9), "checkpoint-every is 1e\\+09 s; it must be from 0 s to 365 days"),
+        (Pace(None, 0), "checkpoint-blocks is 0; it must be at least 1"),
+    ],
+)
+def test_paces_out_of_bounds(pace, words):
+    with pytest.raises(ValueError, match=words):
+        pace.check()

@@ -1,0 +1,167 @@
+"""A run that is killed at any moment goes on to the very same files."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation import records
+from evaluation.checkpoints import store
+from evaluation.checkpoints.stopping import STOPPED
+from tests.evaluation import learner, toy
+from tests.evaluation.toy import repeat
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+ROOT = Path(__file__).parents[3]
+LIFETIMES, EPISODES = 70, 640
+FILES = ("records.parquet", "report.json", "schedule.json")
+PATIENCE = 900  # s, of a machine that others use too
+
+
+def syllabus():
+    cartpole = {"task": "CartPole"}
+    return toy.syllabus(
+        ("1.train", [repeat(EPISODES // 2, **cartpole)]),
+        ("1.test", [repeat(EPISODES // 4, **cartpole)]),
+        ("2.train", [repeat(EPISODES // 4, **cartpole)]),
+    )
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "learn.json"
+    path.write_text(syllabus())
+    return path
+
+
+def start(plan, out, *more, moment="none", number=0):
+    """Start the command; it saves after each segment."""
+    words = [
+        "run",
+        plan,
+        "--agent",
+        learner.NAME,
+        "--lifetimes",
+        LIFETIMES,
+        "--out",
+        out,
+        "--quiet",
+    ]
+    pace = ["--checkpoint-every", "0s"]
+    module = "tests.evaluation.checkpoints.child"
+    arguments = [sys.executable, "-m", module, moment, number, *words, *pace, *more]
+    return subprocess.Popen(
+        [str(word) for word in arguments],
+        cwd=ROOT,
+        env=dict(os.environ),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    """Wait for the end; return exit code and standard error."""
+    _, errors = process.communicate(timeout=PATIENCE)
+    return process.returncode, errors
+
+
+def saved(out):
+    return [int(step.name) for step in store.steps(out / store.FOLDER)]
+
+
+def wait_for(process, out, more_than):
+    """Wait until a checkpoint is there that was not."""
+    end = time.monotonic() + PATIENCE
+    while (saved(out) or [-1])[-1] <= more_than and time.monotonic() < end:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+
+
+def kill_and_resume(plan, out, wait, *more):
+    """Kill a run some time after it has saved something; then go on until it is killed again."""
+    for index, seconds in enumerate(wait):
+        before = (saved(out) or [-1])[-1]
+        process = start(plan, out, *more, *(["--resume"] if index else []))
+        wait_for(process, out, before)
+        time.sleep(seconds)
+        process.kill()
+        code, errors = finish(process)
+        assert code == -signal.SIGKILL, errors
+
+
+def contents(out):
+    assert {path.name for path in out.iterdir()} == set(FILES)
+    return {name: (out / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(plan, tmp_path_factory):
+    """Files of runs that nothing has interrupted, by width."""
+    found = {}
+    for width in (1, 5):
+        out = tmp_path_factory.mktemp("whole") / "out"
+        code, errors = finish(start(plan, out, "--width", width, "--devices", 1))
+        assert (code, errors) == (0, "")
+        found[width] = contents(out)
+        # An agent that learned nothing would go on from any memory.
+        score = records.read(out / "records.parquet").columns["performance"]
+        assert score[:, -80:].mean() > score[:, :80].mean() + 0.03
+    return found
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path, width):
+    """And gone on with on another number of devices, in other chunks."""
+    draw = random.Random(width)
+    moments = [draw.uniform(0.0, 0.3) for _ in range(3)]
+    words = ["--width", width]
+    kill_and_resume(plan, tmp_path / "out", moments, *words, "--devices", 1)
+    other = ["--devices", 2, "--chunk", 64]
+    code, errors = finish(start(plan, tmp_path / "out", *words, *other, "--resume"))
+    assert code == 0, errors
+    assert "going on after episode" in errors
+    assert contents(tmp_path / "out") == uninterrupted[width]
+
+
+@pytest.mark.parametrize(
+    ("moment", "number", "left"),
+    [
+        ("arrays", 4, []),  # the first save
+        ("rename", 1, []),
+        ("rename", 2, [16]),  # the second
+        ("rename", 4, [16, 32, 48]),  # the third has its name, and the first is to lose its own
+        ("prune", 2, [16, 32, 48]),
+    ],
+)
+def test_killed_while_it_saves(plan, uninterrupted, tmp_path, moment, number, left):
+    out = tmp_path / "out"
+    words = ["--width", 5, "--devices", 1]
+    process = start(plan, out, *words, moment=moment, number=number)
+    assert finish(process)[0] == -signal.SIGKILL
+    assert saved(out) == left
+    code, errors = finish(start(plan, out, *words, "--resume"))
+    assert code == 0, errors
+    assert contents(out) == uninterrupted[5]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop(plan, uninterrupted, tmp_path, number):
+    out = tmp_path / "out"
+    process = start(plan, out, "--width", 1, "--devices", 1)
+    wait_for(process, out, -1)
+    process.send_signal(number)
+    code, errors = finish(process)
+    assert code == STOPPED, errors
+    heard, told = errors.splitlines()
+    assert heard.startswith(f"jaxsim: {number.name}: saving when this segment is over")
+    assert told.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
+    assert told.endswith("to go on, give the same command with --resume")
+    code, errors = finish(start(plan, out, "--width", 1, "--devices", 1, "--resume"))
+    assert code == 0, errors
+    assert contents(out) == uninterrupted[1]

@@ -1,0 +1,222 @@
+"""Checkpoints on disk: whole or not at all, and never taken for what they are not."""
+
+import errno
+import json
+import shutil
+from collections import namedtuple
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from ml_dtypes import bfloat16
+
+from evaluation.checkpoints import store
+from evaluation.checkpoints.store import CheckpointError
+from evaluation.scanner import Snapshot
+
+LIFETIMES = 3
+Pair = namedtuple("Pair", ["first", "second"])
+RNG = np.random.default_rng(0)
+
+
+def memory():
+    return {
+        "double": RNG.normal(size=(LIFETIMES, 4)),
+        "half": RNG.normal(size=(LIFETIMES, 2)).astype(bfloat16),
+        "key": RNG.integers(0, 2**32, (LIFETIMES, 2), np.uint32),
+        "flags": Pair(np.array([True, False, True]), ()),
+        "odd": [np.array([np.nan, -0.0, np.inf], np.float32), np.zeros((LIFETIMES, 0), np.int8)],
+        "large": np.arange(LIFETIMES * 5000, dtype=np.float32).reshape(LIFETIMES, -1),
+        "whole": np.array([-(2**63), 0, 2**63 - 1]),
+    }
+
+
+def snapshot(rounds=16, known=None):
+    outcome = {
+        "reward": RNG.normal(size=(LIFETIMES, rounds)).astype(np.float32),
+        "length": RNG.integers(0, 200, (LIFETIMES, rounds), np.int32),
+    }
+    return Snapshot(rounds, memory() if known is None else known, outcome)
+
+
+def save(folder, taken):
+    about = {"configuration": {"lifetimes": LIFETIMES}, "versions": {}, "episodes": taken.rounds}
+    return store.save(folder, taken, about)
+
+
+def loaded(step, like):
+    return store.load(step, store.read_manifest(step), like)
+
+
+def assert_same(one, other):
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        assert np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "checkpoints"
+
+
+@pytest.mark.parametrize("known", [None, (), {"a": ()}, np.zeros((LIFETIMES, 0))])
+@pytest.mark.parametrize("rounds", [0, 16])
+def test_what_is_loaded_is_what_was_saved(folder, known, rounds):
+    taken = snapshot(rounds, known)
+    back = loaded(save(folder, taken), snapshot(0, taken.memory))
+    assert back.rounds == rounds
+    assert_same(back.memory, taken.memory)
+    assert_same(back.outcome, taken.outcome)
+
+
+def test_memories_are_loaded_alone(folder):
+    taken = snapshot()
+    step = save(folder, taken)
+    like = jax.tree.map(lambda leaf: leaf[:1], taken.memory)
+    assert_same(store.load_memories(step, store.read_manifest(step), like), taken.memory)
+
+
+def test_the_newest_two_stay(folder):
+    for rounds in (16, 32, 48):
+        save(folder, snapshot(rounds))
+    assert [step.name for step in store.steps(folder)] == ["0000000032", "0000000048"]
+    assert store.newest(folder).name == "0000000048"
+    assert {path.name for path in folder.iterdir()} == {"0000000032", "0000000048"}
+
+
+def test_what_killed_saves_left_is_no_checkpoint_and_is_swept(folder):
+    step = save(folder, snapshot())
+    shutil.copytree(step, folder / ".0000000032-00c0ffee.partial")
+    (folder / ".mine.partial").mkdir()
+    assert store.steps(folder) == [step]
+    store.sweep(folder)
+    assert {path.name for path in folder.iterdir()} == {step.name, ".mine.partial"}
+
+
+def test_no_finished_checkpoint(folder):
+    folder.mkdir()
+    (folder / ".0000000032-00c0ffee.partial").mkdir()
+    with pytest.raises(CheckpointError, match="has no finished checkpoint: nothing of this run"):
+        store.newest(folder)
+
+
+# Damage -------------------------------------------------------------------------------------------
+
+
+def files(step):
+    return sorted(path for path in step.rglob("*") if path.is_file())
+
+
+def damages():
+    def cut(path):
+        content = path.read_bytes()
+        path.write_bytes(content[: len(content) // 2])
+
+    def change(path):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+    return {"cut": cut, "changed": change, "missing": lambda path: path.unlink()}
+
+
+@pytest.mark.parametrize("kind", damages())
+def test_damage_of_any_file_is_found_and_named(folder, kind):
+    taken = snapshot()
+    step = save(folder, taken)
+    like, kept = snapshot(0, taken.memory), folder.parent / "kept"
+    shutil.copytree(step, kept)
+    assert len(files(step)) > 5
+    for path in files(step):
+        damages()[kind](path)
+        with pytest.raises(CheckpointError, match=r"checkpoint .*0000000016 is damaged: ") as error:
+            loaded(step, like)
+        assert path.name in str(error.value)
+        shutil.rmtree(step)
+        shutil.copytree(kept, step)
+    assert_same(loaded(step, like).memory, taken.memory)
+
+
+def test_the_step_before_is_named_where_there_is_one(folder):
+    save(folder, snapshot(16))
+    step = save(folder, snapshot(32))
+    (step / store.MANIFEST).write_text("{")
+    with pytest.raises(CheckpointError, match="remove it to go on from 0000000016"):
+        store.read_manifest(step)
+
+
+def test_another_format_is_refused(folder):
+    step = save(folder, snapshot())
+    content = store.read_manifest(step) | {"format": "jaxsim-checkpoint-2"}
+    sealed = {"content": content, "sha256": store.digest(content)}
+    (step / store.MANIFEST).write_text(json.dumps(sealed))
+    with pytest.raises(CheckpointError, match="has format jaxsim-checkpoint-2; this version reads"):
+        store.read_manifest(step)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda known: {**known, "double": known["double"][:, :3]},
+            r"memory\['double'\] is float64 \(3, 4\) in it and float64 \(3, 3\) now",
+        ),
+        (
+            lambda known: {**known, "half": known["half"].astype(np.float16)},
+            r"memory\['half'\] is bfloat16 \(3, 2\) in it and float16 \(3, 2\) now",
+        ),
+        (
+            lambda known: {**known, "new": np.zeros(LIFETIMES)},
+            r"memory\['new'\] is missing in it and float64 \(3,\) now",
+        ),
+    ],
+)
+def test_memories_of_another_agent_are_refused(folder, change, words):
+    taken = snapshot()
+    step = save(folder, taken)
+    with pytest.raises(CheckpointError, match=f"of another agent: {words}"):
+        loaded(step, snapshot(0, change(taken.memory)))
+
+
+# A full disk --------------------------------------------------------------------------------------
+
+
+def orbax_fails(monkeypatch):
+    def fail(*arguments, **options):
+        raise ValueError('RESOURCE_EXHAUSTED: Error writing "x": No space left on device [28]')
+
+    monkeypatch.setattr(ocp.Checkpointer, "save", fail)
+
+
+def manifest_fails(monkeypatch):
+    def fail(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store, "write_whole", fail)
+
+
+def no_room(monkeypatch):
+    usage = shutil.disk_usage(".")._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+
+@pytest.mark.parametrize("fill", [orbax_fails, manifest_fails, no_room])
+def test_a_full_disk_leaves_what_was_there(folder, monkeypatch, fill):
+    first = save(folder, snapshot(16))
+    with monkeypatch.context() as patch:
+        fill(patch)
+        with pytest.raises(OSError, match=r"(?i)no space left") as error:
+            save(folder, snapshot(32))
+    assert error.value.errno == errno.ENOSPC
+    assert {path.name for path in folder.iterdir()} == {first.name}
+    taken = snapshot(32)
+    assert_same(loaded(save(folder, taken), snapshot(0, taken.memory)).memory, taken.memory)
+
+
+def test_a_full_disk_leaves_nothing_where_nothing_was(folder, monkeypatch):
+    manifest_fails(monkeypatch)
+    with pytest.raises(OSError, match="No space left"):
+        save(folder, snapshot())
+    assert list(folder.parent.iterdir()) == []

@@ -1,0 +1,369 @@
+"""Agents that learn from the steps of their episodes, in both engines."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from evaluation import episodes, scanner, session
+from evaluation.records import COLUMNS
+from jaxsim import agents, rng, training
+from jaxsim.agents import Agent
+from jaxsim.training import Settings, features
+from tests.evaluation import toy
+from tests.evaluation.toy import repeat, say
+
+SMALL = Settings(hidden=(16,), updates=4, samples=64, learning_rate=0.03)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy_task():
+    with toy.registered():
+        yield
+
+
+def play(schedule, agent, lifetimes=2, **arguments):
+    arguments.setdefault("options", scanner.Options(devices=1))
+    return scanner.play(schedule, agent, lifetimes=lifetimes, **arguments)
+
+
+def schedule_of_blocks():
+    """Phases of several blocks, blocks of early ends, and the same variant again."""
+    easy, drawn = repeat(2), repeat(3, wheel=5)
+    short = repeat(3, wheel=5, tolerance=2, target=1)
+    return toy.schedule(
+        ("1.train", [easy, drawn]),
+        ("1.test", [short, easy]),
+        ("2.train", [short, drawn]),
+    )
+
+
+# The contract -------------------------------------------------------------------------------------
+
+
+def digest(leaf):
+    """A number that depends on every number and its place, the same in any order of summing."""
+    flat = jnp.ravel(leaf).astype(jnp.uint32)
+    places = jnp.arange(flat.size, dtype=jnp.uint32)
+    return jnp.sum(rng.mix(flat * jnp.uint32(31) + places))
+
+
+def tracing_agent():
+    """Guesses; says what it has been given to learn from, entered and been assigned."""
+
+    def init(key):
+        return {"taught": jnp.uint32(0), "told": jnp.uint32(0), "number": jnp.uint32(99)}
+
+    def act(memory, observation, key):
+        shown = (memory["taught"] ^ memory["told"]) >> 8
+        guess = rng.bits(rng.words(key), 0).astype(jnp.int32) % toy.RING
+        return guess, say(memory["number"], shown.astype(jnp.float32) * 2.0**-24), memory
+
+    def trace(memory, observation, action):
+        return {"place": observation["place"], "pair": jnp.stack([observation["step"], action])}
+
+    def learn(memory, episodes):
+        there = jnp.arange(toy.STEPS) < episodes.length[:, None]
+        if episodes.played is not None:
+            there &= episodes.played[:, None]
+        kept = [
+            jnp.where(there, episodes.trace["place"], 0),
+            jnp.where(there[..., None], episodes.trace["pair"], 0),
+            jnp.where(there, episodes.rewards * 32, 0),
+            jnp.where(there[:, 0], episodes.final["place"], 0),
+            jnp.where(there[:, 0], episodes.final["pair"][:, 0], 0),
+        ]
+        taught = memory["taught"]
+        for leaf in kept:
+            taught = rng.mix(taught ^ digest(leaf))
+        return {**memory, "taught": taught}
+
+    def enter(memory, entry):
+        values = (entry.block, entry.phase, entry.variant, entry.learning, entry.new_phase)
+        return {**memory, "told": rng.mix(memory["told"] ^ digest(jnp.stack(values)))}
+
+    def assign(memory, number):
+        return {**memory, "number": number}
+
+    return Agent("tracing", act, init, learn=learn, trace=trace, enter=enter, assign=assign)
+
+
+def test_both_engines_give_an_agent_the_same_steps_blocks_and_number():
+    schedule, agent = schedule_of_blocks(), tracing_agent()
+    records = play(schedule, agent, lifetimes=3, seed=4)
+    shown = records.columns["predicted_probability"]
+    # Ten of sixteen episodes teach, and six blocks are entered: as many values are shown.
+    assert len(np.unique(shown[0])) > 10
+    assert records.columns["predicted_level"].tolist() == [[i] * 16 for i in range(3)]
+    for lifetime in (0, 2):
+        player = session.PurePlayer(agent, seed=4, lifetime=lifetime)
+        alone = session.play(schedule, player, seed=4, lifetime=lifetime)
+        for name in COLUMNS:
+            np.testing.assert_array_equal(
+                alone.columns[name][0], records.columns[name][lifetime], err_msg=name
+            )
+
+
+def test_steps_are_rows_of_observation_action_and_reward():
+    """By hand: place 0, action 2, target 3; an episode that ends early keeps one step."""
+
+    def init(key):
+        shape = (2, toy.STEPS)
+        none = jnp.full(shape, -1, jnp.int32)
+        return {"trace": (none, none), "rewards": jnp.zeros(shape), "final": (none[:, 0],) * 2}
+
+    def learn(memory, episodes):
+        given = {"trace": episodes.trace, "rewards": episodes.rewards, "final": episodes.final}
+        assert jax.tree.map(jnp.shape, given) == jax.tree.map(jnp.shape, memory)
+        right = (
+            (episodes.trace[0][0] == jnp.arange(8)).all()
+            & (episodes.trace[1] == 2)[0].all()
+            & (episodes.rewards[0] == 3 / 32).all()
+            & (episodes.final[0][0] == episodes.length[0])
+            & (episodes.final[1][0] == 0)
+        )
+        seven = jnp.where(right, 7, 5)
+        return jax.tree.map(lambda leaf: jnp.full_like(leaf, seven.astype(leaf.dtype)), given)
+
+    def act(memory, observation, key):
+        return jnp.int32(2), say(memory["final"][0][0]), memory
+
+    def trace(memory, observation, action):
+        return observation["step"], action
+
+    agent = Agent("reader", act, init, learn=learn, trace=trace)
+    columns = play(toy.schedule(("1.train", [repeat(4)])), agent, width=2).columns
+    assert columns["predicted_level"].tolist() == [[-1, -1, 7, 7]] * 2
+
+
+def test_what_an_episode_only_reads_is_not_copied():
+    agent = training.get("ppo", SMALL)
+    env, params = jaxsim.make("CartPole3D-v0")
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), 6))
+    observation = jax.eval_shape(lambda k: env.observe(env.start(k, params)), keys)
+    memory = jax.eval_shape(jax.vmap(agent.init), jax.eval_shape(lambda k: k[:2], keys))
+    minds = episodes._Minds.of(agent, memory, observation, 3)
+    read, own = jax.eval_shape(minds.apart, memory)
+    assert {leaf.shape[0] for leaf in read} == {2} and {leaf.shape[0] for leaf in own} == {6}
+    # All but what is remembered of the episode in play.
+    assert len(own) == len(jax.tree.leaves(memory.watch)) == 4
+    # Three copies of some numbers beside two of thousands of weights.
+    assert sum(leaf.size for leaf in own) < 0.1 * sum(leaf.size for leaf in read)
+
+
+def cost(agent, change):
+    """Flops and bytes of a segment with the toy."""
+    schedule = schedule_of_blocks()
+    tasks = scanner.Tasks.of(schedule)
+    crew = scanner._Crew(
+        change(agent), tasks, scanner.counters.root(0), range(64), 1, scanner.Options(devices=1)
+    )
+    (home,) = crew.homes
+    memory = crew.begin(crew.shared[home][0], crew.numbers[0])
+    plan = scanner._plans(schedule, tasks, 16, 1)[0]
+    lowered = crew.advance.lower(crew.shared[home], crew.numbers[0], memory, plan)
+    analysis = lowered.compile().cost_analysis()
+    return analysis["flops"], analysis["bytes accessed"]
+
+
+def test_an_agent_without_a_trace_pays_nothing_for_those_that_have_one():
+    """Its program is as it was: nothing is kept, nothing entered."""
+    plain = cost(toy.busy, lambda agent: agent)
+
+    def tracing_busy(agent):
+        return replace(
+            agent,
+            trace=lambda memory, observation, action: observation["place"],
+            learn=lambda memory, episodes: {**memory, "trial": episodes.trace.sum()},
+        )
+
+    tracing = cost(toy.busy, tracing_busy)
+    assert plain[1] < tracing[1]
+    # What was counted before there were traces, to the last one.
+    assert plain[0] <= 1.01 * 93_748 and plain[1] <= 1.01 * 196_449
+
+
+def test_a_fault_ends_a_lifetime_in_the_records_and_no_other():
+    """From the third learned episode on, of lifetime 1 only."""
+
+    def init(key):
+        return {"number": jnp.uint32(0), "learned": jnp.int32(0)}
+
+    def learn(memory, episodes):
+        return {**memory, "learned": memory["learned"] + 1}
+
+    def fault(memory):
+        return jnp.where((memory["number"] == 1) & (memory["learned"] >= 3), 2, 0)
+
+    agent = Agent(
+        "frail",
+        lambda memory, observation, key: (2, say(), memory),
+        init,
+        learn=learn,
+        assign=lambda memory, number: {**memory, "number": number},
+        fault=fault,
+        faults=("it is tired", "it fell ill"),
+    )
+    schedule = schedule_of_blocks()
+    records = play(schedule, agent, lifetimes=3)
+    episodes = np.arange(16)
+    expected = np.array([episodes < 16, episodes < 3, episodes < 16])
+    np.testing.assert_array_equal(records.columns["complete"], expected)
+    assert records.metadata["faults"] == [{"lifetime": 1, "episode": 3, "reason": "it fell ill"}]
+    alone = session.play(schedule, session.PurePlayer(agent, lifetime=1), lifetime=1)
+    np.testing.assert_array_equal(alone.columns["complete"], expected[1:2])
+    assert "faults" not in play(schedule, agent, lifetimes=1).metadata
+
+
+# Learners -----------------------------------------------------------------------------------------
+
+
+def toy_learner(name="ppo", settings=SMALL):
+    return training.get(name, settings, features.flat(*jaxsim.make("Toy-v0")))
+
+
+def learning_schedule(rounds=16):
+    drawn = repeat(8 * rounds, wheel=5)
+    return toy.schedule(("1.train", [drawn]), ("1.test", [repeat(16, wheel=5)]))
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return play(learning_schedule(), toy_learner(), lifetimes=64, width=8, seed=2)
+
+
+@pytest.mark.slow
+def test_ppo_learns_where_to_land(learned):
+    """The best action depends on the place; chance earns .65 and the best plan 1."""
+    settings = replace(SMALL, reward_weight=1.0, survival_reward=0.0, discount=0.0)
+    schedule = learning_schedule(40)
+    records = play(schedule, toy_learner(settings=settings), lifetimes=64, width=8, seed=2)
+    performance, _ = records.by_block("performance")
+    # Chance and a little; and nearly all of what can be earned.
+    assert performance[:, 0, :8].mean() < 0.68
+    assert performance[:, 1, :16].mean() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lifetimes", "options"),
+    [(128, scanner.Options(devices=1)), (70, scanner.Options(chunk=64, devices=1, segment=3))],
+)
+def test_learning_does_not_depend_on_how_a_run_is_spread(learned, lifetimes, options):
+    """Products of matrices round the same in any company."""
+    other = play(learning_schedule(), toy_learner(), lifetimes, width=8, seed=2, options=options)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(other.columns[name][:64], learned.columns[name], err_msg=name)
+
+
+def shown_memory(agent):
+    """The agent, but that it says a checksum of its memory beside the episode in play."""
+
+    def act(memory, observation, key):
+        action, _, new = agent.act(memory, observation, key)
+        kept = replace(memory, watch=(), learning=())
+        total = jnp.uint32(0)
+        for leaf in jax.tree.leaves(kept):
+            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                leaf = jax.random.key_data(leaf)
+            if leaf.dtype == jnp.float32:
+                leaf = jax.lax.bitcast_convert_type(leaf, jnp.uint32)
+            total = rng.mix(total ^ digest(leaf))
+        return action, say(0, (total >> 8).astype(jnp.float32) * 2.0**-24), new
+
+    return replace(agent, act=act)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ppo", "ppo+replay"])
+def test_a_test_block_leaves_a_learner_bit_for_bit(name):
+    """Parameters, optimiser, statistics, all of it; while learning every round changes it."""
+    schedule = toy.schedule(
+        ("1.train", [repeat(8, wheel=5)]),
+        ("1.test", [repeat(6, wheel=5), repeat(6)]),
+        ("2.train", [repeat(8, wheel=5)]),
+    )
+    records = play(schedule, shown_memory(toy_learner(name)), lifetimes=2, width=4)
+    shown = records.columns["predicted_probability"]
+    # Rehearsal takes a phase in as the next begins, which is before its first episode.
+    assert (shown[:, 8:20] == shown[:, 8:9]).all()
+    rounds = shown[:, [0, 4, 8, 24]]
+    assert all(len(np.unique(row)) == 4 for row in rounds)
+    assert (shown[:, 20:24] == shown[:, 20:21]).all()
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_finite_ends_its_lifetime_and_no_other(learned):
+    """Every other lifetime is paid beyond all bounds."""
+    broken = replace(SMALL, reward_weight=(0.0, 3e38))
+    records = play(learning_schedule(), toy_learner(settings=broken), 64, width=8, seed=2)
+    complete = records.columns["complete"]
+    assert complete[::2].all()
+    assert complete[1::2, :8].all() and not complete[1::2, 8:].any()
+    assert len(records.metadata["faults"]) == 32
+    assert records.metadata["faults"][0] == {
+        "lifetime": 1,
+        "episode": 8,
+        "reason": "the loss is not a finite number",
+    }
+    for name in COLUMNS:
+        np.testing.assert_array_equal(records.columns[name][::2], learned.columns[name][::2])
+    # A frozen memory still plays.
+    assert (records.columns["length"][1::2] > 0).all()
+
+
+@pytest.mark.slow
+def test_a_sweep_is_one_program_of_lifetimes_like_those_alone(learned):
+    sweep = replace(SMALL, learning_rate=(0.03, 0.0), clip=(0.2, 0.1))
+    records = play(learning_schedule(), toy_learner(settings=sweep), 64, width=8, seed=2)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(records.columns[name][::2], learned.columns[name][::2])
+    assert (records.columns["reward"][1::2] != learned.columns["reward"][1::2]).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(training.LEARNERS))
+def test_both_engines_play_a_learner(name):
+    """Products round otherwise alone than in a batch, but choices are the same."""
+    schedule = toy.schedule(
+        ("1.train", [repeat(3, wheel=5)]),
+        ("1.test", [repeat(2, wheel=5)]),
+        ("2.train", [repeat(3, wheel=5, target=1)]),
+        ("2.test", [repeat(2, wheel=5)]),
+    )
+    agent = toy_learner(name)
+    records = play(schedule, agent, lifetimes=1, seed=1)
+    alone = session.play(schedule, session.PurePlayer(agent, seed=1), seed=1)
+    for column in ("reward", "length", "complete"):
+        np.testing.assert_array_equal(alone.columns[column], records.columns[column])
+
+
+@pytest.mark.slow
+def test_variants_do_what_their_names_say():
+    """A learner that starts afresh plays like one just born; an expert learns one thing only."""
+    first, other = repeat(16, wheel=5), repeat(16, wheel=5, target=1)
+    schedule = toy.schedule(("1.train", [first]), ("2.train", [other]), ("3.train", [first]))
+    shown = {
+        name: play(schedule, shown_memory(toy_learner(name)), lifetimes=1, width=8).columns[
+            "predicted_probability"
+        ][0]
+        for name in ("ppo", "ste")
+    }
+    np.testing.assert_array_equal(shown["ppo"][:16:8] == shown["ste"][:16:8], [False, False])
+    assert len(np.unique(shown["ppo"])) == 6
+    # Of the second block nothing is learned, of the third something.
+    assert (shown["ste"][16:40] == shown["ste"][16]).all() and shown["ste"][40] != shown["ste"][16]
+
+
+def test_detectors_join_learners():
+    agent = agents.get("ppo+ewc+residual")
+    assert agent.name == "ppo+ewc+residual" and agent.trace and agent.faults
+    assert agents.get("pd+residual").trace is None
+    for name in agents.LEARNERS:
+        assert agents.get(name).name == name
+    assert set(agents.LEARNERS) == set(training.LEARNERS)
+    with pytest.raises(ValueError, match="'ewcc'"):
+        agents.get("ppo+ewcc")

@@ -1,0 +1,363 @@
+"""The parts of the learners against slow and obvious versions of them."""
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import training
+from jaxsim.agents import Entry, reference
+from jaxsim.training import (
+    Settings,
+    advantages,
+    dynamics,
+    ewc,
+    features,
+    network,
+    normalise,
+    ppo,
+    replay,
+    reset,
+    ste,
+)
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
+
+DRAW = np.random.default_rng(5)
+
+
+def entry(**values):
+    told = {"block": 1, "phase": 1, "variant": 0, "learning": True, "new_phase": True} | values
+    return Entry(**{name: jnp.asarray(value) for name, value in told.items()})
+
+
+# Advantages and statistics ------------------------------------------------------------------------
+
+
+def test_advantages_equal_the_sum_of_discounted_surprises():
+    rewards, values = DRAW.normal(size=(2, 4, 6))
+    final = DRAW.normal(size=4)
+    length, terminated = np.array([6, 3, 1, 4]), np.array([False, True, False, False])
+    found = advantages.advantages(
+        *(jnp.asarray(leaf) for leaf in (rewards, values, final, length, terminated)), 0.9, 0.7
+    )
+    expected = np.zeros((4, 6))
+    for w, steps in enumerate(length):
+        beyond = 0.0 if terminated[w] else final[w]
+        following = np.append(values[w, 1:steps], beyond)
+        surprise = rewards[w, :steps] + 0.9 * following - values[w, :steps]
+        for t in range(steps):
+            powers = (0.9 * 0.7) ** np.arange(steps - t)
+            expected[w, t] = np.sum(powers * surprise[t:])
+    # A sum of six terms of about one in float32, against float64.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_behind_the_end_of_an_episode_means_nothing():
+    rewards, values = jnp.ones((2, 1, 4))
+    spoiled = rewards.at[0, 2:].set(jnp.nan)
+    arguments = (jnp.zeros(1), jnp.array([2]), jnp.array([True]), 0.9, 0.7)
+    clean = advantages.advantages(rewards, values, *arguments)
+    np.testing.assert_array_equal(advantages.advantages(spoiled, values, *arguments), clean)
+    assert (clean[0, 2:] == 0).all()
+
+
+def test_running_moments_are_those_of_all_that_counted():
+    moments, seen = normalise.init(3), []
+    for size in (5, 1, 9, 0):
+        x = DRAW.normal(2.0, 3.0, size=(size + 2, 3)).astype(np.float32)
+        there = np.arange(size + 2) < size
+        x[~there] = np.nan
+        moments = normalise.update(moments, jnp.asarray(x), jnp.asarray(there))
+        seen.append(x[there])
+    # What was there before counts as one vector of mean 0 and variance 1.
+    values = np.concatenate(seen)
+    number = len(values) + 1
+    mean = values.sum(0) / number
+    squares = ((values**2).sum(0) + 1) / number
+    np.testing.assert_allclose(moments.number, number)
+    # Float32 against float64; the reference's variance, a difference of squares, loses a digit.
+    np.testing.assert_allclose(moments.mean, mean, rtol=1e-5)
+    np.testing.assert_allclose(moments.variance, squares - mean**2, rtol=1e-4)
+    x = normalise.apply(moments, jnp.asarray(values))
+    # But for the one vector of before among sixteen.
+    assert abs(float(x.mean())) < 0.1 and abs(float(x.std()) - 1) < 0.1
+
+
+# What is seen -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def observation():
+    """A cart that moves, a pole that leans, and blocks, one of which is not there."""
+    env, params = jaxsim.make("CartPole3D-v0")
+    empty = jax.tree.map(jnp.asarray, env.observe(env.start(jax.random.key(1), params)))
+
+    def vector(scale):
+        return Vector(*(jnp.float32(c) for c in DRAW.normal(scale=scale, size=3)))
+
+    half = np.array([0.03, -0.05, 0.01])
+    quaternion = (*half, np.sqrt(1 - np.sum(half**2)))
+    return replace(
+        empty,
+        cart_position=Vector(jnp.float32(1.0), jnp.float32(-2.0), jnp.float32(0.0)),
+        cart_velocity=Vector(jnp.float32(0.3), jnp.float32(0.7), jnp.float32(0.0)),
+        pole_quaternion=tuple(jnp.float32(q) for q in quaternion),
+        pole_velocity=vector(0.3),
+        block_position=tuple(vector(3.0) for _ in range(4)),
+        block_velocity=tuple(vector(8.0) for _ in range(4)),
+        block_alive=tuple(jnp.asarray(alive) for alive in (True, False, True, True)),
+    )
+
+
+def mirrored(o):
+    """Mirrored at the plane x = y: a rotation by 90 degrees and a reflection."""
+
+    def vector(v):
+        return Vector(v.y, v.x, v.z)
+
+    x, y, z, w = o.pole_quaternion
+    spin = o.pole_velocity
+    return replace(
+        o,
+        cart_position=vector(o.cart_position),
+        cart_velocity=vector(o.cart_velocity),
+        block_position=tuple(vector(p) for p in o.block_position),
+        block_velocity=tuple(vector(v) for v in o.block_velocity),
+        # Rotations are mirrored as axes of spin are: with the opposite sign.
+        pole_quaternion=(-y, -x, -z, w),
+        pole_velocity=Vector(-spin.y, -spin.x, -spin.z),
+    )
+
+
+def test_a_mirrored_room_looks_the_same_and_actions_are_mirrored(observation):
+    one, other = (features.cartpole3d.look(o) for o in (observation, mirrored(observation)))
+    # Mirrored, the same sums are added in another order of float32.
+    np.testing.assert_allclose(one.seen, other.seen, rtol=1e-5, atol=1e-6)
+    swapped = [0, 3, 4, 1, 2]
+    np.testing.assert_array_equal(np.array(swapped)[one.actions], other.actions)
+    assert sorted(one.actions.tolist()) == list(range(len(ACTIONS)))
+    np.testing.assert_allclose(one.body[::2], other.body[1::2], rtol=1e-5, atol=1e-6)
+
+
+def test_the_first_push_is_the_one_under_the_fall(observation):
+    for seen in (observation, mirrored(observation)):
+        action = reference.pd.act((), seen, jax.random.key(0))[0]
+        assert features.cartpole3d.look(seen).actions[1] == action
+
+
+def test_blocks_that_are_not_there_do_not_count(observation):
+    moved = list(observation.block_position)
+    moved[1] = Vector(*(jnp.float32(9.0),) * 3)
+    other = replace(observation, block_position=tuple(moved))
+    one, two = (features.cartpole3d.look(o).seen for o in (observation, other))
+    np.testing.assert_array_equal(one, two)
+    none = replace(observation, block_alive=(jnp.asarray(False),) * 4)
+    assert (features.cartpole3d.look(none).seen[2 * features.PAIRS :] == 0).all()
+
+
+def test_stacked_blocks_look_like_listed_ones(observation):
+    def stacked(vectors):
+        return (jax.tree.map(lambda *leaves: jnp.stack(leaves), *vectors),)
+
+    other = replace(
+        observation,
+        block_position=stacked(observation.block_position),
+        block_velocity=stacked(observation.block_velocity),
+        block_alive=(jnp.stack(observation.block_alive),),
+    )
+    one, two = (features.cartpole3d.look(o).seen for o in (observation, other))
+    np.testing.assert_allclose(one, two, rtol=1e-6)  # a few roundings of float32
+    assert one.shape == (features.cartpole3d.size,)
+
+
+def test_other_environments_are_seen_flat():
+    env, params = jaxsim.make("CartPole-v1")
+    sight = features.flat(env, params)
+    observation, _ = env.reset(jax.random.key(0), params)
+    assert (sight.size, sight.body, sight.actions) == (4, 4, 2)
+    np.testing.assert_array_equal(
+        sight.look(observation).seen, jnp.stack(jax.tree.leaves(observation))
+    )
+    with pytest.raises(ValueError, match=r"none of CartPole3D; make the learner with .*flat\(env"):
+        features.cartpole3d.look(observation)
+
+
+# Variants -----------------------------------------------------------------------------------------
+
+
+def test_fisher_information_is_the_mean_square_of_gradients():
+    key = jax.random.key(3)
+    parameters = network.init(key, 4, (6, 5), 3)
+    parameters = jax.tree.map(lambda p: p + 0.3 * jnp.ones_like(p), parameters)
+    x = jax.random.normal(key, (7, 4))
+    action = jax.nn.one_hot(jnp.arange(7) % 3, 3)
+
+    def chance(parameters, x, action):
+        return jnp.sum(network.apply(parameters, x)[0] * action)
+
+    each = jax.vmap(jax.grad(chance), in_axes=(None, 0, 0))(parameters, x, action)
+    expected = jax.tree.map(lambda g: jnp.mean(g**2, axis=0), each)
+    found = ewc.fisher(parameters, x, action)
+    # Squares of gradients through two layers, by two ways in float32.
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), found, expected
+    )
+    # The value is none of the policy.
+    assert (found.head.weight[:, -1] == 0).all() and (found.head.weight[:, :-1] > 0).all()
+
+
+def memory_of(agent):
+    return agent.init(jax.random.key(0))
+
+
+def test_consolidation_holds_parameters_once_a_phase_has_ended():
+    memory = memory_of(ewc.agent())
+    learned = memory.extra._replace(
+        recent=jax.tree.map(jnp.ones_like, memory.extra.recent), rounds=jnp.int32(3)
+    )
+    memory = replace(memory, extra=learned)
+    moved = jax.tree.map(lambda p: p + 0.1, memory.parameters)
+    free = ewc.VARIANT.penalty(memory, moved, jax.random.key(0))
+    same = ewc.agent().enter(memory, entry(new_phase=False))
+    held = ewc.agent().enter(memory, entry(new_phase=True))
+    assert free == 0 and ewc.VARIANT.penalty(same, moved, jax.random.key(0)) == 0
+    assert ewc.VARIANT.penalty(held, memory.parameters, jax.random.key(0)) == 0
+    number = sum(leaf.size for leaf in jax.tree.leaves(memory.parameters.network))
+    expected = 0.5 * float(memory.hyper.consolidation) * 0.1**2 * number
+    penalty = ewc.VARIANT.penalty(held, moved, jax.random.key(0))
+    # Parameters that are moved by 0.1 in float32 have moved by 0.1 to 1e-6, thousands of them.
+    np.testing.assert_allclose(penalty, expected, rtol=1e-3)
+    # A test phase, in which nothing was learned, adds nothing.
+    again = ewc.agent().enter(held, entry(block=2))
+    jax.tree.map(np.testing.assert_array_equal, again.extra, held.extra)
+
+
+def test_rehearsal_gives_each_phase_the_same_share_and_stays_bounded():
+    settings = Settings(rehearsed=3000)
+    agent = replay.agent(settings)
+    memory = memory_of(agent)
+    for phase in range(3):
+        store = memory.extra._replace(
+            now=jnp.full_like(memory.extra.now, phase + 1.0), rounds=jnp.int32(1)
+        )
+        memory = agent.enter(replace(memory, extra=store), entry(block=phase + 1))
+    shares = [float(jnp.mean(memory.extra.seen[:, 0] == phase + 1)) for phase in range(3)]
+    # 3,000 independent draws: a standard deviation of .009.
+    np.testing.assert_allclose(shares, [1 / 3] * 3, atol=0.03)
+    assert memory.extra.seen.shape == (3000, features.cartpole3d.size)
+    # With the very answers that are remembered nothing is to be learned; with others there is.
+    variant = agent.learn.args[2]
+    assert variant.penalty(memory, memory.parameters, jax.random.key(0)) < 1e-9
+    other = jax.tree.map(lambda p: p + 0.1, memory.parameters)
+    assert variant.penalty(memory, other, jax.random.key(0)) > 1e-4
+    fresh = memory_of(agent)
+    assert variant.penalty(fresh, other, jax.random.key(0)) == 0
+
+
+def test_a_learner_that_resets_does_so_where_it_may_learn():
+    agent = reset.agent(Settings(learning_rate=(0.1, 0.2)))
+    memory = agent.assign(memory_of(agent), jnp.uint32(3))
+    moved = replace(memory, parameters=jax.tree.map(lambda p: p + 1, memory.parameters))
+    tested = agent.enter(moved, entry(learning=False))
+    trained = agent.enter(moved, entry(learning=True))
+    jax.tree.map(np.testing.assert_array_equal, tested.parameters, moved.parameters)
+    assert not tested.learning and trained.learning
+    weights = [m.parameters.network.trunk[0].weight for m in (trained, moved, memory)]
+    assert (weights[0] != weights[1]).all() and (weights[0] != weights[2]).any()
+    assert float(trained.hyper.learning_rate) == np.float32(0.2)
+
+
+def test_an_expert_learns_the_first_thing_it_may_learn():
+    agent = ste.agent()
+    memory = memory_of(agent)
+    learning = []
+    for variant, allowed in ((4, False), (2, True), (3, True), (2, False), (2, True)):
+        memory = agent.enter(memory, entry(variant=variant, learning=allowed))
+        learning.append(bool(memory.learning))
+    assert learning == [False, True, False, False, True]
+
+
+# Novelty ------------------------------------------------------------------------------------------
+
+
+def test_an_episode_is_judged_by_how_its_mean_error_is_spread():
+    """Errors of e^-3 with a spread of e^0.5 are usual; a hundredfold is not."""
+    usual = dynamics.usual()
+    for _ in range(40):
+        size = np.exp(DRAW.normal(-3.0, 0.5, size=(16, 1)))
+        errors, there = jnp.asarray(np.tile(size, 12), jnp.float32), jnp.ones((16, 12), bool)
+        usual = dynamics.calibrate(usual, errors, there)
+    # About 200 episodes count: standard deviations of .035 and .025.
+    np.testing.assert_allclose(usual.mean, -3.0, atol=0.1)
+    np.testing.assert_allclose(usual.variance, 0.25, atol=0.05)
+
+    def judged(error, ticks=10.0):
+        watch = dynamics.watch(3)._replace(
+            ticks=jnp.float32(ticks), total=jnp.float32(ticks * error)
+        )
+        return dynamics.judge(usual, watch, jnp.float32(3.0))
+
+    typical, odd = judged(np.exp(-3.0)), judged(np.exp(1.0))
+    # A mean that is off by .1 of a spread of .5 moves the quantile by .08.
+    assert abs(typical.probability - 0.5) < 0.1 and typical.probability < typical.threshold
+    assert odd.probability > odd.threshold > 0.99
+    assert judged(np.exp(1.0), ticks=2.0).probability == 0
+    assert dynamics.judge(dynamics.usual(), dynamics.watch(3), 3.0).probability == 0
+
+
+# Settings and doors -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"learning_rate": -1e-3}, "learning_rate is -0.001; it must be from 0 to 1"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan; it must be from 0 to 1"),
+        ({"learning_rate": (1e-3, 2.0)}, "learning_rate is 2.0; it must be from 0 to 1"),
+        ({"learning_rate": "fast"}, "learning_rate is 'fast'; it must be a number"),
+        ({"learning_rate": ()}, r"learning_rate has shape \(0,\)"),
+        ({"discount": 1.0}, "discount is 1.0; it must be from 0 to 0.99999"),
+        ({"trace_decay": 1.5}, "trace_decay is 1.5; it must be from 0 to 1"),
+        ({"clip": 0.0}, "clip is 0.0; it must be from 1e-06"),
+        ({"gradient_limit": 0}, "gradient_limit is 0.0; it must be"),
+        ({"entropy_weight": -0.1}, "entropy_weight is -0.1"),
+        ({"reward_weight": float("inf")}, "reward_weight is inf"),
+        ({"updates": 0}, "updates is 0; it must be a whole number from 1 to 10000"),
+        ({"samples": 1.5}, "samples is 1.5; it must be a whole number"),
+        ({"rehearsed": True}, "rehearsed is True; it must be a whole number"),
+        ({"hidden": ()}, r"hidden is \(\); it must name from 1 to 8 layers"),
+        ({"hidden": (64, 0)}, "hidden is 0; it must be a whole number from 1 to 4096"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be(values, words):
+    with pytest.raises(ValueError, match=words):
+        Settings(**values)
+
+
+def test_a_sweep_gives_lifetimes_their_numbers_in_turn():
+    settings = Settings(learning_rate=(0.1, 0.2, 0.3), discount=[0.9, 0.8])
+    found = [settings.of_lifetime(jnp.uint32(number)) for number in range(4)]
+    assert [round(float(h.learning_rate), 3) for h in found] == [0.1, 0.2, 0.3, 0.1]
+    assert [round(float(h.discount), 3) for h in found] == [0.9, 0.8, 0.9, 0.8]
+    assert settings.sweeps() == {"learning_rate": (0.1, 0.2, 0.3), "discount": (0.9, 0.8)}
+    assert {f.name for f in fields(Settings)} >= set(ppo.Hyper._fields)
+    assert hash(settings) == hash(replace(settings))
+
+
+def test_learners_have_names():
+    for name in training.LEARNERS:
+        assert training.get(name).name == name
+    with pytest.raises(ValueError, match="'pp0'"):
+        training.get("pp0")
+
+
+def test_those_who_do_not_learn_do_not_wait_for_optax():
+    program = "import sys, jaxsim, jaxsim.agents; print('optax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
