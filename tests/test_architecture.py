@@ -112,6 +112,16 @@ def test_the_simulator_has_no_file_clock_or_socket():
     assert not reaching
 
 
+def test_no_program_waits_for_a_library_of_linear_algebra():
+    """Two batched factorisations in a program can wait for each other for ever (see `network`)."""
+    words = ("jnp.linalg", "jax.numpy.linalg", "jax.lax.linalg", "jax.scipy.linalg", "jnp.fft")
+    words += ("jax.random.orthogonal", "jax.random.multivariate_normal", "initializers.orthogonal")
+    for package in ("jaxsim", "evaluation"):
+        for path in modules(package):
+            used = [word for word in words if word in path.read_text()]
+            assert not used, f"{path} uses {used}"
+
+
 def test_the_simulator_draws_nothing_from_numpy_but_the_original_stream():
     """Randomness is counted; only the original's own generator is NumPy's."""
     for path in modules("jaxsim"):
