@@ -26,7 +26,8 @@ LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
 MASSES = (1.0, 2.0, 5.0, 10.0)  # kg
 GRID = tuple(product(LENGTHS, MASSES))
 SPREAD, SIZE = 0.01, 1e-4  # rad/s by N, of the spread and the size of the force a model needs
-FITTED = 2e-3  # rad/s, score up to which the nominal world is believed
+FORCED, CHANGED = 1e-3, 5e-4  # rad/s, scores of a force, and of another length or mass
+NO_FORCE = 0.05  # N, more than what rounding makes of none at all
 UNEXPLAINED = 0.05  # rad/s, left by the best model, from which none is believed
 DOUBT = 5  # ticks for which it is not
 STRAY = 2e-3  # m/s, change of a block's velocity that is worth fitting
@@ -142,8 +143,11 @@ def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
     ticks = jnp.maximum(fit.ticks, 1)
     fx, fy = fit.force_x / ticks, fit.force_y / ticks
     spread = jnp.sqrt(jnp.maximum(fit.square / ticks - fx * fx - fy * fy, 0.0))
-    score = fit.left / ticks + SPREAD * spread + SIZE * jnp.sqrt(fx * fx + fy * fy)
-    best = jnp.where(score[0] < FITTED, 0, jnp.argmin(score))
+    size = jnp.sqrt(fx * fx + fy * fy)
+    # While the pushes are alike, a heavy cart looks like a force against them: one change that
+    # explains all goes before two.
+    score = fit.left / ticks + SPREAD * spread + SIZE * size + jnp.where(size > NO_FORCE, FORCED, 0.0)
+    best = jnp.argmin(score.at[1:].add(CHANGED))
     lengths, masses = (jnp.array(column) for column in zip(*GRID, strict=True))
     return lengths[best], masses[best], Vector(fx[best], fy[best], jnp.float32(0))
 
