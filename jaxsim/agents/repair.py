@@ -136,8 +136,8 @@ def _structure(fit: Fit, shown: Transition) -> Fit:
         square=fit.square + jnp.where(use, force.x**2 + force.y**2, 0.0),
     )
     best, fx, fy = _best(grown)
-    off = jnp.maximum(jnp.abs(force.x[best] - fx), jnp.abs(force.y[best] - fy))
-    fails = use & ((left[best] > UNEXPLAINED) | (off > UNSTEADY))
+    off = jnp.maximum(jnp.abs(force.x - fx), jnp.abs(force.y - fy))
+    fails = use & ((left[best] > UNEXPLAINED) | (off[best] > UNSTEADY))
     return replace(grown, doubt=jnp.where(fails, DOUBT, jnp.maximum(fit.doubt - 1, 0)))
 
 

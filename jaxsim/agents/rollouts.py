@@ -285,12 +285,12 @@ def _contacts(
 class _Touch(NamedTuple):
     """Where blocks are nearest to the cart or to the pole; leaves (4, K)."""
 
-    gap: jax.Array  # m
+    gap: Scalar  # m
     normal: Vector  # unit, towards the block
     turn: Vector  # m, how turns of the pole, in its frame, move the point along the normal
     a: Vector  # m/s^2 by N, of the pivot, for a force along the normal
     alpha: Vector  # rad/s^2 by N, of the pole in its frame
-    soft: jax.Array  # m/s^2 by N, of the point along the normal
+    soft: Scalar  # m/s^2 by N, of the point along the normal
 
 
 def _on_cart(
