@@ -3,7 +3,7 @@
 It is given the simulator's state and the level's parameters, which no agent may see, and it
 searches four times as much. It does not know what is yet to be drawn (blocks that will appear, and
 the forces of level 105, of which it expects the mean), nor friction, nor the wind on blocks. It is
-no proof of what can be reached: a random search, with the planner's contacts on round shapes.
+no proof of what can be reached: a random search, with the planner's contacts.
 """
 
 from dataclasses import dataclass, replace

@@ -26,8 +26,10 @@ LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
 MASSES = (1.0, 2.0, 5.0, 10.0)  # kg
 GRID = tuple(product(LENGTHS, MASSES))
 SPREAD, SIZE = 0.01, 1e-4  # rad/s by N, of the spread and the size of the force a model needs
-FITTED = 2e-3  # rad/s, score up to which the nominal world is believed
+FORCED, CHANGED = 4e-3, 1.5e-3  # rad/s, scores of a force, and of another length or mass
+NO_FORCE = 0.05  # N, more than what rounding makes of none at all
 UNEXPLAINED = 0.05  # rad/s, left by the best model, from which none is believed
+UNSTEADY = 1.0  # N, from its mean, of the force that it needs in a tick, from which it is not
 DOUBT = 5  # ticks for which it is not
 STRAY = 2e-3  # m/s, change of a block's velocity that is worth fitting
 FORGETTING = 0.97
@@ -124,8 +126,7 @@ def _structure(fit: Fit, shown: Transition) -> Fit:
     spin = sight.spin_of(pose, velocity)
     left = jnp.maximum(jnp.abs(spin.x - shown.after.spin.x), jnp.abs(spin.y - shown.after.spin.y))
     use = ~touched
-    worst = use & (jnp.min(left) > UNEXPLAINED)
-    return replace(
+    grown = replace(
         fit,
         touched=touched,
         ticks=fit.ticks + use,
@@ -133,19 +134,32 @@ def _structure(fit: Fit, shown: Transition) -> Fit:
         force_x=fit.force_x + jnp.where(use, force.x, 0.0),
         force_y=fit.force_y + jnp.where(use, force.y, 0.0),
         square=fit.square + jnp.where(use, force.x**2 + force.y**2, 0.0),
-        doubt=jnp.where(worst, DOUBT, jnp.maximum(fit.doubt - 1, 0)),
     )
+    best, fx, fy = _best(grown)
+    off = jnp.maximum(jnp.abs(force.x - fx), jnp.abs(force.y - fy))
+    fails = use & ((left[best] > UNEXPLAINED) | (off[best] > UNSTEADY))
+    return replace(grown, doubt=jnp.where(fails, DOUBT, jnp.maximum(fit.doubt - 1, 0)))
+
+
+def _best(fit: Fit) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Which pair of length and mass explains an episode best, and its mean force, N."""
+    ticks = jnp.maximum(fit.ticks, 1)
+    fx, fy = fit.force_x / ticks, fit.force_y / ticks
+    spread = jnp.sqrt(jnp.maximum(fit.square / ticks - fx * fx - fy * fy, 0.0))
+    size = jnp.sqrt(fx * fx + fy * fy)
+    # While the pushes are alike, a heavy cart looks like a force against them: one change that
+    # explains all goes before two.
+    score = fit.left / ticks + SPREAD * spread + SIZE * size
+    score = score + jnp.where(size > NO_FORCE, FORCED, 0.0)
+    best = jnp.argmin(score.at[1:].add(CHANGED))
+    return best, fx[best], fy[best]
 
 
 def structure(fit: Fit) -> tuple[jax.Array, jax.Array, Vector]:
     """Pole length, cart mass and force on the cart that explain an episode best; m, kg, N."""
-    ticks = jnp.maximum(fit.ticks, 1)
-    fx, fy = fit.force_x / ticks, fit.force_y / ticks
-    spread = jnp.sqrt(jnp.maximum(fit.square / ticks - fx * fx - fy * fy, 0.0))
-    score = fit.left / ticks + SPREAD * spread + SIZE * jnp.sqrt(fx * fx + fy * fy)
-    best = jnp.where(score[0] < FITTED, 0, jnp.argmin(score))
+    best, fx, fy = _best(fit)
     lengths, masses = (jnp.array(column) for column in zip(*GRID, strict=True))
-    return lengths[best], masses[best], Vector(fx[best], fy[best], jnp.float32(0))
+    return lengths[best], masses[best], Vector(fx, fy, jnp.float32(0))
 
 
 # Blocks -----------------------------------------------------------------------------------------

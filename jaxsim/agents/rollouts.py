@@ -1,9 +1,9 @@
 """What a planner thinks will happen: many futures of one world under lean references.
 
-The free motion and the answer of cart and pole to an impulse are the simulator's own. Contacts are
-resolved in one pass, cart before pole, on round shapes, so that a cart never turns; blocks bounce
-off walls and one another. Lanes are the last axis and blocks the one before it: leaves are (K,), of
-blocks (4, K).
+The free motion, the shapes and the answer of cart and pole to an impulse are the simulator's own: a
+search finds plans that live on what the shapes are mistaken in. Contacts are resolved in few
+sweeps, cart before pole, and a cart never turns; blocks bounce off walls and one another. Lanes are
+the last axis and blocks the one before it: leaves are (K,), of blocks (4, K).
 """
 
 from dataclasses import dataclass, replace
@@ -41,6 +41,7 @@ AT_WALL, WALL_SPEED = 0.5, 2.0  # cost of a cart at a wall, and of its speed the
 CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
 FAR, FAR_COST = 2.8, 0.05  # m, beyond which a place costs, 1/m^2
 LEANING = 0.5
+SWEEPS = 2  # over the contacts of a tick
 END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
 
 
@@ -267,74 +268,81 @@ def _contacts(
 ) -> tuple[Velocity, Vector, jax.Array, jax.Array]:
     """Velocities after the contacts, the sum of impulses, N s, and the smallest gap, m."""
     rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
-    zero = jnp.zeros_like(rel.x)
-    none = Vector(zero, zero, zero)
-    gap_cart, normal = _off_cart(rel, params)
-    a, alpha = dynamics.pivot_response(params, body, r, normal, none, none)
-    pushed = normal.x * velocity.vx + normal.y * velocity.vy
-    soft = normal.x * a.x + normal.y * a.y
-    given = _impulse(params, block, geo.dot(normal, v) - pushed, gap_cart, soft, one)
-    velocity, v = _applied(params, velocity, v, normal, a, alpha, given)
-    gap_pole, along, normal = _off_pole(rel, r, params)
-    local = geo.rotate_back(r, normal)
-    turn = Vector(-along * local.y, along * local.x, zero)
-    lever = along - params.pole_com
-    tau = Vector(-lever * local.y, lever * local.x, zero)
-    c = geo.scale(local, -1 / params.pole_mass)
+    touches = [
+        _on_cart(params, body, r, rel, block, one),
+        _on_pole(params, body, r, rel, block, one),
+    ]
+    total = [jnp.zeros_like(rel.x)] * len(touches)
+    for _ in range(SWEEPS):
+        for i, touch in enumerate(touches):
+            more = _impulse(params, block, touch, total[i], velocity, v, one)
+            velocity, v = _applied(params, velocity, v, touch, more)
+            total[i] = total[i] + more
+    gap = jnp.where(block.alive, jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
+    return velocity, v, jnp.sum(total[0] + total[1], axis=0), jnp.min(gap, axis=0)
+
+
+class _Touch(NamedTuple):
+    """Where blocks are nearest to the cart or to the pole; leaves (4, K)."""
+
+    gap: Scalar  # m
+    normal: Vector  # unit, towards the block
+    turn: Vector  # m, how turns of the pole, in its frame, move the point along the normal
+    a: Vector  # m/s^2 by N, of the pivot, for a force along the normal
+    alpha: Vector  # rad/s^2 by N, of the pole in its frame
+    soft: Scalar  # m/s^2 by N, of the point along the normal
+
+
+def _on_cart(
+    params: Params, body: dynamics.Bodies, r: Rotation, rel: Vector, block: Block, one: jax.Array
+) -> _Touch:
+    none = Vector(*(jnp.zeros_like(rel.x) for _ in range(3)))
+    near = geo.nearest_on_prism(rel, dynamics.CART_RADIUS, dynamics.CART_HALF_HEIGHT, one)
+    gap = near.distance - MARGIN - params.block_radius
+    a, alpha = dynamics.pivot_response(params, body, r, near.normal, none, none)
+    soft = near.normal.x * a.x + near.normal.y * a.y
+    return _Touch(*materialise((gap, near.normal, none, a, alpha, soft), one))
+
+
+def _on_pole(
+    params: Params, body: dynamics.Bodies, r: Rotation, rel: Vector, block: Block, one: jax.Array
+) -> _Touch:
+    none = Vector(*(jnp.zeros_like(rel.x) for _ in range(3)))
+    half = 0.5 * params.pole_length
+    middle, com = (Vector(0.0, 0.0, z) for z in (POLE_BOTTOM + half, params.pole_com))
+    place = geo.sub(geo.rotate_back(r, rel), middle)
+    near = geo.nearest_on_prism(place, dynamics.POLE_RADIUS, half, one)
+    point = geo.add(near.point, middle)
+    turn, tau = geo.cross(point, near.normal), geo.cross(geo.sub(point, com), near.normal)
+    c = geo.scale(near.normal, -1 / params.pole_mass)
     a, alpha = dynamics.pivot_response(params, body, r, none, c, tau)
-    spun = turn.x * velocity.wx + turn.y * velocity.wy
-    pushed = normal.x * velocity.vx + normal.y * velocity.vy + spun
-    soft = normal.x * a.x + normal.y * a.y + turn.x * alpha.x + turn.y * alpha.y
-    more = _impulse(params, block, geo.dot(normal, v) - pushed, gap_pole, soft, one)
-    velocity, v = _applied(params, velocity, v, normal, a, alpha, more)
-    gap = jnp.where(block.alive, jnp.minimum(gap_cart, gap_pole), 10.0)
-    return velocity, v, jnp.sum(given + more, axis=0), jnp.min(gap, axis=0)
-
-
-def _off_cart(rel: Vector, params: Params) -> tuple[jax.Array, Vector]:
-    """Gaps between blocks and the cart, and normals towards the blocks, (4, K)."""
-    square = jnp.asarray(rel.x * rel.x + rel.y * rel.y)
-    rho = jnp.sqrt(jnp.maximum(square, 1e-12))
-    side = rho - dynamics.CART_RADIUS
-    up = jnp.abs(rel.z) - dynamics.CART_HALF_HEIGHT
-    out, above = jnp.maximum(side, 0.0), jnp.maximum(up, 0.0)
-    distance = jnp.sqrt(out * out + above * above)
-    outside = distance > 0
-    length = jnp.where(outside, distance, 1.0)
-    flat = jnp.where(outside, out / length, 1.0) / rho
-    nz = jnp.where(outside, above / length, 0.0) * jnp.sign(rel.z)
-    depth = jnp.where(outside, distance, side)
-    return depth - MARGIN - params.block_radius, Vector(rel.x * flat, rel.y * flat, nz)
-
-
-def _off_pole(rel: Vector, r: Rotation, params: Params) -> tuple[jax.Array, Any, Vector]:
-    """Gaps between blocks and the pole, heights of contact along it, and normals."""
-    axis = Vector(r.x.z, r.y.z, r.z.z)
-    along = jnp.clip(geo.dot(rel, axis), POLE_BOTTOM, POLE_BOTTOM + params.pole_length)
-    d = geo.sub(rel, geo.scale(axis, along))
-    distance = jnp.sqrt(jnp.maximum(geo.dot(d, d), 1e-12))
-    gap = distance - dynamics.POLE_RADIUS - MARGIN - params.block_radius
-    return gap, along, geo.scale(d, 1 / distance)
+    normal = geo.rotate(r, near.normal)
+    soft = normal.x * a.x + normal.y * a.y + geo.dot(turn, alpha)
+    gap = near.distance - MARGIN - params.block_radius
+    return _Touch(*materialise((gap, normal, turn, a, alpha, soft), one))
 
 
 def _impulse(
-    params: Params, block: Block, speed: Any, gap: jax.Array, soft: Any, one: jax.Array
+    params: Params,
+    block: Block,
+    touch: _Touch,
+    given: jax.Array,
+    velocity: Velocity,
+    v: Vector,
+    one: jax.Array,
 ) -> jax.Array:
-    """Impulses, N s, of contacts that do not bounce."""
+    """What is added, N s, to the impulses of contacts that do not bounce and only push."""
     reach = contacts.BREAKING * contacts.breaking_size(params)
-    wanted = contacts.separating_speed(speed, gap, jnp.zeros_like(gap))
-    size = jnp.maximum(wanted / (1 / params.block_mass + soft), 0.0)
-    return materialise(jnp.where(block.alive & (gap <= reach), size, 0.0), one)
+    pushed = touch.normal.x * velocity.vx + touch.normal.y * velocity.vy
+    spun = geo.dot(touch.turn, Vector(velocity.wx, velocity.wy, velocity.wz))
+    speed = geo.dot(touch.normal, v) - pushed - spun
+    wanted = contacts.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
+    more = jnp.maximum(wanted / (1 / params.block_mass + touch.soft), -given)
+    return materialise(jnp.where(block.alive & (touch.gap <= reach), more, 0.0), one)
 
 
 def _applied(
-    params: Params,
-    velocity: Velocity,
-    v: Vector,
-    normal: Vector,
-    a: Vector,
-    alpha: Vector,
-    impulse: jax.Array,
+    params: Params, velocity: Velocity, v: Vector, touch: _Touch, impulse: jax.Array
 ) -> tuple[Velocity, Vector]:
     """Velocities after impulses along normals: on the blocks, and back on cart and pole."""
 
@@ -343,9 +351,10 @@ def _applied(
 
     velocity = replace(
         velocity,
-        vx=velocity.vx - total(a.x),
-        vy=velocity.vy - total(a.y),
-        wx=velocity.wx - total(alpha.x),
-        wy=velocity.wy - total(alpha.y),
+        vx=velocity.vx - total(touch.a.x),
+        vy=velocity.vy - total(touch.a.y),
+        wx=velocity.wx - total(touch.alpha.x),
+        wy=velocity.wy - total(touch.alpha.y),
+        wz=velocity.wz - total(touch.alpha.z),
     )
-    return velocity, geo.add(v, geo.scale(normal, impulse / params.block_mass))
+    return velocity, geo.add(v, geo.scale(touch.normal, impulse / params.block_mass))
