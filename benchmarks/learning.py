@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks.pages import add_out, put
 from evaluation import l2m, scanner
 from evaluation.files import write_json
+from evaluation.metrics.novelty.cells import wilson
 from evaluation.records import Records
 from evaluation.report import summarise_records
 from evaluation.schedule import Block, Schedule
@@ -184,7 +185,7 @@ def rate_of(called: np.ndarray) -> dict[str, float]:
     Episodes are taken as independent, which those of one lifetime may not be: the interval over
     lifetimes is given too, and the wider of both is shown.
     """
-    low, high = (float(end) for end in wilson(float(called.sum()), float(called.size)))
+    low, high = wilson(int(called.sum()), called.size)
     each = called.mean(axis=1)
     half = mean_of(each)["half"]
     mean = float(each.mean())
@@ -386,7 +387,7 @@ def novelty_lines(result: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield f"{how(result)} Every lifetime learns from {result['episodes']} episodes of level 200 and"
     yield "from nothing else, then plays each cell without learning. Given is the share of episodes"
-    yield f"that end with an alarm, {USUAL} of a lifetime on level 200 and {CELL} in each other cell,"
+    yield f"that end with an alarm, of {USUAL} on level 200 and {CELL} in any other cell each,"
     yield "with the wider of two 95 % intervals: Wilson's over episodes, normal over lifetimes."
     yield ""
     yield f"False alarms: {rate_cell(cells['200:easy'])} of the test episodes of level 200, and"

@@ -30,6 +30,8 @@ WINDOW = 200.0
 """Episodes over which what is usual is averaged: earlier ones, of a worse model, fade."""
 TAIL = 2.0
 """Standard deviations from which an episode belongs to the tail."""
+LEAST_TAIL = (0.01, 0.25)
+"""Smallest share of episodes in the tail, and smallest mean distance beyond its beginning."""
 TAIL_WINDOW = 400.0
 """Episodes over which the tail is averaged."""
 
@@ -163,18 +165,32 @@ def away(usual: Usual, told: jax.Array) -> jax.Array:
 
 
 def judge(usual: Usual, watch: Watch, rate: jax.Array) -> NoveltyPrediction:
-    """Say how unusual the episode is: how few usual ones are as far off.
+    """Say how unusual an episode is.
 
     Args:
       usual: spread over episodes.
       watch: of this episode.
       rate: () share of usual episodes that may be called unusual.
     """
-    far = away(usual, numbers(watch))
-    share, excess = jnp.maximum(usual.share, 0.01), jnp.maximum(usual.excess, 0.25)
-    rarity = jnp.where(far > TAIL, share * jnp.exp((TAIL - far) / excess), 1.0)
-    known = usual.judged >= ENOUGH
-    return NoveltyPrediction(jnp.int32(0), jnp.where(known, 1 - rarity, 0.0), 1 - rate)
+    probability = 1 - rarity(usual, numbers(watch))
+    return NoveltyPrediction(jnp.int32(0), probability, 1 - rate)
+
+
+def rarity(usual: Usual, told: jax.Array) -> jax.Array:
+    """Estimate the share of usual episodes that are as far off, (); 1 while it is not known.
+
+    The tail is taken as exponential.
+
+    Args:
+      usual: spread over episodes.
+      told: (6,) of `numbers`.
+    """
+    far = away(usual, told)
+    share, excess = (
+        jnp.maximum(a, b) for a, b in zip((usual.share, usual.excess), LEAST_TAIL, strict=True)
+    )
+    beyond = share * jnp.exp((TAIL - far) / excess)
+    return jnp.where((usual.judged >= ENOUGH) & (far > TAIL), beyond, 1.0)
 
 
 def calibrate(usual: Usual, told: jax.Array, played: Any) -> Usual:
