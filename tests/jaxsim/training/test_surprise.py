@@ -29,16 +29,16 @@ def test_elimination_solves_equations_of_any_units():
 def test_what_follows_another_law_does_not_spoil_a_regression():
     truth = DRAW.normal(size=(3, 2))
     fit, plain = regression.init(3, 2), []
-    for _ in range(6):
+    for _ in range(20):
         x = DRAW.normal(size=(200, 3))
         y = x @ truth + DRAW.normal(scale=0.01, size=(200, 2))
-        y[:10] += 20.0
+        y[:2] += 20.0
         plain.append((x, y))
         arrays = (jnp.asarray(a, jnp.float32) for a in (x, y, np.ones(200)))
         fit = regression.update(fit, *arrays, jnp.float32(0.5), 1e-3)
     x, y = (np.concatenate(a) for a in zip(*plain, strict=True))
     spoiled = np.abs(np.linalg.lstsq(x, y, rcond=None)[0] - truth).max()
-    assert np.abs(fit.weight - truth).max() < 0.05 < spoiled
+    assert np.abs(fit.weight - truth).max() < 0.01 < spoiled
 
 
 def test_what_does_not_count_is_not_learned():
@@ -97,8 +97,8 @@ def test_along_an_axis_a_block_flies_or_bounces():
     place = jnp.array([4.0, 4.5, -4.5]) * jnp.ones((2, 1))
     speed = jnp.array([[8.0, 8.0, 8.0], [8.0, 8.0, -8.0]])
     here = dynamics.flight(around.Blocks(place, speed, jnp.array([True, True])))
-    assert here.flies.tolist() == [[True, False, True]] * 2
-    # The ceiling and the floor are 4.5 m from the centre: at the very edge nothing is said.
+    # The floor is touched 4.5 m from the centre: at the very edge nothing is said.
+    assert here.flies.tolist() == [[True, False, False]] * 2
     deeper = place.at[:, 2].set(-4.6)
     here = dynamics.flight(around.Blocks(deeper, speed, jnp.array([True, True])))
     assert here.bounces.tolist() == [[False, True, False], [False, True, True]]
@@ -159,9 +159,10 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
         taught = jax.tree.map(lambda a, part=part: a[part], half)
         model = dynamics.learn(model, taught, jnp.float32(512), jnp.float32(32))
         found.append(errors(model))
-    # Cart and pole, to what linear laws leave out; blocks to the errors of float32.
+    # Cart and pole, to what linear laws leave out; few blocks have come back from a wall yet, at
+    # some 8 m/s.
     np.testing.assert_array_less(found[1], np.array(found[0]) / 5)
-    np.testing.assert_array_less(found[-1], [0.01, 0.005, 0.05])
+    np.testing.assert_array_less(found[-1], [0.02, 0.02, 2.5])
 
 
 # What is usual ------------------------------------------------------------------------------------
