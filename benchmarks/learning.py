@@ -2,6 +2,7 @@
 
     python -m benchmarks.learning curve runs --level 200 --episodes 1280
     python -m benchmarks.learning curve runs --level 203 --difficulty hard --episodes 20480
+    python -m benchmarks.learning novelty runs
     python -m benchmarks.learning syllabus runs examples/syllabi/cl_pole_length.json --agent ppo
     python -m benchmarks.learning speed runs --peer sb3/bin/python
     python -m benchmarks.learning page runs --out docs/learning_results.md
@@ -27,6 +28,7 @@ import numpy as np
 from benchmarks.pages import add_out, put
 from evaluation import l2m, scanner
 from evaluation.files import write_json
+from evaluation.metrics.novelty.cells import wilson
 from evaluation.records import Records
 from evaluation.report import summarise_records
 from evaluation.schedule import Block, Schedule
@@ -35,6 +37,10 @@ from jaxsim.training import Settings
 
 TEST = 32  # episodes of the test at the end of a curve
 POINTS = 10  # of a curve in the page
+NOVEL = (101, 102, 103, 104, 105, 106, 107, 201, 202, 203, 204, 205, 206, 207)
+DIFFICULTIES = ("easy", "medium", "hard")
+CELL = 8  # episodes that a lifetime plays of each novel level and difficulty
+USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
 
 
@@ -90,15 +96,26 @@ def play(
     return records, clock.since_first(records.columns["length"])
 
 
-def of_levels(cells: Sequence[str], train: int, learning: bool = True) -> Schedule:
-    """Training on the first of some levels, like "203:hard", and a test of each of them."""
+def of_levels(
+    cells: Sequence[str], train: int, learning: bool = True, counts: Sequence[int] = ()
+) -> Schedule:
+    """Training on the first of some levels, like "203:hard", and a test of each of them.
+
+    Args:
+      cells: level and difficulty of each.
+      train: episodes of the training.
+      learning: whether it may be learned from.
+      counts: episodes of each test; `TEST` if there are none.
+    """
     values: list[Any] = []
     for cell in cells:
         level, difficulty = cell.split(":")
         values.append((("novelty/difficulty", difficulty), ("novelty/level", int(level))))
     tests = (
-        Block(index, 1, "test", "CartPole3D", each, TEST, False)
-        for index, each in enumerate(values, 1)
+        Block(index, 1, "test", "CartPole3D", each, count, False)
+        for index, (each, count) in enumerate(
+            zip(values, counts or [TEST] * len(values), strict=True), 1
+        )
     )
     first = Block(0, 1, "train", "CartPole3D", values[0], train, learning)
     return Schedule(f"level {cells[0]}", (first, *tests))
@@ -136,6 +153,44 @@ def curve(given: argparse.Namespace) -> None:
         "cost": cost,
     }
     save(given, f"curve_{given.level}_{given.difficulty}_{given.agent}", found)
+
+
+def novelty(given: argparse.Namespace) -> None:
+    """Learn level 200, then play what is novel without learning, and count alarms."""
+    cells = ["200:easy", *(f"{level}:{each}" for level in NOVEL for each in DIFFICULTIES)]
+    counts = [USUAL, *[CELL] * (len(cells) - 1)]
+    schedule = of_levels(cells, given.episodes, counts=counts)
+    records, _ = play(schedule, learner(given.agent, given.settings), given)
+    called, ends = alarms(records), np.cumsum([given.episodes, *counts])
+    found = {
+        "kind": "novelty",
+        **common(given),
+        "episodes": given.episodes,
+        "while_learning": rate_of(called[:, : given.episodes]),
+        "cells": {
+            cell: {
+                **rate_of(called[:, a:b]),
+                "performance": float(records.columns["performance"][:, a:b].mean()),
+            }
+            for cell, (a, b) in zip(cells, pairwise(ends), strict=True)
+        },
+        "faults": len(records.metadata.get("faults", ())),
+    }
+    save(given, "novelty", found)
+
+
+def rate_of(called: np.ndarray) -> dict[str, float]:
+    """Share of episodes (L, E) that end with an alarm, and its interval.
+
+    Episodes are taken as independent, which those of one lifetime may not be: the interval over
+    lifetimes is given too, and the wider of both is shown.
+    """
+    low, high = wilson(int(called.sum()), called.size)
+    each = called.mean(axis=1)
+    half = mean_of(each)["half"]
+    mean = float(each.mean())
+    low, high = min(low, max(0.0, mean - half)), max(high, min(1.0, mean + half))
+    return {"mean": mean, "low": low, "high": high, "episodes": called.size}
 
 
 def alarms(records: Records) -> np.ndarray:
@@ -269,7 +324,9 @@ def text_of(folder: Path) -> str:
 
 def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Lines of the page."""
-    kinds: dict[str, list[dict[str, Any]]] = {"curve": [], "syllabus": [], "speed": []}
+    kinds: dict[str, list[dict[str, Any]]] = {
+        kind: [] for kind in ("curve", "novelty", "syllabus", "speed")
+    }
     for result in found:
         kinds[result["kind"]].append(result)
     yield "# What the learners learn"
@@ -279,6 +336,8 @@ def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "clock times are of a machine that had other work."
     for result in kinds["curve"]:
         yield from curve_lines(result)
+    for result in kinds["novelty"]:
+        yield from novelty_lines(result)
     if kinds["syllabus"]:
         yield from syllabus_lines(kinds["syllabus"])
     for result in kinds["speed"]:
@@ -318,6 +377,33 @@ def curve_lines(result: dict[str, Any]) -> Iterator[str]:
 def alarm_shares(result: dict[str, Any]) -> str:
     """Share of alarms in each of the levels that were tested."""
     return ", ".join(f"{100 * share:.1f} % in {cell}" for cell, share in result["alarms"].items())
+
+
+def novelty_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Alarms of the learned model, level by level."""
+    cells = result["cells"]
+    yield ""
+    yield f"## Novelty that `{result['agent']}` finds"
+    yield ""
+    yield f"{how(result)} Every lifetime learns from {result['episodes']} episodes of level 200 and"
+    yield "from nothing else, then plays each cell without learning. Given is the share of episodes"
+    yield f"that end with an alarm, of {USUAL} on level 200 and {CELL} in any other cell each,"
+    yield "with the wider of two 95 % intervals: Wilson's over episodes, normal over lifetimes."
+    yield ""
+    yield f"False alarms: {rate_cell(cells['200:easy'])} of the test episodes of level 200, and"
+    yield f"{rate_cell(result['while_learning'])} of those that were learned from."
+    yield ""
+    yield "| level | " + " | ".join(DIFFICULTIES) + " |"
+    yield "| --- |" + " --- |" * len(DIFFICULTIES)
+    for level in NOVEL:
+        row = (rate_cell(cells[f"{level}:{each}"]) for each in DIFFICULTIES)
+        yield f"| {level} | " + " | ".join(row) + " |"
+
+
+def rate_cell(entry: dict[str, Any]) -> str:
+    """A share in per cent with its interval."""
+    mean, low, high = (100 * entry[key] for key in ("mean", "low", "high"))
+    return f"{mean:.1f} % [{low:.1f}, {high:.1f}]"
 
 
 def syllabus_lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -397,7 +483,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(required=True)
-    for name, handler in (("curve", curve), ("syllabus", syllabus), ("speed", speed)):
+    handlers = {"curve": curve, "novelty": novelty, "syllabus": syllabus, "speed": speed}
+    for name, handler in handlers.items():
         command = commands.add_parser(name)
         command.set_defaults(handler=handler)
         command.add_argument("folder", type=Path, help="where results are kept")
@@ -414,6 +501,8 @@ def main() -> None:
             command.add_argument(
                 "--novel", nargs="*", default=[], metavar="LEVEL:DIFFICULTY", help="tested as well"
             )
+        if name == "novelty":
+            command.add_argument("--episodes", type=int, default=1280)
         if name == "syllabus":
             command.add_argument("syllabus", type=Path)
             command.add_argument("--times", type=int, default=1)

@@ -1,8 +1,8 @@
-"""A learned model of the world, and novelty as its surprise.
+"""A learned model of the world: what bodies do within a step while nothing hits them.
 
-The model predicts by how much cart and pole change within a step, from where they are and what is
-done. In each episode its errors are averaged; how that average is spread among the episodes that
-the learner learns from says what is usual.
+Three linear laws are learned by robust least squares. One tells how the body changes, from where it
+is and what is done. Two are of blocks, axis by axis: how one flies, and how one comes back from a
+wall. Nothing is told of gravity, drag, pushes or restitution.
 """
 
 from typing import NamedTuple
@@ -10,116 +10,119 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.training import network
-from jaxsim.training.network import Network
+from jaxsim.training import around, regression
+from jaxsim.training.around import Blocks
+from jaxsim.training.regression import Fit
 
-HIDDEN = 32
-ENOUGH = 200.0
-"""Episodes to learn from before anything is called unusual."""
-WINDOW = 200.0
-"""Episodes over which what is usual is averaged: earlier ones, of a worse model, fade."""
-TINY = 1e-6
-LEAST_TICKS = 5.0
-"""Steps of an episode before its average says anything."""
-
-
-class Usual(NamedTuple):
-    """How the logarithm of an episode's mean error is spread."""
-
-    number: jax.Array  # () episodes
-    mean: jax.Array  # ()
-    variance: jax.Array  # ()
+WINDOW = 320.0
+"""Episodes that the model looks back on."""
+BODY_FLOOR = 1e-3
+"""Smallest standard error of a change of the body."""
+SPEED_FLOOR = 5e-3  # m/s, smallest standard error of a block's speed
+SLOW = 0.5  # m/s, towards a wall; slower blocks at one are not looked at
+SPEED = 10.0  # m/s, that stands for one
+ROOM = 5.0  # m, that stand for one
+FEATURES = 4
+"""Of a block along an axis."""
 
 
-class Watch(NamedTuple):
-    """What is remembered of the episode in play."""
+class Model(NamedTuple):
+    """What was learned."""
 
-    expected: jax.Array  # (D,) what the body was expected to be
-    ticks: jax.Array  # () float32, expectations that were compared
-    total: jax.Array  # () sum of their errors
-    first: jax.Array  # () bool, nothing is expected yet
-
-
-def init(key: jax.Array, body: int, actions: int) -> Network:
-    """Draw a model."""
-    return network.init(key, body + actions, (HIDDEN,), body - 1)
+    body: Fit
+    flying: Fit  # leaves (3, ...), by axis
+    bouncing: Fit  # leaves (3, ...)
 
 
-def usual() -> Usual:
-    """Return the spread before any episode."""
-    return Usual(jnp.float32(0.0), jnp.float32(0.0), jnp.float32(1.0))
+class Flight(NamedTuple):
+    """Blocks in the terms of the model, (..., 3) by axis, and features."""
+
+    flies: jax.Array  # bool, whether it touches nothing along the axis
+    bounces: jax.Array  # bool, whether it goes into a wall
+    outward: jax.Array  # 1 or -1
+    flying: jax.Array  # (..., 3, 4)
+    bouncing: jax.Array  # (..., 3, 4)
 
 
-def watch(body: int) -> Watch:
-    """Return what is remembered as an episode begins."""
-    return Watch(jnp.zeros(body), jnp.float32(0.0), jnp.float32(0.0), jnp.asarray(True))
+class Lessons(NamedTuple):
+    """Steps to learn from."""
+
+    body: jax.Array  # (B, D)
+    action: jax.Array  # (B, A) one-hot
+    after: jax.Array  # (B, D) body one step later
+    calm: jax.Array  # (B,) bool, whether nothing hits it
+    block: Blocks  # leaves (B, ...), one of each step
+    speed: jax.Array  # (B, 3) m/s, of the block one step later
 
 
-def predict(model: Network, body: jax.Array, action: jax.Array) -> jax.Array:
-    """Predict the body after a step.
-
-    Args:
-      model: from `init`.
-      body: (..., D) normalised.
-      action: (..., A) one-hot.
-    """
-    out = network.layers(model, jnp.concatenate([body, action], axis=-1))[-1]
-    return body + 0.1 * out
-
-
-def error(expected: jax.Array, body: jax.Array) -> jax.Array:
-    """How far off a prediction is, (...): the mean square, less than in proportion where large.
-
-    A hit by a block is a surprise in any world, so a single one must not outweigh all other steps.
-    """
-    square = jnp.mean((expected - body) ** 2, axis=-1)
-    return square / (1 + 10 * square)
-
-
-def seen(watch: Watch, body: jax.Array) -> tuple[Watch, jax.Array]:
-    """Compare an observation with what was expected; return the error as well."""
-    wrong = jnp.where(watch.first, 0.0, error(watch.expected, body))
-    ticks = watch.ticks + jnp.where(watch.first, 0.0, 1.0)
-    return watch._replace(ticks=ticks, total=watch.total + wrong), wrong
-
-
-def judge(usual: Usual, watch: Watch, alarm: jax.Array) -> NoveltyPrediction:
-    """Say how unusual the episode is: the normal quantile of its mean error among others'.
+def init(body: int, actions: int) -> Model:
+    """Return a model that knows nothing.
 
     Args:
-      usual: spread over episodes.
-      watch: of this episode.
-      alarm: () standard deviations from which it is a detection.
+      body: numbers of a body, D.
+      actions: A.
     """
-    typical = score(watch.total, watch.ticks)
-    away = (typical - usual.mean) / jnp.sqrt(usual.variance + TINY)
-    known = (usual.number >= ENOUGH) & (watch.ticks >= LEAST_TICKS)
-    probability = jnp.where(known, jax.scipy.stats.norm.cdf(away), 0.0)
-    return NoveltyPrediction(jnp.int32(0), probability, jax.scipy.stats.norm.cdf(alarm))
+    axes = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), regression.init(FEATURES, 1))
+    return Model(regression.init(2 * body + actions, body), axes, axes)
 
 
-def score(total: jax.Array, ticks: jax.Array) -> jax.Array:
-    """Logarithm of the mean error of an episode."""
-    return jnp.log(total / jnp.maximum(ticks, 1.0) + TINY)
+def features(body: jax.Array, action: jax.Array) -> jax.Array:
+    """What the body's law is linear in, (..., 2 D + A): as drag is, in speeds and their squares."""
+    return jnp.concatenate([body, body * jnp.abs(body), action], axis=-1)
 
 
-def calibrate(usual: Usual, errors: jax.Array, there: jax.Array) -> Usual:
-    """Learn what is usual from episodes.
+def flight(blocks: Blocks) -> Flight:
+    """Put blocks in the terms of the model; leaves (..., 3) and (..., 3, 4)."""
+    alone, speed = blocks.alone[..., None], blocks.speed
+    depth = jnp.abs(blocks.place) - jnp.array(around.REACH)
+    outward = jnp.where(blocks.place < 0, -1.0, 1.0)
+    out = speed * outward
+    fast = jnp.sqrt(jnp.sum(speed * speed, axis=-1, keepdims=True)) / SPEED
+    one = jnp.ones_like(speed)
+    return Flight(
+        alone & (depth < -around.EDGE),
+        alone & (depth > around.EDGE) & (out > SLOW),
+        outward,
+        jnp.stack([one, speed, speed * fast, blocks.place / ROOM], axis=-1),
+        jnp.stack([one, out, out * fast, depth], axis=-1),
+    )
+
+
+def body_after(model: Model, body: jax.Array, action: jax.Array) -> jax.Array:
+    """Predict the body (..., D) after a step with an action (..., A), one-hot."""
+    return body + features(body, action) @ model.body.weight
+
+
+def speed_after(model: Model, blocks: Blocks) -> jax.Array:
+    """Predict the speeds of blocks after a step, (..., 3) m/s."""
+    here = flight(blocks)
+    flown = jnp.sum(here.flying * model.flying.weight[..., 0], axis=-1)
+    back = jnp.sum(here.bouncing * model.bouncing.weight[..., 0], axis=-1) * here.outward
+    return blocks.speed + jnp.where(here.bounces, back, flown)
+
+
+def learn(model: Model, lessons: Lessons, steps: jax.Array, episodes: jax.Array) -> Model:
+    """Learn from steps.
 
     Args:
-      usual: what was usual before.
-      errors: (W, T) of their steps; of the first there is none.
-      there: (W, T) bool, which steps were made.
+      model: what was learned before.
+      lessons: drawn from the steps that were made, B of them.
+      steps: () how many were made.
+      episodes: () in how many episodes.
     """
-    ticks = jnp.maximum(jnp.sum(there, axis=1) - 1.0, 0.0)
-    scores = score(jnp.sum(jnp.where(there, errors, 0.0), axis=1), ticks)
-    counts = ticks >= LEAST_TICKS
-    more = jnp.sum(counts.astype(jnp.float32))
-    share = 1 / jnp.maximum(more, 1.0)
-    mean = jnp.sum(jnp.where(counts, scores, 0.0)) * share
-    variance = jnp.sum(jnp.where(counts, (scores - mean) ** 2, 0.0)) * share
-    total = jnp.minimum(usual.number, WINDOW) + more
-    part, gap = more / jnp.maximum(total, 1.0), mean - usual.mean
-    joined = (1 - part) * usual.variance + part * variance + part * (1 - part) * gap**2
-    return Usual(usual.number + more, usual.mean + part * gap, joined)
+    keep = jnp.exp(-episodes / WINDOW)
+    each = steps / lessons.calm.shape[0]
+    here, change = flight(lessons.block), (lessons.speed - lessons.block.speed)[..., None]
+    body = regression.update(
+        model.body,
+        features(lessons.body, lessons.action),
+        lessons.after - lessons.body,
+        each * lessons.calm,
+        keep,
+        BODY_FLOOR,
+    )
+    by_axis = jax.vmap(regression.update, in_axes=(0, 1, 1, 1, None, None))
+    flying = by_axis(model.flying, here.flying, change, each * here.flies, keep, SPEED_FLOOR)
+    back, returns = change * here.outward[..., None], each * here.bounces
+    bouncing = by_axis(model.bouncing, here.bouncing, back, returns, keep, SPEED_FLOOR)
+    return Model(body, flying, bouncing)

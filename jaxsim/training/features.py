@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
+from jaxsim.training import around
+from jaxsim.training.around import Around
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
 
 BLOCKS = 3
@@ -26,6 +28,7 @@ class View(NamedTuple):
     seen: jax.Array  # (F,) float32, for the network
     body: jax.Array  # (D,) float32, what follows from step to step by a law that can be learned
     actions: jax.Array  # (A,) int32, the action that each of the network's outputs stands for
+    around: Around  # blocks, whose flight can be learned as well
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _look(observation: Observation) -> View:
     frame = _Frame(_sign(falls_x), _sign(falls_y), jnp.abs(falls_y) > jnp.abs(falls_x))
     turned = jnp.stack([number for pair in pairs for number in frame.seen(*pair)])
     blocks = _blocks(_turned(o, frame))
-    return View(jnp.concatenate([turned, blocks.ravel()]), body, frame.actions())
+    return View(jnp.concatenate([turned, blocks.ravel()]), body, frame.actions(), around.of(o))
 
 
 def _sign(number: Any) -> jax.Array:
@@ -149,7 +152,7 @@ def flat(env: Any, params: Any) -> Sight:
     def look(observation: Any) -> View:
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
         seen = jnp.concatenate(leaves)
-        return View(seen, seen, jnp.arange(env.num_actions))
+        return View(seen, seen, jnp.arange(env.num_actions), around.nothing())
 
     def first(key: jax.Array) -> Any:
         return look(env.reset(key, params)[0]).seen

@@ -19,7 +19,8 @@ import optax
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
-from jaxsim.training import advantages, dynamics, features, network, normalise
+from jaxsim.training import advantages, dynamics, features, network, normalise, surprise
+from jaxsim.training.around import Blocks
 from jaxsim.training.features import Sight, View
 from jaxsim.training.network import Network
 from jaxsim.training.normalise import Moments
@@ -27,8 +28,8 @@ from jaxsim.training.settings import Hyper, Settings
 
 FAULTS = ("the loss is not a finite number", "a parameter is not a finite number")
 BAD_LOSS, BAD_PARAMETER = 1, 2
-DYNAMICS_WEIGHT = 10.0
-"""Of the model's error beside the policy's loss; they share no parameters."""
+LESSONS = 1024
+"""Steps that the model of the world is taught by at each call of `learn`."""
 
 _ADAM = optax.scale_by_adam(eps=1e-5)
 
@@ -37,7 +38,6 @@ class Parameters(NamedTuple):
     """All that gradients move."""
 
     network: Network
-    model: Network  # of the world, see `dynamics`
 
 
 @jax.tree_util.register_dataclass
@@ -48,15 +48,15 @@ class Memory:
     parameters: Parameters
     optimiser: Any
     moments: Moments  # of what it sees, (F,)
-    bodies: Moments  # of the bodies, (D,)
-    usual: dynamics.Usual
+    model: dynamics.Model  # of the world
+    usual: surprise.Usual
     hyper: Hyper
     key: jax.Array  # typed, of the lifetime
     rounds: jax.Array  # () int32, calls of `learn`
     fault: jax.Array  # () int32, place in `FAULTS` + 1, 0 for none
     learning: jax.Array  # () bool, whether what is played now is learned from
     extra: Any  # a variant's own
-    watch: dynamics.Watch  # the episode in play
+    watch: surprise.Watch  # the episode in play
 
 
 class Step(NamedTuple):
@@ -68,7 +68,10 @@ class Step(NamedTuple):
     action: jax.Array  # () int32
     chance: jax.Array  # () log-probability of the action
     value: jax.Array  # ()
-    error: jax.Array  # () of what the model had expected
+    calm: jax.Array  # () bool, whether nothing hits the body
+    block: Blocks  # one of the blocks, a step before
+    speed: jax.Array  # (3,) m/s, of the same block now
+    told: jax.Array  # (6,) of the episode so far, see `surprise.numbers`
 
 
 class Decisions(NamedTuple):
@@ -76,12 +79,9 @@ class Decisions(NamedTuple):
 
     seen: jax.Array  # (B, F)
     output: jax.Array  # (B, A) one-hot, of the network
-    action: jax.Array  # (B, A) one-hot
     chance: jax.Array  # (B,)
     advantage: jax.Array  # (B,)
     value: jax.Array  # (B,) to aim at
-    body: jax.Array  # (B, D)
-    after: jax.Array  # (B, D) body one step later
 
 
 class Variant(NamedTuple):
@@ -154,24 +154,21 @@ def ppo(settings: Settings | None = None, sight: Sight = features.cartpole3d) ->
 
 
 def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) -> Memory:
-    first, second = jax.random.split(key)
-    parameters = Parameters(
-        network.init(first, sight.size, settings.hidden, sight.actions),
-        dynamics.init(second, sight.body, sight.actions),
-    )
+    drawn = network.init(jax.random.split(key)[0], sight.size, settings.hidden, sight.actions)
+    parameters = Parameters(drawn)
     return Memory(
         parameters=parameters,
         optimiser=_ADAM.init(parameters),
         moments=normalise.init(sight.size),
-        bodies=normalise.init(sight.body),
-        usual=dynamics.usual(),
+        model=dynamics.init(sight.body, sight.actions),
+        usual=surprise.usual(),
         hyper=settings.of_lifetime(0),
         key=key,
         rounds=jnp.int32(0),
         fault=jnp.int32(0),
         learning=jnp.asarray(True),
         extra=variant.init(parameters),
-        watch=dynamics.watch(sight.body),
+        watch=surprise.watch(sight.body),
     )
 
 
@@ -196,44 +193,51 @@ def _fault(memory: Memory) -> jax.Array:
 
 
 def _begin(sight: Sight, memory: Memory, key: jax.Array) -> Memory:
-    return replace(memory, watch=dynamics.watch(sight.body))
+    return replace(memory, watch=surprise.watch(sight.body))
 
 
 def _view(
     sight: Sight, memory: Memory, observation: Any
-) -> tuple[View, jax.Array, jax.Array, jax.Array]:
-    """See an observation: its view, the body normalised, log-probabilities and value."""
+) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
+    """See an observation: its view, how it surprises, log-probabilities and value."""
     view = sight.look(observation)
     x = normalise.apply(memory.moments, view.seen)
-    body = normalise.apply(memory.bodies, view.body)
-    return view, body, *network.apply(memory.parameters.network, x)
+    watch = surprise.seen(memory.model, memory.watch, view.body, view.around)
+    return view, watch, *network.apply(memory.parameters.network, x)
 
 
 def _act(
     sight: Sight, memory: Memory, observation: Any, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
     """Draw an action, or take the best one where nothing is to be learned."""
-    view, body, chances, _ = _view(sight, memory, observation)
+    view, watch, chances, _ = _view(sight, memory, observation)
     noise = rng.uniform(rng.words(key), jnp.arange(sight.actions), low=1e-7, high=1.0)
     drawn = chances - jnp.where(memory.learning, jnp.log(-jnp.log(noise)), 0.0)
     output = jnp.arange(sight.actions) == jnp.argmax(drawn)
     action = jnp.sum(jnp.where(output, view.actions, 0)).astype(jnp.int32)
-    watch, _ = dynamics.seen(memory.watch, body)
+    said = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
     done = jax.nn.one_hot(action, sight.actions)
-    expected = dynamics.predict(memory.parameters.model, body, done)
-    watch = watch._replace(expected=expected, first=jnp.asarray(False))
-    said = dynamics.judge(memory.usual, watch, memory.hyper.alarm)
+    watch = surprise.expect(memory.model, watch, view.body, view.around, done)
     return action, said, replace(memory, watch=watch)
 
 
 def _trace(sight: Sight, memory: Memory, observation: Any, action: jax.Array) -> Step:
     """Keep what a step teaches; the same values as in `_act`, which the compiler shares."""
-    view, body, chances, value = _view(sight, memory, observation)
-    _, error = dynamics.seen(memory.watch, body)
+    view, watch, chances, value = _view(sight, memory, observation)
     output = view.actions == action
-    chance = jnp.sum(jnp.where(output, chances, 0.0))
-    place = jnp.sum(jnp.where(output, jnp.arange(sight.actions), 0)).astype(jnp.int32)
-    return Step(view.seen, view.body, place, jnp.asarray(action, jnp.int32), chance, value, error)
+    block, speed = surprise.lesson(memory.watch, view.around)
+    return Step(
+        seen=view.seen,
+        body=view.body,
+        output=jnp.sum(jnp.where(output, jnp.arange(sight.actions), 0)).astype(jnp.int32),
+        action=jnp.asarray(action, jnp.int32),
+        chance=jnp.sum(jnp.where(output, chances, 0.0)),
+        value=value,
+        calm=watch.calm & view.around.calm,
+        block=block,
+        speed=speed,
+        told=surprise.numbers(watch),
+    )
 
 
 # Learning -----------------------------------------------------------------------------------------
@@ -247,7 +251,8 @@ def _learn(
     steps = jnp.arange(episodes.rewards.shape[1])
     there = (steps < episodes.length[:, None]) & played
     key = jax.random.fold_in(memory.key, memory.rounds)
-    draw = _drawing(settings, sight, memory, episodes, there)
+    rows = _Rows.of(there)
+    draw = _drawing(settings, sight, memory, episodes, rows)
 
     def update(carry: Any, number: jax.Array) -> Any:
         parameters, optimiser = carry
@@ -263,24 +268,51 @@ def _learn(
     sound = all_finite(parameters)
     fault = jnp.where(jnp.all(jnp.isfinite(losses)), 0, BAD_LOSS)
     fault = jnp.where((fault == 0) & ~sound, BAD_PARAMETER, fault)
+    last = rng.fold(rng.words(key), settings.updates)
     new = replace(
         memory,
         parameters=parameters,
         optimiser=optimiser,
         moments=normalise.update(memory.moments, episodes.trace.seen, there),
-        bodies=normalise.update(memory.bodies, episodes.trace.body, there),
-        usual=dynamics.calibrate(memory.usual, episodes.trace.error, there),
+        model=_taught(sight, memory.model, episodes, rows, rng.fold(last, 2)),
+        usual=surprise.calibrate(memory.usual, episodes.final.told, there[:, 0]),
         rounds=memory.rounds + 1,
     )
-    last = rng.fold(rng.words(key), settings.updates)
     new = replace(new, extra=variant.after(new, draw(last), rng.to_key(rng.fold(last, 1))))
     goes_on = memory.learning & (memory.fault == 0)
     new = choose(goes_on & (fault == 0), new, memory)
     return replace(new, fault=jnp.where(goes_on, fault, memory.fault).astype(jnp.int32))
 
 
+class _Rows(NamedTuple):
+    """The steps of W episodes as rows of one table."""
+
+    there: jax.Array  # (W, T) bool, which were made
+    lengths: jax.Array  # (W,)
+    ends: jax.Array  # (W,) steps made up to the end of each episode
+
+    @classmethod
+    def of(cls, there: jax.Array) -> "_Rows":
+        lengths = jnp.sum(there, axis=1)
+        return cls(there, lengths, jnp.cumsum(lengths))
+
+    def draw(self, words: rng.Words, number: int) -> tuple[jax.Array, jax.Array]:
+        """Draw a step from each of as many equal shares: its row and its episode, (B,) each."""
+        width, horizon = self.there.shape
+        slots = jnp.arange(number)
+        place = (slots + rng.uniform(words, slots)) * (self.ends[-1] / number)
+        place = jnp.minimum(place.astype(jnp.int32), self.ends[-1] - 1)
+        episode = jnp.minimum(jnp.sum(place[:, None] >= self.ends, axis=1), width - 1)
+        tick = jnp.maximum(place - (self.ends - self.lengths)[episode], 0)
+        return episode * horizon + tick, episode
+
+    def flat(self, leaf: jax.Array) -> jax.Array:
+        """One row for each step, (W T, ...)."""
+        return leaf.reshape(self.there.size, *leaf.shape[2:])
+
+
 def _drawing(
-    settings: Settings, sight: Sight, memory: Memory, episodes: Episodes, there: jax.Array
+    settings: Settings, sight: Sight, memory: Memory, episodes: Episodes, rows: _Rows
 ) -> Callable[[rng.Words], Decisions]:
     """Return how to draw decisions of the episodes, with what they turned out to be worth."""
     hyper, step = memory.hyper, episodes.trace
@@ -296,45 +328,45 @@ def _drawing(
         hyper.discount,
         hyper.trace_decay,
     )
+    there = rows.there
     number = jnp.maximum(jnp.sum(there), 1)
     mean = jnp.sum(jnp.where(there, better, 0.0)) / number
     spread = jnp.sqrt(jnp.sum(jnp.where(there, (better - mean) ** 2, 0.0)) / number)
-    lengths = jnp.sum(there, axis=1)
-    ends = jnp.cumsum(lengths)
-    width, horizon = there.shape
-
-    def flat(leaf: jax.Array) -> jax.Array:
-        return leaf.reshape(width * horizon, *leaf.shape[2:])
-
-    numbers = [step.output, step.action, step.chance, better, step.value]
-    seen, body = flat(step.seen), flat(jnp.concatenate([step.body, jnp.stack(numbers, -1)], -1))
-    finals = episodes.final.body
+    numbers = jnp.stack([step.output, step.chance, better, step.value], axis=-1)
+    seen, kept = rows.flat(step.seen), rows.flat(numbers)
 
     def draw(words: rng.Words) -> Decisions:
-        # One decision from each of as many equal shares of all decisions.
-        slots = jnp.arange(settings.samples)
-        place = (slots + rng.uniform(words, slots)) * (ends[-1] / settings.samples)
-        place = jnp.minimum(place.astype(jnp.int32), ends[-1] - 1)
-        episode = jnp.sum(place[:, None] >= ends, axis=1)
-        episode = jnp.minimum(episode, width - 1)
-        tick = jnp.maximum(place - (ends - lengths)[episode], 0)
-        at = episode * horizon + tick
-        last = tick == lengths[episode] - 1
-        follows = body[jnp.minimum(at + 1, width * horizon - 1)][:, : sight.body]
-        here = body[at]
-        output, action, chance, gain, value = here[:, sight.body :].T
+        at, _ = rows.draw(words, settings.samples)
+        output, chance, gain, value = kept[at].T
         return Decisions(
             seen=seen[at],
             output=jax.nn.one_hot(output.astype(jnp.int32), sight.actions),
-            action=jax.nn.one_hot(action.astype(jnp.int32), sight.actions),
             chance=chance,
             advantage=(gain - mean) / (spread + 1e-8),
             value=value + gain,
-            body=here[:, : sight.body],
-            after=jnp.where(last[:, None], finals[episode], follows),
         )
 
     return draw
+
+
+def _taught(
+    sight: Sight, model: dynamics.Model, episodes: Episodes, rows: _Rows, words: rng.Words
+) -> dynamics.Model:
+    """Learn how the world moves from steps of the episodes."""
+    step, final = episodes.trace, episodes.final
+    at, episode = rows.draw(words, LESSONS)
+    body, block, speed, action, calm = jax.tree.map(
+        lambda leaf: rows.flat(leaf)[at],
+        (step.body, step.block, step.speed, step.action, step.calm),
+    )
+    width, horizon = rows.there.shape
+    last = at - episode * horizon == rows.lengths[episode] - 1
+    follows = rows.flat(step.body)[jnp.minimum(at + 1, width * horizon - 1)]
+    after = jnp.where(last[:, None], final.body[episode], follows)
+    done = jax.nn.one_hot(action, sight.actions)
+    lessons = dynamics.Lessons(body, done, after, calm, block, speed)
+    played = jnp.sum(rows.lengths > 0).astype(jnp.float32)
+    return dynamics.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
 
 
 def _loss(
@@ -353,14 +385,10 @@ def _loss(
     gain = jnp.mean(jnp.minimum(ratio * decisions.advantage, clipped * decisions.advantage))
     entropy = -jnp.mean(jnp.sum(jnp.exp(chances) * chances, axis=-1))
     miss = jnp.mean((value - decisions.value) ** 2)
-    body, after = (normalise.apply(memory.bodies, b) for b in (decisions.body, decisions.after))
-    expected = dynamics.predict(parameters.model, body, decisions.action)
-    wrong = jnp.mean(dynamics.error(expected, after))
     return (
         hyper.value_weight * miss
         - gain
         - hyper.entropy_weight * entropy
-        + DYNAMICS_WEIGHT * wrong
         + variant.penalty(memory, parameters, key)
     )
 
@@ -369,10 +397,10 @@ def _stepped(
     hyper: Hyper, parameters: Parameters, optimiser: Any, gradients: Parameters
 ) -> tuple[Parameters, Any]:
     """Take one step of Adam, the actor-critic's gradient scaled down to its limit."""
-    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients.network)))
+    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     scale = jnp.minimum(1.0, hyper.gradient_limit / (norm + 1e-8))
-    shorter = jax.tree.map(lambda g: scale * g, gradients.network)
-    moves, optimiser = _ADAM.update(Parameters(shorter, gradients.model), optimiser)
+    shorter = jax.tree.map(lambda g: scale * g, gradients)
+    moves, optimiser = _ADAM.update(shorter, optimiser)
     moved = jax.tree.map(lambda p, m: p - hyper.learning_rate * m, parameters, moves)
     return moved, optimiser
 

@@ -30,7 +30,7 @@ class Hyper(NamedTuple):
     survival_reward: Any
     consolidation: Any
     rehearsal: Any
-    alarm: Any
+    false_alarms: Any
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -45,7 +45,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "survival_reward": (-LARGEST, LARGEST),
     "consolidation": (0.0, LARGEST),
     "rehearsal": (0.0, LARGEST),
-    "alarm": (0.0, 5.0),
+    "false_alarms": (1e-6, 0.5),
 }
 """Smallest and largest value of each number that is data."""
 
@@ -73,7 +73,7 @@ class Settings:
       survival_reward: what a step counts that the learner has made, whatever it was paid.
       consolidation: strength of elastic weight consolidation, of `ppo+ewc`.
       rehearsal: weight of what is rehearsed, of `ppo+replay`.
-      alarm: standard deviations above the usual at which the learned model's error is a novelty.
+      false_alarms: share of usual episodes that may be called a novelty, by the learned tail.
     """
 
     hidden: tuple[int, ...] = (64, 64)
@@ -91,7 +91,7 @@ class Settings:
     survival_reward: Numbers = 1.0
     consolidation: Numbers = 100.0
     rehearsal: Numbers = 1.0
-    alarm: Numbers = 3.0
+    false_alarms: Numbers = 0.001
 
     def __post_init__(self) -> None:
         """Refuse what cannot work.

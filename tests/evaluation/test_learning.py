@@ -10,6 +10,7 @@ import pytest
 import jaxsim
 from evaluation import episodes, scanner, session
 from evaluation.records import COLUMNS
+from evaluation.schedule import Block, Schedule
 from jaxsim import agents, rng, training
 from jaxsim.agents import Agent
 from jaxsim.training import Settings, features
@@ -149,7 +150,7 @@ def test_what_an_episode_only_reads_is_not_copied():
     read, own = jax.eval_shape(minds.apart, memory)
     assert {leaf.shape[0] for leaf in read} == {2} and {leaf.shape[0] for leaf in own} == {6}
     # All but what is remembered of the episode in play.
-    assert len(own) == len(jax.tree.leaves(memory.watch)) == 4
+    assert len(own) == len(jax.tree.leaves(memory.watch))
     # Three copies of some numbers beside two of thousands of weights.
     assert sum(leaf.size for leaf in own) < 0.1 * sum(leaf.size for leaf in read)
 
@@ -367,3 +368,43 @@ def test_detectors_join_learners():
     assert set(agents.LEARNERS) == set(training.LEARNERS)
     with pytest.raises(ValueError, match="'ewcc'"):
         agents.get("ppo+ewcc")
+
+
+NOTICING = Settings(hidden=(16,), updates=1, samples=64, learning_rate=1e-4)
+"""A learner that hardly gets better at its task."""
+
+
+def level(number):
+    return (("novelty/difficulty", "hard"), ("novelty/level", number))
+
+
+@pytest.fixture(scope="module")
+def noticed():
+    """Of a learner on level 200 and, without learning, on it and on novel levels."""
+    tests = [
+        Block(index, 1, "test", "CartPole3D", level(number), 16, False)
+        for index, number in enumerate((200, 101, 106, 201), 1)
+    ]
+    schedule = Schedule("s", (Block(0, 1, "train", "CartPole3D", level(200), 480, True), *tests))
+    return schedule, play(schedule, training.get("ppo", NOTICING), lifetimes=4, width=32)
+
+
+@pytest.mark.slow
+def test_a_learner_notices_what_is_novel_and_calls_nothing_else_so(noticed):
+    columns = noticed[1].columns
+    alarms = columns["predicted_probability"] >= columns["threshold"]
+    assert (columns["threshold"] < 1).all()
+    # A rate of one in a thousand leaves one in twelve to be called among 544 of four lifetimes.
+    assert alarms[:, :496].sum() <= 4
+    assert alarms[:, 496:].mean() > 0.95
+    # Before it knows what is usual it says nothing.
+    assert (columns["predicted_probability"][:, :200] == 0).all()
+
+
+@pytest.mark.slow
+def test_what_is_noticed_does_not_depend_on_how_a_run_is_spread(noticed):
+    schedule, whole = noticed
+    options = scanner.Options(devices=1, chunk=3)
+    again = play(schedule, training.get("ppo", NOTICING), lifetimes=4, width=32, options=options)
+    for name in ("predicted_probability", "performance"):
+        np.testing.assert_array_equal(again.columns[name], whole.columns[name])

@@ -15,7 +15,6 @@ from jaxsim.agents import Entry, reference
 from jaxsim.training import (
     Settings,
     advantages,
-    dynamics,
     ewc,
     features,
     network,
@@ -306,34 +305,6 @@ def test_an_expert_learns_the_first_thing_it_may_learn():
     assert learning == [False, True, False, False, True]
 
 
-# Novelty ------------------------------------------------------------------------------------------
-
-
-def test_an_episode_is_judged_by_how_its_mean_error_is_spread():
-    """Errors of e^-3 with a spread of e^0.5 are usual; a hundredfold is not."""
-    usual = dynamics.usual()
-    for _ in range(40):
-        size = np.exp(DRAW.normal(-3.0, 0.5, size=(16, 1)))
-        errors, there = jnp.asarray(np.tile(size, 12), jnp.float32), jnp.ones((16, 12), bool)
-        usual = dynamics.calibrate(usual, errors, there)
-    # About 200 episodes count: standard deviations of .035 and .025.
-    np.testing.assert_allclose(usual.mean, -3.0, atol=0.1)
-    np.testing.assert_allclose(usual.variance, 0.25, atol=0.05)
-
-    def judged(error, ticks=10.0):
-        watch = dynamics.watch(3)._replace(
-            ticks=jnp.float32(ticks), total=jnp.float32(ticks * error)
-        )
-        return dynamics.judge(usual, watch, jnp.float32(3.0))
-
-    typical, odd = judged(np.exp(-3.0)), judged(np.exp(1.0))
-    # A mean that is off by .1 of a spread of .5 moves the quantile by .08.
-    assert abs(typical.probability - 0.5) < 0.1 and typical.probability < typical.threshold
-    assert odd.probability > odd.threshold > 0.99
-    assert judged(np.exp(1.0), ticks=2.0).probability == 0
-    assert dynamics.judge(dynamics.usual(), dynamics.watch(3), 3.0).probability == 0
-
-
 # Settings and doors -------------------------------------------------------------------------------
 
 
@@ -351,6 +322,7 @@ def test_an_episode_is_judged_by_how_its_mean_error_is_spread():
         ({"gradient_limit": 0}, "gradient_limit is 0.0; it must be"),
         ({"entropy_weight": -0.1}, "entropy_weight is -0.1"),
         ({"reward_weight": float("inf")}, "reward_weight is inf"),
+        ({"false_alarms": 0.0}, "false_alarms is 0.0; it must be from 1e-06 to 0.5"),
         ({"updates": 0}, "updates is 0; it must be a whole number from 1 to 10000"),
         ({"samples": 1.5}, "samples is 1.5; it must be a whole number"),
         ({"rehearsed": True}, "rehearsed is True; it must be a whole number"),

@@ -1,0 +1,88 @@
+"""Robust recursive least squares: a linear law that is learned as it is seen, old data fading."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+RIDGE = 1e-6
+"""Added to the diagonal of the correlations that are inverted."""
+DOUBT = 5.0
+"""Standard errors from which a sample counts for less than half.
+
+So the scale of errors shakes off samples of another law while they are fewer than 1 in 25."""
+UNKNOWN = 1e3
+"""Standard error before anything was learned."""
+
+
+class Fit(NamedTuple):
+    """A linear map from I features to O targets, and what it was found from."""
+
+    gram: jax.Array  # (I, I) weighted sum of products of features
+    cross: jax.Array  # (I, O) of features and targets
+    energy: jax.Array  # (O,) weighted sum of squared errors
+    amount: jax.Array  # () sum of weights
+    weight: jax.Array  # (I, O)
+
+
+def init(features: int, targets: int) -> Fit:
+    """Return the map to zero, before anything was seen."""
+    square, wide = jnp.zeros((features, features)), jnp.zeros((features, targets))
+    return Fit(square, wide, jnp.zeros(targets), jnp.float32(0.0), wide)
+
+
+def scale(fit: Fit, floor: float) -> jax.Array:
+    """Standard error of each target, (O,), not below a floor."""
+    spread = jnp.sqrt(fit.energy / jnp.maximum(fit.amount, 1e-6))
+    return jnp.where(fit.amount > 0, jnp.maximum(spread, floor), UNKNOWN)
+
+
+def update(
+    fit: Fit, x: jax.Array, y: jax.Array, weight: jax.Array, keep: jax.Array, floor: float
+) -> Fit:
+    """Learn from samples.
+
+    Each counts as in a regression with Cauchy's distribution of errors, so that a few that follow
+    another law do not spoil it.
+
+    Args:
+      fit: what was learned before.
+      x: (B, I) features.
+      y: (B, O) targets.
+      weight: (B,) how much each sample counts, 0 for none.
+      keep: () share of what was learned before that still counts.
+      floor: smallest standard error of a target.
+
+    Source: P. Holland and R. Welsch, "Robust regression using iteratively reweighted
+    least-squares", 1977.
+    """
+    far = jnp.mean(((y - x @ fit.weight) / scale(fit, floor)) ** 2, axis=1)
+    weight = weight / (1 + far / DOUBT**2)
+    weighted = weight[:, None] * x
+    gram = keep * fit.gram + weighted.T @ x
+    cross = keep * fit.cross + weighted.T @ y
+    found = solve(gram, cross)
+    energy = keep * fit.energy + weight @ (y - x @ found) ** 2
+    return Fit(gram, cross, energy, keep * fit.amount + jnp.sum(weight), found)
+
+
+def solve(gram: jax.Array, cross: jax.Array) -> jax.Array:
+    """Solve gram w = cross for w, (I, O), with a ridge by which any gram can be solved.
+
+    Gauss and Jordan's elimination, of features scaled to one; no library is called, see
+    `network.orthogonal`.
+    """
+    size = gram.shape[0]
+    unit = jax.lax.rsqrt(jnp.maximum(jnp.diagonal(gram), 1e-30))
+    matrix = gram * unit[:, None] * unit[None, :] + RIDGE * jnp.eye(size)
+    rows = jnp.concatenate([matrix, cross * unit[:, None]], axis=1)
+
+    def eliminate(index: jax.Array, rows: jax.Array) -> jax.Array:
+        here = jnp.arange(size) == index
+        pivot = jnp.sum(jnp.where(here[:, None], rows, 0.0), axis=0)
+        column = jnp.arange(rows.shape[1]) == index
+        pivot = pivot / jnp.sum(jnp.where(column, pivot, 0.0))
+        factor = jnp.sum(jnp.where(column, rows, 0.0), axis=1)
+        return jnp.where(here[:, None], pivot, rows - factor[:, None] * pivot)
+
+    return jax.lax.fori_loop(0, size, eliminate, rows)[:, size:] * unit[:, None]
