@@ -38,7 +38,7 @@ class Around(NamedTuple):
     blocks: Blocks  # leaves (K, ...)
     began: jax.Array  # (K,) bool, whether they were alone a tick ago
     calm: jax.Array  # () bool, cart and pole are near nothing
-    count: jax.Array  # () blocks, followed or not
+    number: jax.Array  # () blocks, followed or not
 
 
 def nothing() -> Around:

@@ -60,7 +60,7 @@ class Watch(NamedTuple):
     counts: jax.Array  # (3,) how many
     slowest: jax.Array  # () m/s, at which a block started along an axis; infinite for none
     fastest: jax.Array  # () m/s; negative for none
-    count: jax.Array  # () blocks at the start
+    number: jax.Array  # () blocks at the start
     changed: jax.Array  # () most blocks that were more or fewer than at the start
 
 
@@ -87,7 +87,7 @@ def watch(body: int) -> Watch:
         counts=none,
         slowest=jnp.float32(jnp.inf),
         fastest=zero - 1,
-        count=zero,
+        number=zero,
         changed=zero,
     )
 
@@ -110,12 +110,12 @@ def seen(model: Model, watch: Watch, body: jax.Array, now: Around) -> Watch:
     later = watch._replace(
         errors=watch.errors + errors,
         counts=watch.counts + counts,
-        changed=jnp.maximum(watch.changed, jnp.abs(now.count - watch.count)),
+        changed=jnp.maximum(watch.changed, jnp.abs(now.number - watch.number)),
     )
     begun = watch._replace(
         slowest=jnp.min(jnp.where(jnp.isnan(start), jnp.inf, start)),
         fastest=jnp.max(jnp.where(jnp.isnan(start), -1.0, start)),
-        count=now.count,
+        number=now.number,
     )
     return jax.tree.map(lambda a, b: jnp.where(watch.steps == 0, a, b), begun, later)
 

@@ -76,7 +76,7 @@ def moved(observation, **by):
 
 def test_a_block_that_may_touch_cart_or_pole_is_not_alone(start):
     free = around.of(start)
-    assert free.blocks.alone.all() and free.calm and free.count == 4
+    assert free.blocks.alone.all() and free.calm and free.number == 4
     for place in ({"x": 1.05, "z": 0.5}, {"y": 0.6, "z": 0.9}, {"z": 1.8}):
         touched = around.of(moved(start, **place))
         assert touched.blocks.alone.tolist() == [False, True, True, True] and not touched.calm
