@@ -326,7 +326,13 @@ def test_a_sweep_is_one_program_of_lifetimes_like_those_alone(learned):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(training.LEARNERS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ppo",
+        *(pytest.param(n, marks=pytest.mark.long) for n in training.LEARNERS if n != "ppo"),
+    ],
+)
 def test_both_engines_play_a_learner(name):
     """Products round otherwise alone than in a batch, but choices are the same."""
     schedule = toy.schedule(
@@ -402,9 +408,11 @@ def test_a_learner_notices_what_is_novel_and_calls_nothing_else_so(noticed):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_noticed_does_not_depend_on_how_a_run_is_spread(noticed):
+    """The last lifetimes alone, in the places of the first, and in other stretches."""
     schedule, whole = noticed
-    options = scanner.Options(devices=1, chunk=3)
-    again = play(schedule, training.get("ppo", NOTICING), lifetimes=4, width=32, options=options)
+    agent, options = training.get("ppo", NOTICING), scanner.Options(devices=1, segment=7)
+    again = play(schedule, agent, lifetimes=2, first_lifetime=2, width=32, options=options)
     for name in ("predicted_probability", "performance"):
-        np.testing.assert_array_equal(again.columns[name], whole.columns[name])
+        np.testing.assert_array_equal(again.columns[name], whole.columns[name][2:])

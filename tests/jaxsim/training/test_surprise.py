@@ -140,6 +140,7 @@ def lessons():
     return dynamics.Lessons(before.body, pushes, after.body, calm, first, speed)
 
 
+@pytest.mark.long
 def test_errors_of_the_model_fall_as_it_learns(lessons):
     half = jax.tree.map(lambda a: a[:2048], lessons)
     held = jax.tree.map(lambda a: a[2048:], lessons)
