@@ -2,8 +2,9 @@
 
     python -m benchmarks.learning curve runs --level 200 --episodes 1280
     python -m benchmarks.learning curve runs --level 203 --difficulty hard --episodes 20480
-    python -m benchmarks.learning novelty runs
-    python -m benchmarks.learning syllabus runs examples/syllabi/cl_pole_length.json --agent ppo
+    python -m benchmarks.learning novelty runs --lifetimes 16 --seed 101 --episodes 640
+    python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json --agent ppo+ewc \\
+        --times 10 --width 30
     python -m benchmarks.learning speed runs --peer sb3/bin/python
     python -m benchmarks.learning page runs --out docs/learning_results.md
 

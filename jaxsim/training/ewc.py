@@ -38,8 +38,8 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
     return ppo.learner("ppo+ewc", settings or Settings(), sight, VARIANT)
 
 
-def _init(parameters: ppo.Parameters) -> Consolidated:
-    zero = jax.tree.map(jnp.zeros_like, parameters.network)
+def _init(parameters: Network) -> Consolidated:
+    zero = jax.tree.map(jnp.zeros_like, parameters)
     return Consolidated(zero, zero, zero, jnp.int32(0))
 
 
@@ -48,16 +48,16 @@ def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
     held: Consolidated = memory.extra
     joined = jax.tree.map(jnp.add, held.importance, held.recent)
     zero = jax.tree.map(jnp.zeros_like, held.recent)
-    now = Consolidated(memory.parameters.network, joined, zero, jnp.int32(0))
+    now = Consolidated(memory.parameters, joined, zero, jnp.int32(0))
     ends = entry.new_phase & (held.rounds > 0)
     return replace(memory, extra=ppo.choose(ends, now, held))
 
 
-def _penalty(memory: ppo.Memory, parameters: ppo.Parameters, key: jax.Array) -> jax.Array:
+def _penalty(memory: ppo.Memory, parameters: Network, key: jax.Array) -> jax.Array:
     held: Consolidated = memory.extra
     costs = jax.tree.map(
         lambda p, a, i: jnp.sum(i * (p - a) ** 2),
-        parameters.network,
+        parameters,
         held.anchor,
         held.importance,
     )
@@ -68,7 +68,7 @@ def _after(memory: ppo.Memory, decisions: ppo.Decisions, key: jax.Array) -> Cons
     held: Consolidated = memory.extra
     rounds = held.rounds + 1
     x = normalise.apply(memory.moments, decisions.seen)
-    found = fisher(memory.parameters.network, x, decisions.output)
+    found = fisher(memory.parameters, x, decisions.output)
     share = 1.0 / jnp.minimum(rounds, WINDOW)
     recent = jax.tree.map(lambda old, new: old + share * (new - old), held.recent, found)
     return held._replace(recent=recent, rounds=rounds)

@@ -34,18 +34,12 @@ LESSONS = 1024
 _ADAM = optax.scale_by_adam(eps=1e-5)
 
 
-class Parameters(NamedTuple):
-    """All that gradients move."""
-
-    network: Network
-
-
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Memory:
     """A learner's lifetime so far."""
 
-    parameters: Parameters
+    parameters: Network
     optimiser: Any
     moments: Moments  # of what it sees, (F,)
     model: dynamics.Model  # of the world
@@ -96,7 +90,7 @@ class Variant(NamedTuple):
 
     init: Callable[[Any], Any]
     enter: Callable[[Memory, Entry, Any], Memory]
-    penalty: Callable[[Memory, "Parameters", jax.Array], Any]
+    penalty: Callable[[Memory, Network, jax.Array], Any]
     after: Callable[[Memory, Decisions, jax.Array], Any]
 
 
@@ -154,8 +148,8 @@ def ppo(settings: Settings | None = None, sight: Sight = features.cartpole3d) ->
 
 
 def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) -> Memory:
-    drawn = network.init(jax.random.split(key)[0], sight.size, settings.hidden, sight.actions)
-    parameters = Parameters(drawn)
+    drawn = jax.random.split(key)[0]  # the key itself is what later ones are folded from
+    parameters = network.init(drawn, sight.size, settings.hidden, sight.actions)
     return Memory(
         parameters=parameters,
         optimiser=_ADAM.init(parameters),
@@ -203,7 +197,7 @@ def _view(
     view = sight.look(observation)
     x = normalise.apply(memory.moments, view.seen)
     watch = surprise.seen(memory.model, memory.watch, view.body, view.around)
-    return view, watch, *network.apply(memory.parameters.network, x)
+    return view, watch, *network.apply(memory.parameters, x)
 
 
 def _act(
@@ -370,7 +364,7 @@ def _taught(
 
 
 def _loss(
-    parameters: Parameters,
+    parameters: Network,
     variant: Variant,
     memory: Memory,
     decisions: Decisions,
@@ -379,7 +373,7 @@ def _loss(
     """What gradients descend on."""
     hyper = memory.hyper
     x = normalise.apply(memory.moments, decisions.seen)
-    chances, value = network.apply(parameters.network, x)
+    chances, value = network.apply(parameters, x)
     ratio = jnp.exp(jnp.sum(decisions.output * chances, axis=-1) - decisions.chance)
     clipped = jnp.clip(ratio, 1 - hyper.clip, 1 + hyper.clip)
     gain = jnp.mean(jnp.minimum(ratio * decisions.advantage, clipped * decisions.advantage))
@@ -394,8 +388,8 @@ def _loss(
 
 
 def _stepped(
-    hyper: Hyper, parameters: Parameters, optimiser: Any, gradients: Parameters
-) -> tuple[Parameters, Any]:
+    hyper: Hyper, parameters: Network, optimiser: Any, gradients: Network
+) -> tuple[Network, Any]:
     """Take one step of Adam, the actor-critic's gradient scaled down to its limit."""
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     scale = jnp.minimum(1.0, hyper.gradient_limit / (norm + 1e-8))

@@ -19,6 +19,7 @@ from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry
 from jaxsim.training import features, network, normalise, ppo
 from jaxsim.training.features import Sight
+from jaxsim.training.network import Network
 from jaxsim.training.settings import Settings
 
 BATCH = 128
@@ -46,7 +47,7 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
     return ppo.learner("ppo+replay", settings, sight, variant)
 
 
-def _init(size: int, sight: Sight, parameters: ppo.Parameters) -> Store:
+def _init(size: int, sight: Sight, parameters: Network) -> Store:
     seen, zero = jnp.zeros((size, sight.size)), jnp.int32(0)
     return Store(seen, jnp.zeros((size, sight.actions)), jnp.zeros(size), zero, seen, zero)
 
@@ -55,7 +56,7 @@ def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
     """Take the observations of the phase before in."""
     store: Store = memory.extra
     x = normalise.apply(memory.moments, store.now)
-    chances, value = network.apply(memory.parameters.network, x)
+    chances, value = network.apply(memory.parameters, x)
     words = rng.fold(rng.words(memory.key), entry.block, 7)
     drawn = rng.uniform(words, jnp.arange(store.value.size))
     taken = drawn * (store.phases + 1) < 1
@@ -71,15 +72,13 @@ def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
     return replace(memory, extra=ppo.choose(ends, joined, store))
 
 
-def _penalty(
-    size: int, memory: ppo.Memory, parameters: ppo.Parameters, key: jax.Array
-) -> jax.Array:
+def _penalty(size: int, memory: ppo.Memory, parameters: Network, key: jax.Array) -> jax.Array:
     """Divergence of the policy from what is remembered, and the squared error of the value."""
     store: Store = memory.extra
     start = rng.bits(rng.words(key), 0) % jnp.uint32(size)
     at = (start + jnp.arange(min(BATCH, size), dtype=jnp.uint32)) % jnp.uint32(size)
     x = normalise.apply(memory.moments, store.seen[at])
-    chances, value = network.apply(parameters.network, x)
+    chances, value = network.apply(parameters, x)
     meant = store.chances[at]
     apart = jnp.mean(jnp.sum(jnp.exp(meant) * (meant - chances), axis=-1))
     miss = jnp.mean((value - store.value[at]) ** 2)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxsim.agents.base import Agent, Entry
 from jaxsim.training import features, ppo
 from jaxsim.training.features import Sight
+from jaxsim.training.network import Network
 from jaxsim.training.settings import Settings
 
 
@@ -16,7 +17,7 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
     return ppo.learner("ste", settings or Settings(), sight, VARIANT)
 
 
-def _init(parameters: ppo.Parameters) -> Any:
+def _init(parameters: Network) -> Any:
     return jnp.int32(-1)
 
 

@@ -76,15 +76,15 @@ def test_futures_are_those_of_the_simulator(lanes32):
         error = np.abs(np.asarray(state.pose.x) - x[:, t]) + np.abs(
             np.asarray(state.pose.qy) - qy[:, t]
         )
-        # Free motion agrees to 1e-6; hits on other shapes are off by far more than 1e-4.
+        # Free motion agrees to 1e-6; hits that are solved otherwise are off by far more than 1e-4.
         exact.append((error[going] < 1e-4).mean())
         same.append((over == fell[:, t]).mean())
     # Hits are resolved in few sweeps by a cart that never turns, and the end test sees a fall one
-    # tick late. Measured with round shapes were 0.973 at worst, 0.979 at the end, 0.901 and 0.665;
-    # of 1,024 lanes, such shares have standard errors of 0.005 to 0.015.
-    assert min(same) > 0.95
-    assert same[-1] > 0.965
-    assert min(exact) > 0.87
+    # tick late. Measured were 0.975 at worst, 0.984 at the end, 0.947 (0.901 on round shapes) and
+    # 0.679; of 1,024 lanes, such shares have standard errors of 0.005 to 0.015.
+    assert min(same) > 0.955
+    assert same[-1] > 0.97
+    assert min(exact) > 0.92
     assert 0.5 < fell[:, -1].mean() < 0.8
 
 

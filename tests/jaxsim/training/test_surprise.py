@@ -161,7 +161,7 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
         model = dynamics.learn(model, taught, jnp.float32(512), jnp.float32(32))
         found.append(errors(model))
     # Cart and pole, to what linear laws leave out; few blocks have come back from a wall yet, at
-    # some 8 m/s.
+    # some 8 m/s. Measured were .0066 m/s of blocks that fly and 1.3 m/s of those that come back.
     np.testing.assert_array_less(found[1], np.array(found[0]) / 5)
     np.testing.assert_array_less(found[-1], [0.02, 0.02, 2.5])
 
@@ -192,10 +192,12 @@ def judged(usual, told, rate=0.01):
 
 def test_no_more_usual_episodes_are_called_unusual_than_may_be():
     usual = learned()
+    # Of 200 episodes that count: standard errors of .035 and .025, three to four of which may be.
     np.testing.assert_allclose(usual.mean, 2.0, atol=0.15)
     np.testing.assert_allclose(usual.variance, 0.25, atol=0.1)
     # Of the largest of six normal numbers, about one in seven is beyond two deviations.
     assert 0.05 < usual.share < 0.25
+    # The rate is .01, and an exponential tail is a guess at it within a factor of two or so above.
     assert 0.0005 < judged(usual, numbers(20_000)).mean() < 0.025
     odd = numbers(200)
     odd[:, 1] += 4.0

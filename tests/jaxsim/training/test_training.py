@@ -249,7 +249,7 @@ def test_consolidation_holds_parameters_once_a_phase_has_ended():
     held = ewc.agent().enter(memory, entry(new_phase=True))
     assert free == 0 and ewc.VARIANT.penalty(same, moved, jax.random.key(0)) == 0
     assert ewc.VARIANT.penalty(held, memory.parameters, jax.random.key(0)) == 0
-    number = sum(leaf.size for leaf in jax.tree.leaves(memory.parameters.network))
+    number = sum(leaf.size for leaf in jax.tree.leaves(memory.parameters))
     expected = 0.5 * float(memory.hyper.consolidation) * 0.1**2 * number
     penalty = ewc.VARIANT.penalty(held, moved, jax.random.key(0))
     # Parameters that are moved by 0.1 in float32 have moved by 0.1 to 1e-6, thousands of them.
@@ -290,7 +290,7 @@ def test_a_learner_that_resets_does_so_where_it_may_learn():
     trained = agent.enter(moved, entry(learning=True))
     jax.tree.map(np.testing.assert_array_equal, tested.parameters, moved.parameters)
     assert not tested.learning and trained.learning
-    weights = [m.parameters.network.trunk[0].weight for m in (trained, moved, memory)]
+    weights = [m.parameters.trunk[0].weight for m in (trained, moved, memory)]
     assert (weights[0] != weights[1]).all() and (weights[0] != weights[2]).any()
     assert float(trained.hyper.learning_rate) == np.float32(0.2)
 
