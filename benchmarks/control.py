@@ -8,7 +8,8 @@ those that it has are not played again, so that a long measurement goes on where
 are mean performance with half its 95 % interval, the share of episodes that last 200 steps, and
 processor time by decision, with the simulator. Compilation is not in it.
 
-Loops are compiled as `jaxsim.configure_cpu` has them: the planner then takes less than half the time.
+Loops are compiled as `jaxsim.configure_cpu` has them, with which the planner takes less than half
+the time.
 """
 
 import argparse
