@@ -22,6 +22,7 @@ from benchmarks import control, detection
 from benchmarks.pages import add_out, put
 from benchmarks.scores import Score, holm
 from evaluation.files import write_json
+from jaxsim.agents import mpc
 
 BEGIN, END = "<!-- measured: generated -->", "<!-- measured: end -->"
 CONTROL, DETECTION, EVALUATIONS = (
@@ -285,9 +286,10 @@ def _searching(found: control.Measurement) -> Iterator[str]:
     )
     if counted:
         least, most = (f(row.rollouts or 0.0 for row in counted) for f in (min, max))
+        all_of_them = mpc.ELITES + 2 + mpc.BUDGET.candidates * mpc.BUDGET.generations
         yield (
             f"It follows {least:.0f} to {most:.0f} futures of 60 ticks, by cell; an agent that "
-            "searched in every tick would follow 389."
+            f"searched in every tick would follow {all_of_them}."
         )
     yield ""
 

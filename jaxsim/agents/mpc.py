@@ -11,7 +11,7 @@ The search of one lane is a program of its own: a batch of lanes calls it for on
 and only for those that need it, with all candidates side by side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsim import rng
 from jaxsim.agents import reference, repair, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.repair import Fit
 from jaxsim.agents.rollouts import HORIZON, Model, Plan, World, demand, followed, lean
 from jaxsim.agents.sight import Seen, see
+from jaxsim.backend import materialise, opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
@@ -39,15 +41,16 @@ PILLAR, HURRY = 0.7, 0.5  # m, height that blocks come close to; m/s, by which l
 CAPS = (0.03, 0.15)  # rad, largest leans on the way to a place
 HOME_CAP = 0.06  # rad, of the default plan
 LONGEST_HOLD, LARGEST_HOLD = 50, 0.18  # ticks and rad
+DRAWS = 17  # numbers that a candidate is made from
 LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go to a place then
 
 
 class Budget(NamedTuple):
     """How much is searched where no plan is good."""
 
-    candidates: int = 128  # of a generation
-    generations: int = 3  # a tick, at most
-    first: int = 16  # the same at the first tick of an episode
+    candidates: int = 192  # of a generation; XLA splits the work of 256 among threads, at a loss
+    generations: int = 4  # a tick, at most
+    first: int = 24  # the same at the first tick of an episode
 
 
 BUDGET = Budget()
@@ -184,22 +187,20 @@ def _best(plans: Plan, costs: jax.Array) -> tuple[Plan, jax.Array]:
     return jax.tree.map(lambda leaf: leaf[..., order], plans), costs[order]
 
 
-def _candidates(number: int, plans: Plan, key: jax.Array) -> Plan:
+def _candidates(number: int, plans: Plan, key: rng.Words) -> Plan:
     """A generation: places to go to, leans to hold and then a place, mutations of the best."""
-    keys = jax.random.split(key, 3)
-    u = jax.random.uniform(keys[0], (14, number))
+    drawn = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
+    one = opaque_one(drawn[0])
+    u = materialise(tuple(drawn), one)
     kind = u[0]
-    elite = jax.random.randint(keys[1], (number,), 0, ELITES)
+    elite = (ELITES * u[14]).astype(jnp.int32)
     base = jax.tree.map(lambda leaf: leaf[..., elite], plans)
     t = jnp.arange(HORIZON)[:, None]
-    angle, distance = 2 * jnp.pi * u[1], REACH * jnp.sqrt(u[2])
-    place = distance * jnp.cos(angle), distance * jnp.sin(angle)
+    place = _polar(u[1], REACH * jnp.sqrt(u[2]))
     cap = CAPS[0] + (CAPS[1] - CAPS[0]) * u[3]
     going_on = jnp.where(u[4] < 0.5, 0, (0.5 * HORIZON * u[5]).astype(jnp.int32))
-    held_x, held_y, held_until = _holds(u[6:10], t)
-    mutated_x, mutated_y, end = _mutations(
-        base, u[10:14], jax.random.uniform(keys[2], (3, number)), t
-    )
+    held_x, held_y, held_until = _holds(u[6:10], t, one)
+    mutated_x, mutated_y, end = _mutations(base, u[10:14], u[15:], t, one)
     goes = kind < PLACES
     holds = ~goes & (kind < HOLDS)
     switches = ~goes & ~holds & (u[5] < SWITCHING)
@@ -218,29 +219,38 @@ def _candidates(number: int, plans: Plan, key: jax.Array) -> Plan:
     )
 
 
-def _holds(u: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _holds(
+    u: Sequence[jax.Array], t: jax.Array, one: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """A lean that is held, and in half of the plans a counter lean after it."""
-    angle, size = 2 * jnp.pi * u[0], LARGEST_HOLD * u[1]
     until = 5 + (LONGEST_HOLD - 5) * u[2]
     counter = jnp.maximum(2 * u[3] - 1, 0.0)
     last = until + jnp.where(counter > 0, 5 + 20 * counter, 0.0)
-    held = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0)) * size
-    return held * jnp.cos(angle), held * jnp.sin(angle), last
+    x, y = _polar(u[0], LARGEST_HOLD * u[1])
+    x, y, until, last, counter = materialise((x, y, until, last, counter), one)
+    held = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0))
+    return held * x, held * y, last
 
 
 def _mutations(
-    base: Plan, u: jax.Array, more: jax.Array, t: jax.Array
+    base: Plan, u: Sequence[jax.Array], more: Sequence[jax.Array], t: jax.Array, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Plans with a lean added, or put in, for some time."""
-    angle, size = 2 * jnp.pi * u[0], LARGEST_MUTATION * u[1] ** 3
     start = HORIZON * u[2] * u[3]
     end = start + 3 + (HORIZON - start) * more[0]
-    inside = (t >= start) & (t < end)
-    x, y = size * jnp.cos(angle), size * jnp.sin(angle)
     kept = jnp.where(more[1] < 0.5, 1.0, 0.0)
+    x, y = _polar(u[0], LARGEST_MUTATION * u[1] ** 3)
+    x, y, start, end, kept = materialise((x, y, start, end, kept), one)
+    inside = (t >= start) & (t < end)
     lean_x = jnp.where(inside, kept * base.lean_x + x, base.lean_x)
     lean_y = jnp.where(inside, kept * base.lean_y + y, base.lean_y)
     return lean_x, lean_y, end
+
+
+def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A vector of a size in a direction, in full turns."""
+    angle = 2 * jnp.pi * turn
+    return size * jnp.cos(angle), size * jnp.sin(angle)
 
 
 # Search -----------------------------------------------------------------------------------------
@@ -291,6 +301,7 @@ def _search_one(
     key: jax.Array,
 ) -> tuple[Plan, jax.Array]:
     """Look for better plans, for some generations or until one is good; say for how many."""
+    root = rng.words(key)
 
     def unfinished(carry: Any) -> jax.Array:
         done, _, costs = carry
@@ -298,7 +309,7 @@ def _search_one(
 
     def generation(carry: Any) -> Any:
         done, plans, costs = carry
-        tried = _candidates(number, plans, jax.random.fold_in(key, done))
+        tried = _candidates(number, plans, rng.fold(root, done))
         cost, used = followed(model, world, tried, left)
         tried = tried._replace(lean_x=used[0], lean_y=used[1])
         both = _joined(plans, tried), jnp.concatenate([costs, cost])

@@ -266,24 +266,56 @@ def _contacts(
     v: Vector,
     one: jax.Array,
 ) -> tuple[Velocity, Vector, jax.Array, jax.Array]:
-    """Velocities after the contacts, the sum of impulses, N s, and the smallest gap, m."""
+    """Velocities after the contacts, the sum of impulses, N s, and the smallest gap, m.
+
+    Cart and pole meet the block that is nearest to each of them.
+    """
     rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
+    half = 0.5 * params.pole_length
+    middle = Vector(0.0, 0.0, POLE_BOTTOM + half)
+    place = materialise(geo.sub(geo.rotate_back(r, rel), middle), one)
+    to_cart, at_cart = _nearest(
+        block.alive, rel, dynamics.CART_RADIUS, dynamics.CART_HALF_HEIGHT, one
+    )
+    to_pole, at_pole = _nearest(block.alive, place, dynamics.POLE_RADIUS, half, one)
     touches = [
-        _on_cart(params, body, r, rel, block, one),
-        _on_pole(params, body, r, rel, block, one),
+        _on_cart(params, body, r, at_cart, one),
+        _on_pole(params, body, r, at_pole, middle, one),
     ]
-    total = [jnp.zeros_like(rel.x)] * len(touches)
+    which = [to_cart, to_pole]
+    total = [jnp.zeros_like(pose.x)] * len(touches)
     for _ in range(SWEEPS):
         for i, touch in enumerate(touches):
-            more = _impulse(params, block, touch, total[i], velocity, v, one)
-            velocity, v = _applied(params, velocity, v, touch, more)
+            met = _of(which[i], v)
+            more = _impulse(params, jnp.any(block.alive, axis=0), touch, total[i], velocity, met)
+            more = materialise(more, one)
+            velocity = materialise(_pushed_back(velocity, touch, more), one)
+            change = geo.scale(touch.normal, more / params.block_mass)
+            v = Vector(*(a + jnp.where(which[i], b, 0.0) for a, b in zip(v, change, strict=True)))
             total[i] = total[i] + more
-    gap = jnp.where(block.alive, jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
-    return velocity, v, jnp.sum(total[0] + total[1], axis=0), jnp.min(gap, axis=0)
+    gap = jnp.where(jnp.any(block.alive, axis=0), jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
+    return velocity, v, total[0] + total[1], gap
+
+
+def _nearest(
+    alive: jax.Array, place: Vector, radius: Scalar, half_height: Scalar, one: jax.Array
+) -> tuple[jax.Array, Vector]:
+    """Which block is nearest to an upright cylinder, (N, K) one of them, and its place in (K,)."""
+    beside = jnp.maximum(jnp.sqrt(place.x * place.x + place.y * place.y) - radius, 0.0)
+    above = jnp.maximum(jnp.abs(place.z) - half_height, 0.0)
+    square = materialise(jnp.where(alive, beside * beside + above * above, jnp.inf), one)
+    first = jnp.argmin(square, axis=0)
+    chosen = jnp.arange(len(square))[:, None] == first
+    return chosen, materialise(_of(chosen, place), one)
+
+
+def _of(chosen: jax.Array, v: Vector) -> Vector:
+    """A vector of the block that is chosen, (K,) of (N, K)."""
+    return Vector(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in v))
 
 
 class _Touch(NamedTuple):
-    """Where blocks are nearest to the cart or to the pole; leaves (4, K)."""
+    """Where a block is nearest to the cart or to the pole; leaves (K,)."""
 
     gap: Scalar  # m
     normal: Vector  # unit, towards the block
@@ -294,10 +326,10 @@ class _Touch(NamedTuple):
 
 
 def _on_cart(
-    params: Params, body: dynamics.Bodies, r: Rotation, rel: Vector, block: Block, one: jax.Array
+    params: Params, body: dynamics.Bodies, r: Rotation, place: Vector, one: jax.Array
 ) -> _Touch:
-    none = Vector(*(jnp.zeros_like(rel.x) for _ in range(3)))
-    near = geo.nearest_on_prism(rel, dynamics.CART_RADIUS, dynamics.CART_HALF_HEIGHT, one)
+    none = Vector(*(jnp.zeros_like(place.x) for _ in range(3)))
+    near = geo.nearest_on_prism(place, dynamics.CART_RADIUS, dynamics.CART_HALF_HEIGHT, one)
     gap = near.distance - MARGIN - params.block_radius
     a, alpha = dynamics.pivot_response(params, body, r, near.normal, none, none)
     soft = near.normal.x * a.x + near.normal.y * a.y
@@ -305,56 +337,47 @@ def _on_cart(
 
 
 def _on_pole(
-    params: Params, body: dynamics.Bodies, r: Rotation, rel: Vector, block: Block, one: jax.Array
+    params: Params,
+    body: dynamics.Bodies,
+    r: Rotation,
+    place: Vector,
+    middle: Vector,
+    one: jax.Array,
 ) -> _Touch:
-    none = Vector(*(jnp.zeros_like(rel.x) for _ in range(3)))
-    half = 0.5 * params.pole_length
-    middle, com = (Vector(0.0, 0.0, z) for z in (POLE_BOTTOM + half, params.pole_com))
-    place = geo.sub(geo.rotate_back(r, rel), middle)
-    near = geo.nearest_on_prism(place, dynamics.POLE_RADIUS, half, one)
+    none = Vector(*(jnp.zeros_like(place.x) for _ in range(3)))
+    near = geo.nearest_on_prism(place, dynamics.POLE_RADIUS, 0.5 * params.pole_length, one)
     point = geo.add(near.point, middle)
+    com = Vector(0.0, 0.0, params.pole_com)
     turn, tau = geo.cross(point, near.normal), geo.cross(geo.sub(point, com), near.normal)
     c = geo.scale(near.normal, -1 / params.pole_mass)
-    a, alpha = dynamics.pivot_response(params, body, r, none, c, tau)
     normal = geo.rotate(r, near.normal)
-    soft = normal.x * a.x + normal.y * a.y + geo.dot(turn, alpha)
     gap = near.distance - MARGIN - params.block_radius
-    return _Touch(*materialise((gap, normal, turn, a, alpha, soft), one))
+    gap, normal, turn, tau, c = materialise((gap, normal, turn, tau, c), one)
+    a, alpha = materialise(dynamics.pivot_response(params, body, r, none, c, tau), one)
+    soft = normal.x * a.x + normal.y * a.y + geo.dot(turn, alpha)
+    return _Touch(gap, normal, turn, a, alpha, materialise(soft, one))
 
 
 def _impulse(
-    params: Params,
-    block: Block,
-    touch: _Touch,
-    given: jax.Array,
-    velocity: Velocity,
-    v: Vector,
-    one: jax.Array,
+    params: Params, alive: jax.Array, touch: _Touch, given: jax.Array, velocity: Velocity, v: Vector
 ) -> jax.Array:
-    """What is added, N s, to the impulses of contacts that do not bounce and only push."""
+    """What is added, N s, to the impulse of a contact that does not bounce and only pushes."""
     reach = contacts.BREAKING * contacts.breaking_size(params)
     pushed = touch.normal.x * velocity.vx + touch.normal.y * velocity.vy
     spun = geo.dot(touch.turn, Vector(velocity.wx, velocity.wy, velocity.wz))
     speed = geo.dot(touch.normal, v) - pushed - spun
     wanted = contacts.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
     more = jnp.maximum(wanted / (1 / params.block_mass + touch.soft), -given)
-    return materialise(jnp.where(block.alive & (touch.gap <= reach), more, 0.0), one)
+    return jnp.where(alive & (touch.gap <= reach), more, 0.0)
 
 
-def _applied(
-    params: Params, velocity: Velocity, v: Vector, touch: _Touch, impulse: jax.Array
-) -> tuple[Velocity, Vector]:
-    """Velocities after impulses along normals: on the blocks, and back on cart and pole."""
-
-    def total(response: Scalar) -> Any:
-        return jnp.sum(response * impulse, axis=0)
-
-    velocity = replace(
+def _pushed_back(velocity: Velocity, touch: _Touch, impulse: jax.Array) -> Velocity:
+    """Velocity of cart and pole after an impulse along the normal on the block."""
+    return replace(
         velocity,
-        vx=velocity.vx - total(touch.a.x),
-        vy=velocity.vy - total(touch.a.y),
-        wx=velocity.wx - total(touch.alpha.x),
-        wy=velocity.wy - total(touch.alpha.y),
-        wz=velocity.wz - total(touch.alpha.z),
+        vx=velocity.vx - touch.a.x * impulse,
+        vy=velocity.vy - touch.a.y * impulse,
+        wx=velocity.wx - touch.alpha.x * impulse,
+        wy=velocity.wy - touch.alpha.y * impulse,
+        wz=velocity.wz - touch.alpha.z * impulse,
     )
-    return velocity, geo.add(v, geo.scale(touch.normal, impulse / params.block_mass))
