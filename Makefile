@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
+# Compiling takes most of the time of tests, on one core, and some GiB of memory a process.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -38,10 +40,10 @@ bench: install ## Measure throughput beside other simulators, with results in ru
 	$(BIN)/jaxsim bench --json runs/bench.json --plot runs/bench.png
 
 test: install ## Run the tests, but for those that take minutes each
-	$(BIN)/python -m pytest -m 'not long'
+	$(PYTEST) -m 'not long'
 
 test-long: install ## Run the tests that take minutes: every level against the original, the hunts
-	$(BIN)/python -m pytest -m long
+	$(PYTEST) -m long
 
 lint: install ## Check the code with ruff
 	$(BIN)/ruff check .

@@ -34,6 +34,22 @@ OWN = ROOT / "tests" / "data"
 Step = tuple[Observation, State, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
 
+MAPPINGS = Path("/proc/self/maps")
+MOST_MAPPINGS = 20_000  # of the 65,530 that Linux grants a process unless told otherwise
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_mappings() -> Iterator[None]:
+    """Let compiled programs go where there are many.
+
+    XLA maps the code and data of each kernel by itself: hundreds of mappings a program. A process
+    that has used up what Linux grants it dies of a segmentation fault, while it compiles.
+    """
+    yield
+    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MOST_MAPPINGS:
+        jax.clear_caches()
+
+
 @contextmanager
 def double_precision() -> Iterator[None]:
     """Enable 64-bit types; newer versions of jax have the switch at the top level."""

@@ -37,7 +37,7 @@ def kernel(tmp_path, monkeypatch):
     return "this"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every_notebook
 def test_notebook_runs(path, kernel):
     pytest.importorskip("ipykernel")

@@ -395,7 +395,7 @@ def noticed():
     return schedule, play(schedule, training.get("ppo", NOTICING), lifetimes=4, width=32)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_learner_notices_what_is_novel_and_calls_nothing_else_so(noticed):
     columns = noticed[1].columns
     alarms = columns["predicted_probability"] >= columns["threshold"]

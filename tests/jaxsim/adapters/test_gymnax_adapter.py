@@ -198,12 +198,13 @@ def trained():
     return np.asarray(lengths), weights
 
 
+@pytest.mark.long
 def test_a_gymnax_trainer_learns_to_balance(trained):
     lengths, _ = trained
     assert lengths[-10:].mean() > 1.5 * lengths[:5].mean(), lengths
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_it_has_trained_is_wrapped_and_scored(trained):
     lengths, weights = trained
     body = weights[:11]  # all that is not of blocks, of which there are none

@@ -49,7 +49,7 @@ def full():
     return jax.jit(advanced)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, monkeypatch):
     params, state = world
     rooms: list[crowd.Room] = []

@@ -138,6 +138,7 @@ def test_the_originals_later_blocks_do_not_depend_on_how_many_are_drawn():
     assert np.all((np.abs(v) >= 3) & (np.abs(v) < 5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("difficulty", "period"), [("easy", 3), ("hard", 1)])
 def test_from_wsu_seed_has_the_block_of_the_hidden_tick(difficulty, period, x64):
     state = cartpole3d.from_wsu_seed(4, 208, difficulty)
