@@ -1,6 +1,7 @@
 """Measure controllers: the length of every episode, cell by cell, on the same episodes.
 
-    python -m benchmarks.control --agents pd mpc clairvoyant --json docs/sailon-control.json
+    python -m benchmarks.control --agents pd mpc --json docs/sailon-control.json
+    python -m benchmarks.control --agents clairvoyant --first 128 --json docs/sailon-control.json
 
 Each agent plays the same episodes of a cell, which is a level at a difficulty; levels that are the
 same at every difficulty are played once. After each cell and agent its lengths go to the JSON file;
@@ -139,13 +140,13 @@ def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row
 
 
 def measure(
-    found: Measurement, names: Sequence[str], where: Iterable[Cell], lanes: int
+    found: Measurement, names: Sequence[str], where: Iterable[Cell], first: int, lanes: int
 ) -> Iterator[Measurement]:
-    """Add what is missing, cell by cell."""
+    """Add what is missing, cell by cell, in the first episodes."""
     for cell in where:
         for name in names:
             if found.find(*cell, name) is None:
-                row = measured(name, cell, found.episodes, found.seed, lanes)
+                row = measured(name, cell, first, found.seed, lanes)
                 found = Measurement(found.seed, found.episodes, (*found.rows, row))
                 yield found
 
@@ -155,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure controllers, cell by cell.")
     parser.add_argument("--agents", nargs="+", default=["pd", "mpc"], help="(pd mpc)")
     parser.add_argument("--episodes", type=int, default=512, metavar="N", help="a cell (512)")
+    parser.add_argument("--first", type=int, metavar="N", help="play only these of them")
     parser.add_argument("--lanes", type=int, default=128, metavar="N", help="side by side (128)")
     parser.add_argument("--seed", type=int, default=37, metavar="N", help="of all episodes (37)")
     parser.add_argument("--levels", type=int, nargs="+", default=list(LEVELS))
@@ -167,7 +169,8 @@ def main() -> None:
         found = load(a.json)
         if (found.seed, found.episodes) != (a.seed, a.episodes):
             parser.error(f"{a.json} has {found.episodes} episodes of seed {found.seed}")
-    for grown in measure(found, a.agents, cells(a.levels, a.difficulties), a.lanes):
+    first = a.first or a.episodes
+    for grown in measure(found, a.agents, cells(a.levels, a.difficulties), first, a.lanes):
         print(grown.rows[-1], flush=True)
         if a.json:
             grown.write(a.json)
