@@ -12,6 +12,7 @@ from jaxsim import RolloutOptions, agents, rng
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.worlds.base import FULL
 from jaxsim.worlds.cartpole3d import CartPole3D
+from jaxsim.worlds.cartpole3d.tick import WALLED
 
 EPISODES = 300
 
@@ -202,6 +203,23 @@ def test_rows_are_played_by_the_simplest_environment_that_has_their_terms():
         assert plain.parts(jax.tree.map(np.asarray, params))[0] == (plain,)
 
 
+@pytest.mark.parametrize(
+    ("level", "spread", "closed_form"),
+    [
+        (200, 3, False),
+        (203, 3, False),
+        (201, 3, True),
+        (206, 3, True),
+        (115, 3, True),
+        (200, 4, True),
+    ],
+)
+def test_only_where_walls_are_often_near_they_have_a_tick_of_their_own(level, spread, closed_form):
+    env, _ = jaxsim.make("CartPole3D-v0", {"start/spread": spread}, level=level)
+    assert (WALLED in env.efforts) == closed_form
+    assert env.efforts[-1] == FULL
+
+
 class Laborious(CartPole3D):
     """Every contact is looked for in every tick of every lane."""
 
@@ -229,7 +247,7 @@ def test_cheap_ticks_lose_nothing(level, difficulty, episodes, share, x64):
     """More than 50,000 episodes, in float64: rounding decides some of those in float32."""
     options = {"level": level, "difficulty": difficulty, "dtype": "float64"}
     env, params = jaxsim.make("CartPole3D-v0", **options)
-    assert len(env.efforts) >= 4
+    assert len(env.efforts) >= 3
     layout = RolloutOptions(lanes=min(episodes, 12800), chunk=256, devices=1)
     fast, laborious = (
         jaxsim.rollout(own, params, agents.get("pd"), episodes, seed=11, options=layout)

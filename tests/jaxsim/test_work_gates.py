@@ -88,21 +88,21 @@ def tick_of_a_rollout(env, params, effort, width):
 
 
 @pytest.mark.parametrize(
-    ("effort", "width", "flops", "size", "fusions"),
+    ("level", "effort", "width", "flops", "size", "fusions"),
     [
         # Measured: 1,593 flops, 2,599 bytes, 99 fusions for four blocks; 1,230, 2,194, 79 for two.
-        (0, 2, 1660, 2750, 104),
-        (0, 0, 1280, 2330, 82),
+        (200, 0, 2, 1660, 2750, 104),
+        (200, 0, 0, 1280, 2330, 82),
         # With one contact more: 4,438 flops, 8,233 bytes, 213 fusions.
-        (1, 2, 4650, 8700, 224),
+        (200, 1, 2, 4650, 8700, 224),
         # With walls as well: 7,972 flops, 12,842 bytes, 274 fusions.
-        (2, 2, 8350, 13500, 290),
+        (201, 2, 2, 8350, 13500, 290),
     ],
     ids=["free, 4 blocks", "free, 2 blocks", "single, 4 blocks", "at walls, 4 blocks"],
 )
-def test_a_tick_of_a_rollout_is_cheap(effort, width, flops, size, fusions):
+def test_a_tick_of_a_rollout_is_cheap(level, effort, width, flops, size, fusions):
     """The agent `pd`, its observation and the choice of what is kept are in it."""
-    env, params = jaxsim.make("CartPole3D-v0")
+    env, params = jaxsim.make("CartPole3D-v0", level=level)
     assert env.widths == (2, 3, 4)
     counted = tick_of_a_rollout(env, params, env.efforts[effort], width)
     assert counted[0] <= flops

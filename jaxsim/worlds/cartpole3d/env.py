@@ -34,6 +34,7 @@ from jaxsim.worlds.cartpole3d.settings import (
 from jaxsim.worlds.cartpole3d.tick import (
     EVERY,
     FREE,
+    LEAVE,
     SINGLE,
     WALLED,
     Move,
@@ -67,6 +68,9 @@ MOVES: dict[int, Move] = {
     EVERY: brief_tick,
 }
 """How the efforts below `FULL` move everything."""
+
+AT_WALLS = LEAVE | {"near_walls"}
+"""Terms with which blocks leave the room, or carts come to its walls."""
 
 SEPARABLE = frozenset(
     {"actions", "attraction", "bounce", "closed_room", "lines", "pole_wind", "wind"}
@@ -168,11 +172,15 @@ class CartPole3D(World):
     def efforts(self) -> tuple[int, ...]:
         """Most lanes have no contact in most ticks: not where rooms fill with blocks.
 
-        With friction, which blocks on lines have, some contacts take very many passes.
+        With friction, which blocks on lines have, some contacts take very many passes. Where carts
+        and blocks rarely come to a wall or past it, such ticks are full ones: a tick of its own for
+        them would take longer to compile than it ever saves.
         """
+        terms = self.config.terms
         if self.config.max_blocks > UNROLLED:
             return (FULL,)
-        return (FREE, SINGLE, WALLED, *((EVERY,) if "lines" in self.config.terms else ()), FULL)
+        walled = () if AT_WALLS.isdisjoint(terms) else (WALLED,)
+        return (FREE, SINGLE, *walled, *((EVERY,) if "lines" in terms else ()), FULL)
 
     def parts(self, params: Params) -> tuple[tuple[World, ...], np.ndarray]:
         """Those with fewer terms; see `World.parts`."""

@@ -267,6 +267,10 @@ def check_values(values: Mapping[str, Any]) -> None:
             )
 
 
+OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
+"""Params above which carts or poles come to walls often."""
+
+
 def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Params, Config]:
     """Turn values by path into traced parameters and the configuration they need.
 
@@ -340,12 +344,18 @@ def wanted_terms(params: Params) -> dict[str, Any]:
         "bounce": _any(p.bounce_spread),
         "closed_room": _any(p.closed_room),
         "lines": _any(p.line_far, p.friction_block),
+        "near_walls": _above(p, OFTEN_AT_WALLS),
         "noise": _any(*noise.sizes(p)),
         "one_start": p.novelty_level == SAME_START,
         "pole_wind": _any(p.wind_on_pole) & _any(p.wind_speed),
         "spawn": _any(p.spawn_period),
         "wind": _any(p.wind_speed),
     }
+
+
+def _above(params: Params, limits: Mapping[str, float]) -> Any:
+    """Whether any of some parameters is above its limit."""
+    return reduce(np.logical_or, (np.asarray(getattr(params, f)) > m for f, m in limits.items()))
 
 
 def _any(*numbers: Any) -> Any:

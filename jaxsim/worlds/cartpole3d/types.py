@@ -29,6 +29,7 @@ TERMS = (
     "bounce",
     "closed_room",
     "lines",
+    "near_walls",
     "noise",
     "one_start",
     "pole_wind",
@@ -37,8 +38,8 @@ TERMS = (
 )
 """Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
 restitution drawn for each episode; a room that no block leaves; blocks on lines, with friction;
-noise and rounding of the sensors; level 112's single start; wind on the pole; blocks that appear
-later; wind on cart and blocks."""
+carts and poles that come to walls often; noise and rounding of the sensors; level 112's single
+start; wind on the pole; blocks that appear later; wind on cart and blocks."""
 
 UNROLLED = 4
 """Most block slots that are kept as separate Blocks."""
