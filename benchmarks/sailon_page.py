@@ -23,6 +23,7 @@ from benchmarks.pages import add_out, put
 from benchmarks.scores import Score, holm
 from evaluation.files import write_json
 from jaxsim.agents import mpc
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 BEGIN, END = "<!-- measured: generated -->", "<!-- measured: end -->"
 CONTROL, DETECTION, EVALUATIONS = (
@@ -32,6 +33,10 @@ NONE = "–"
 SIGNIFICANT = 0.05
 NOMINAL = 200
 HARD = "hard"
+NOMINAL_NAME = str(NOMINAL)
+TRIALS, USUAL, NOVEL = 60, 25, 20
+"""Trials of a cell in the full evaluation, both visibilities together, and episodes of level 200
+and of the cell's own level in each: 20 and a fifth of the other 25, and the rest."""
 ORIGINAL_STEPS = 18_600  # environment steps a CPU-second of one process of the original
 
 Cell = tuple[int, str]
@@ -291,7 +296,26 @@ def _searching(found: control.Measurement) -> Iterator[str]:
             f"It follows {least:.0f} to {most:.0f} futures of 60 ticks, by cell; an agent that "
             f"searched in every tick would follow {all_of_them}."
         )
+        yield from _whole(counted)
     yield ""
+
+
+def _whole(rows: list[control.Row]) -> Iterator[str]:
+    """What the full evaluation of `mpc` would cost, by what its cells were measured to cost."""
+    of = {name_of((row.level, row.difficulty)): row for row in rows}
+    cells = [(level, difficulty) for level in detection.LEVELS for difficulty in DIFFICULTIES]
+    if NOMINAL_NAME not in of or any(name_of(cell) not in of for cell in cells):
+        return
+    seconds = futures = 0.0
+    for cell in cells:
+        for row, episodes in ((of[NOMINAL_NAME], USUAL), (of[name_of(cell)], NOVEL)):
+            decisions = TRIALS * episodes * float(np.mean(row.lengths))
+            seconds += 1e-3 * row.milliseconds * decisions
+            futures += (row.rollouts or 0.0) * decisions
+    yield (
+        "By these numbers, `jaxsim sailon evaluate --agent mpc+residual --trials 30` follows "
+        f"{futures / 1e9:.1f} billion futures, in {seconds / 3600:.1f} hours of the processor."
+    )
 
 
 def _share(value: float | None, interval: Any) -> str:
