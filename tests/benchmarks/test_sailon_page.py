@@ -29,7 +29,8 @@ def test_control_comes_back_from_its_file(measurement, tmp_path):
 
 def test_what_is_measured_is_not_played_again(measurement):
     assert (
-        list(control.measure(measurement, ["pd", "mpc"], [(200, "hard"), (206, "hard")], 64)) == []
+        list(control.measure(measurement, ["pd", "mpc"], [(200, "hard"), (206, "hard")], 8, 64))
+        == []
     )
 
 
