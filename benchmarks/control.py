@@ -163,13 +163,15 @@ def main() -> None:
     parser.add_argument("--difficulties", nargs="+", default=["hard"], choices=DIFFICULTIES)
     parser.add_argument("--json", type=Path, help="file to go on with")
     a = parser.parse_args()
+    first = a.episodes if a.first is None else a.first
+    if not 1 <= first <= a.episodes:
+        parser.error(f"--first is {first}; it must be from 1 to the {a.episodes} of --episodes")
     jaxsim.configure_cpu(1)
     found = Measurement(a.seed, a.episodes)
     if a.json and a.json.exists():
         found = load(a.json)
         if (found.seed, found.episodes) != (a.seed, a.episodes):
             parser.error(f"{a.json} has {found.episodes} episodes of seed {found.seed}")
-    first = a.first or a.episodes
     for grown in measure(found, a.agents, cells(a.levels, a.difficulties), first, a.lanes):
         print(grown.rows[-1], flush=True)
         if a.json:

@@ -1,9 +1,10 @@
 """What a planner thinks will happen: many futures of one world under lean references.
 
 The free motion, the shapes and the answer of cart and pole to an impulse are the simulator's own: a
-search finds plans that live on what the shapes are mistaken in. Contacts are resolved in few
-sweeps, cart before pole, and a cart never turns; blocks bounce off walls and one another. Lanes are
-the last axis and blocks the one before it: leaves are (K,), of blocks (4, K).
+search finds plans that live on what the shapes are mistaken in. Cart and pole meet the block that
+is nearest to each, in few sweeps, cart before pole, and a cart never turns; blocks bounce off walls
+and one another. Lanes are the last axis and blocks the one before it: leaves are (K,), of blocks
+(4, K).
 """
 
 from dataclasses import dataclass, replace
@@ -282,18 +283,18 @@ def _contacts(
         _on_cart(params, body, r, at_cart, one),
         _on_pole(params, body, r, at_pole, middle, one),
     ]
-    which = [to_cart, to_pole]
+    which, there = [to_cart, to_pole], jnp.any(block.alive, axis=0)
     total = [jnp.zeros_like(pose.x)] * len(touches)
     for _ in range(SWEEPS):
         for i, touch in enumerate(touches):
             met = _of(which[i], v)
-            more = _impulse(params, jnp.any(block.alive, axis=0), touch, total[i], velocity, met)
+            more = _impulse(params, there, touch, total[i], velocity, met)
             more = materialise(more, one)
             velocity = materialise(_pushed_back(velocity, touch, more), one)
             change = geo.scale(touch.normal, more / params.block_mass)
             v = Vector(*(a + jnp.where(which[i], b, 0.0) for a, b in zip(v, change, strict=True)))
             total[i] = total[i] + more
-    gap = jnp.where(jnp.any(block.alive, axis=0), jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
+    gap = jnp.where(there, jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
     return velocity, v, total[0] + total[1], gap
 
 
@@ -359,7 +360,7 @@ def _on_pole(
 
 
 def _impulse(
-    params: Params, alive: jax.Array, touch: _Touch, given: jax.Array, velocity: Velocity, v: Vector
+    params: Params, there: jax.Array, touch: _Touch, given: jax.Array, velocity: Velocity, v: Vector
 ) -> jax.Array:
     """What is added, N s, to the impulse of a contact that does not bounce and only pushes."""
     reach = contacts.BREAKING * contacts.breaking_size(params)
@@ -368,7 +369,7 @@ def _impulse(
     speed = geo.dot(touch.normal, v) - pushed - spun
     wanted = contacts.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
     more = jnp.maximum(wanted / (1 / params.block_mass + touch.soft), -given)
-    return jnp.where(alive & (touch.gap <= reach), more, 0.0)
+    return jnp.where(there & (touch.gap <= reach), more, 0.0)
 
 
 def _pushed_back(velocity: Velocity, touch: _Touch, impulse: jax.Array) -> Velocity:

@@ -34,6 +34,26 @@ def test_what_is_measured_is_not_played_again(measurement):
     )
 
 
+@pytest.mark.parametrize("first", ["0", "-3", "9"])
+def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["control", "--episodes", "8", "--first", first])
+    with pytest.raises(SystemExit):
+        control.main()
+    assert f"--first is {first}; it must be from 1 to the 8" in capsys.readouterr().err
+
+
+def test_what_a_whole_evaluation_would_take():
+    cells = detection.cells(list(detection.LEVELS), ["hard", "easy", "medium"])
+    rows = [Row(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0) for cell in cells]
+    # 51 cells of 60 trials, 100 decisions an episode: 25 episodes at 2 ms, and 20 at 8 ms, which
+    # in the three cells of level 200 are at 2 ms too.
+    hours = 60 * 100 * (51 * 25 * 2e-3 + 48 * 20 * 8e-3 + 3 * 20 * 2e-3) / 3600
+    (line,) = sailon_page._whole(rows)
+    assert f"in {hours:.1f} hours" in line
+    assert f"{51 * 60 * 45 * 100 * 10 / 1e9:.1f} billion futures" in line
+    assert list(sailon_page._whole(rows[1:])) == []
+
+
 def test_agents_are_compared_episode_by_episode(measurement):
     better, same = sailon_page.paired(measurement, "mpc")
     assert better.cell == (200, "hard")

@@ -8,12 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim import agents
+from jaxsim import agents, rng
 from jaxsim.agents import mpc, repair, rollouts, sight
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.sight import see
+from jaxsim.agents.sight import Seen, see
+from jaxsim.backend import opaque_one
+from jaxsim.worlds.cartpole3d import dynamics
+from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
-from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Vector
+from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, Vector, Velocity
 
 KEY = jax.random.key(0)
 LANES = 64
@@ -293,6 +296,45 @@ def test_pd_plays_while_nothing_explains_the_pole():
     action, _, memory = act(memory, odd, KEY)
     assert int(memory.fit.doubt) == repair.DOUBT
     assert int(action) == int(agents.get("pd").act((), odd, KEY)[0])
+
+
+def met(places, alive):
+    """What contacts with slow blocks at some places make of a resting cart and pole; one future."""
+    params = params_of(200, "easy", jnp.float32)
+    x, y, z = (jnp.asarray(c, jnp.float32)[:, None] for c in zip(*places, strict=True))
+    block = Block(Vector(x, y, z), Vector(0 * x - 2, 0 * x, 0 * x), jnp.asarray(alive)[:, None])
+    zero, one = jnp.zeros(1), jnp.ones(1)
+    pose = Pose(zero, zero, one, zero, zero, zero, zero, one)
+    velocity = Velocity(*[zero] * 6)
+    r, body = geo.pole_to_cart(pose), dynamics.bodies(params)
+    moved, v, impulse, gap = rollouts._contacts(
+        params, body, pose, r, velocity, block, block.v, opaque_one(zero)
+    )
+    return float(moved.wy[0]), np.asarray(v.x)[:, 0], float(impulse[0]), float(gap[0])
+
+
+def test_cart_and_pole_meet_the_block_that_is_nearest():
+    # A block of 0.5 m touches the pole of 0.03 m, and is 0.2 m above the cart.
+    far, touching = (3.0, 0.0, 2.0), (0.53, 0.0, 1.0)
+    for places in ([far, touching], [touching, far]):
+        spun, v, impulse, gap = met(places, [True, True])
+        hit = places.index(touching)
+        assert impulse > 0 and gap < 0.05 and spun != 0
+        # The pole's face is upright: all of the blow is along x. Rounding of float32 alone.
+        assert v[hit] + 2 == pytest.approx(impulse / Params().block_mass, rel=1e-4)
+        assert v[1 - hit] == -2
+    assert met([touching, far], [False, False]) == (0.0, pytest.approx([-2, -2]), 0.0, 10.0)
+    assert met([touching, far], [False, True])[2] == 0
+
+
+@pytest.mark.slow
+def test_a_future_is_cheap():
+    """Work of one tick of one future, of the loop over ticks, which is counted once."""
+    world = rollouts.World(*sight.moving(Seen.nothing()), Seen.nothing().block)
+    model = repair.believed(repair.no_fit(), Seen.nothing())[0]
+    plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
+    followed = jax.jit(rollouts.followed).lower(model, world, plans, jnp.int32(200)).compile()
+    assert followed.cost_analysis()["flops"] / 128 <= 5800  # 5,519
 
 
 def test_of_many_blocks_those_that_come_closest_are_planned_with():

@@ -70,7 +70,7 @@ MOVES: dict[int, Move] = {
 """How the efforts below `FULL` move everything."""
 
 AT_WALLS = LEAVE | {"near_walls"}
-"""Terms with which blocks leave the room, or carts come to its walls."""
+"""Terms with which blocks leave the room, or carts and poles come to its walls."""
 
 SEPARABLE = frozenset(
     {"actions", "attraction", "bounce", "closed_room", "lines", "pole_wind", "wind"}

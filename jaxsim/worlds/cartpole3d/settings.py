@@ -18,6 +18,9 @@ from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
 MOST = CAPACITIES[-1]  # blocks
 PULL = "repairs/pull_to_centroid"
+OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
+"""Params above which carts or poles come to walls often: between what level 200 has and what the
+catalogue's levels with longer poles and stronger pushes have. Only speed depends on them."""
 
 _rows = Rows(Params())
 _number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
@@ -265,10 +268,6 @@ def check_values(values: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"parameter {low!r} is {filled[low]}, above {high!r}, which is {filled[high]}"
             )
-
-
-OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
-"""Params above which carts or poles come to walls often."""
 
 
 def params_from_values(values: Mapping[str, Any], config: Config) -> tuple[Params, Config]:
