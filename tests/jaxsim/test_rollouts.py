@@ -12,7 +12,8 @@ from jaxsim import RolloutOptions, agents, rng
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.worlds.base import FULL
 from jaxsim.worlds.cartpole3d import CartPole3D
-from jaxsim.worlds.cartpole3d.tick import WALLED
+from jaxsim.worlds.cartpole3d.env import MOVES
+from jaxsim.worlds.cartpole3d.tick import FREE, WALLED, brief_tick
 
 EPISODES = 300
 
@@ -218,6 +219,22 @@ def test_only_where_walls_are_often_near_they_have_a_tick_of_their_own(level, sp
     env, _ = jaxsim.make("CartPole3D-v0", {"start/spread": spread}, level=level)
     assert (WALLED in env.efforts) == closed_form
     assert env.efforts[-1] == FULL
+
+
+@pytest.mark.parametrize("level", [200, 201, 202])
+def test_what_a_cheap_tick_asks_for_is_there(level):
+    """A lane that asked for an effort that is not there would wait for ever."""
+    env, params = jaxsim.make("CartPole3D-v0", level=level)
+    key = jax.random.split(jax.random.key(0), 2)
+    params = jax.tree.map(lambda leaf: jnp.full(2, leaf), params)
+    _, state = env.restart(key, env.start(key, params), params)
+    # No cheap tick is right where a velocity is no number.
+    broken = dataclasses.replace(state.velocity, vx=state.velocity.vx.at[1].set(jnp.nan))
+    state = dataclasses.replace(state, velocity=broken)
+    action, active = jnp.zeros(2, jnp.int32), jnp.ones(2, bool)
+    attempt = jax.jit(env.attempt, static_argnums=5)(key, state, action, params, active, FREE)
+    assert np.asarray(attempt.right).tolist() == [True, False]
+    assert MOVES.get(env.efforts[int(attempt.needs[1])], FULL) in (brief_tick, FULL)
 
 
 class Laborious(CartPole3D):

@@ -276,7 +276,9 @@ class CartPole3D(World):
             new = noise.follow(new, params)
         late = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)
         ended = jnp.where(_fallen(new, params), TERMINATED, late)
-        return Attempt(slots.outward(new), ended, moved.right, moved.needs)
+        # The places of efforts are their numbers; one that is not among them is a full tick.
+        needs = jnp.minimum(moved.needs, len(self.efforts) - 1)
+        return Attempt(slots.outward(new), ended, moved.right, needs)
 
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""
