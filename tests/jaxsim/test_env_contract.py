@@ -51,6 +51,7 @@ def test_every_option_together_keeps_the_contract():
         "actions/turn": 30.0,
         "blocks/count_max": 2,
         "blocks/pull_centroid_random": 3.0,
+        "force": 40.0,
         "repairs/closed_room": 1,
         "repairs/wind_on_pole": 1,
         "sensors/noise_angle": 0.02,
