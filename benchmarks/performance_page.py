@@ -162,25 +162,26 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
   of two of what the core does in a product of matrices, which reads and writes nothing in between.
 * **The goals over PyBullet and MuJoCo with configured flags** come from a prototype on a processor
   (Zen 5) whose vector units are twice as wide as those of the one measured here (Zen 4). The
-  profile has a bound
-  for this core: what a step would take if free ticks did as many operations a second as a product
-  of matrices, and all else stayed. A thousand times PyBullet's rate is below that bound, so that
-  it takes a step of fewer operations, or another core.
+  profile has a bound for this core: what a step would take if free ticks did as many operations a
+  second as a product of matrices, and all else stayed. A step at a thousand times PyBullet's rate,
+  or at two hundred times MuJoCo's, is shorter than that, so that it takes one of fewer operations,
+  or another core.
 * **Starts of operations.** Without it, XLA:CPU starts each of the seventy to ninety kernels of a
   tick by itself, for every chunk, and free ticks take two to three times as long.
 * **Contacts.** A full tick with its iterations of the solver is several times the work of a free
   one, and grows with the pairs of bodies that may touch. Level 208 hard, in which blocks appear
   until there are dozens, is the extreme.
-* **A mixture.** A parameter in which the lanes differ is an array that is read in every tick,
-  where one that all share is a number, and starts of all levels are drawn for all lanes. Level 202
-  is the slowest by itself: friction is iterated, and a block that leans on another needs that tick
-  after tick. Such lanes keep pace if groups are small and take as many steps as the others; where
-  XLA starts every operation by itself, a small group takes as long as a large one, and the steps
-  of the slowest lanes, one after the other, are most of the time: the profile counts a round for
-  nearly every tick, with a group of each effort in most of them. Groups that take every effort
-  for all the ticks of a round were tried with default flags: a wave then has 64 rounds instead of
-  200, but its program took 831 ns of a core a step where this one took 756, and a third longer to
-  compile.
+* **A mixture** spends most of its time in contacts. Take the free ticks off its step in the
+  profile: what is left is still more than a step of level 200 divided by the goal, so that no
+  speed of free ticks would reach it, only contacts at half their cost. Level 202 is the slowest by
+  itself: friction is iterated, and a block that leans on another needs that tick after tick. Two
+  designs were no faster. With groups that take every effort for all the ticks of a round a wave
+  has 64 rounds instead of 200, but the program took 831 ns of a core a step where this one took
+  756. And with four times the lanes in groups four times as large it made the same 3.7 million
+  steps a second with default flags: the time of a group grows with its lanes, so it is their work
+  that takes it and not the start of operations. Besides, a parameter in which the lanes differ is
+  an array that is read in every tick, where one that all share is a number, and starts of all
+  levels are drawn for all lanes.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
   consumers are therefore divided by a one that XLA cannot know but LLVM does; `jaxsim/backend.py`
   says how much that is worth. A test holds the number of operations of a step.
