@@ -19,6 +19,7 @@ from them, each from the agent's memory as it was. Start and randomness of an ep
 its number. The memory that goes on is that of the first of them.
 """
 
+import math
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -39,6 +40,8 @@ from jaxsim.agents import Agent, Entry, never_fails
 
 LANES = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
+LIFETIMES = 8
+"""The same of lifetimes whose episodes fill lanes side by side: the numbers of one vector."""
 CHUNK = 128
 """Lanes of one chunk: the state and the temporaries of a tick stay in the second-level cache."""
 SEGMENT = 16
@@ -77,8 +80,12 @@ class Options:
         if self.segment < 1:
             raise ValueError(f"segment is {self.segment}; it must be at least 1")
 
-    def layout(self, lifetimes: int) -> tuple[list[jax.Device], int, int]:
-        """Devices, number of chunks and lanes of a chunk for a number of lifetimes.
+    def layout(self, lifetimes: int, width: int = 1) -> tuple[list[jax.Device], int, int]:
+        """Devices, number of chunks and lifetimes of a chunk for a number of lifetimes.
+
+        Args:
+          lifetimes: L.
+          width: episodes of each that are played side by side.
 
         Raises:
           ValueError: as `check`, or more devices than there are.
@@ -89,7 +96,8 @@ class Options:
         if not 1 <= number <= len(available):
             raise ValueError(f"devices is {number}; it must be from 1 to {len(available)}")
         share = -(-lifetimes // number)
-        lanes = self.chunk or min(CHUNK, -(-share // LANES) * LANES)
+        grain = max(LIFETIMES, LANES // math.gcd(LANES, width))
+        lanes = self.chunk or min(CHUNK, -(-share // grain) * grain)
         chunks = -(-lifetimes // lanes)
         return available[: min(number, chunks)], chunks, lanes
 
@@ -242,7 +250,7 @@ class _Crew:
         options: Options,
     ) -> None:
         self.lifetimes, self.segment, self.width = len(numbers), options.segment, width
-        devices, chunks, lanes = options.layout(self.lifetimes)
+        devices, chunks, lanes = options.layout(self.lifetimes, width)
         self.tasks, self.dt = tasks, tasks.dt
         self.homes = [devices[index % len(devices)] for index in range(chunks)]
         # The numbers of lifetimes are data: the program must not depend on it.

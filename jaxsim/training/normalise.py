@@ -17,17 +17,21 @@ class Moments(NamedTuple):
     number: jax.Array  # ()
     mean: jax.Array  # (F,)
     variance: jax.Array  # (F,)
+    scale: jax.Array  # (F,) standard deviation, not below `FLOOR`
 
 
 def init(size: int) -> Moments:
     """Moments before anything was seen: zero and one, with the weight of one vector."""
-    return Moments(jnp.float32(1.0), jnp.zeros(size), jnp.ones(size))
+    return Moments(jnp.float32(1.0), jnp.zeros(size), jnp.ones(size), jnp.ones(size))
 
 
 def apply(moments: Moments, x: jax.Array) -> jax.Array:
-    """Shift and scale vectors (..., F) to mean 0 and variance 1."""
-    scale = jnp.maximum(jnp.sqrt(moments.variance), FLOOR)
-    return jnp.clip((x - moments.mean) / scale, -CLIP, CLIP)
+    """Shift and scale vectors (..., F) to mean 0 and variance 1.
+
+    The scale is kept and not found here: XLA takes what does not change out of a loop, for every
+    use by itself, and then no longer sees that two networks in the loop are one.
+    """
+    return jnp.clip((x - moments.mean) / moments.scale, -CLIP, CLIP)
 
 
 def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
@@ -49,4 +53,5 @@ def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
     number = moments.number + more
     part, gap = more / number, mean - moments.mean
     joined = (1 - part) * moments.variance + part * variance + part * (1 - part) * gap**2
-    return Moments(number, moments.mean + part * gap, joined)
+    scale = jnp.maximum(jnp.sqrt(joined), FLOOR)
+    return Moments(number, moments.mean + part * gap, joined, scale)

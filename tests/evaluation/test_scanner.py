@@ -523,6 +523,25 @@ def test_progress_rises_to_the_total(segment):
 
 
 @pytest.mark.parametrize(
+    ("lifetimes", "width", "chunks", "size"),
+    [
+        (1, 1, 1, 64),
+        (1, 3, 1, 64),  # no fewer lifetimes of 3 lanes fill vectors
+        (1, 30, 1, 32),
+        (1, 64, 1, 8),
+        (9, 32, 1, 16),
+        (64, 32, 1, 64),
+        (130, 32, 2, 128),
+    ],
+)
+def test_no_more_lifetimes_are_made_up_than_fill_vectors(lifetimes, width, chunks, size):
+    devices, *layout = scanner.Options(devices=1).layout(lifetimes, width)
+    assert len(devices) == 1
+    assert layout == [chunks, size]
+    assert size * width % 64 == 0
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({"lifetimes": 0}, "lifetimes is 0; it must be from 1 to 1000000"),
