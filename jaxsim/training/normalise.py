@@ -17,7 +17,7 @@ class Moments(NamedTuple):
     number: jax.Array  # ()
     mean: jax.Array  # (F,)
     variance: jax.Array  # (F,)
-    scale: jax.Array  # (F,) standard deviation, not below `FLOOR`
+    factor: jax.Array  # (F,) one by the standard deviation, which is not below `FLOOR`
 
 
 def init(size: int) -> Moments:
@@ -28,10 +28,10 @@ def init(size: int) -> Moments:
 def apply(moments: Moments, x: jax.Array) -> jax.Array:
     """Shift and scale vectors (..., F) to mean 0 and variance 1.
 
-    The scale is kept and not found here: XLA takes what does not change out of a loop, for every
+    The factor is kept and not found here: XLA takes what does not change out of a loop, for every
     use by itself, and then no longer sees that two networks in the loop are one.
     """
-    return jnp.clip((x - moments.mean) / moments.scale, -CLIP, CLIP)
+    return jnp.clip((x - moments.mean) * moments.factor, -CLIP, CLIP)
 
 
 def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
@@ -53,5 +53,5 @@ def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
     number = moments.number + more
     part, gap = more / number, mean - moments.mean
     joined = (1 - part) * moments.variance + part * variance + part * (1 - part) * gap**2
-    scale = jnp.maximum(jnp.sqrt(joined), FLOOR)
-    return Moments(number, moments.mean + part * gap, joined, scale)
+    factor = 1 / jnp.maximum(jnp.sqrt(joined), FLOOR)
+    return Moments(number, moments.mean + part * gap, joined, factor)
