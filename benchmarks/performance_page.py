@@ -173,13 +173,14 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
   until there are dozens, is the extreme.
 * **A mixture** spends most of its time in contacts. Take the free ticks off its step in the
   profile: what is left is still more than a step of level 200 divided by the goal, so that no
-  speed of free ticks would reach it, only contacts at half their cost. Level 202 is the slowest by
-  itself: friction is iterated, and a block that leans on another needs that tick after tick. Two
-  designs were no faster. With groups that take every effort for all the ticks of a round a wave
-  has 64 rounds instead of 200, but the program took 831 ns of a core a step where this one took
-  756. And with four times the lanes in groups four times as large it made the same 3.7 million
-  steps a second with default flags: the time of a group grows with its lanes, so it is their work
-  that takes it and not the start of operations. Besides, a parameter in which the lanes differ is
+  speed of free ticks would reach it; with those as they are, contacts would have to take about a
+  quarter of their time. Level 202 is the slowest by itself: friction is iterated, and a block that
+  leans on another needs that tick after tick. Two designs were no faster. With groups that take
+  every effort for all the ticks of a round a wave has 64 rounds instead of 200, but the program
+  took 831 ns of a core a step where this one took 756. And with four times the lanes in groups of
+  1,024 (of 128 for full ticks, where now they are 256 and 64) it made the same 3.7 million steps a
+  second with default flags: it is the lanes' work that takes the time, not the start of operations.
+  Besides, a parameter in which the lanes differ is
   an array that is read in every tick, where one that all share is a number, and starts of all
   levels are drawn for all lanes.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
