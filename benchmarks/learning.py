@@ -1,10 +1,11 @@
 """Learners over many lifetimes: curves, lifelong metrics, forgetting, and speed beside a peer.
 
     python -m benchmarks.learning curve runs --level 200 --episodes 1280
-    python -m benchmarks.learning curve runs --level 203 --difficulty hard --episodes 20480
+    python -m benchmarks.learning curve runs --level 203 --difficulty hard --agent ppo+leans \\
+        --task CartPole3DLeans --episodes 40960 --width 256 --lifetimes 16 --tests 64
     python -m benchmarks.learning novelty runs --lifetimes 16 --seed 101 --episodes 640
-    python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json --agent ppo+ewc \\
-        --times 10 --width 30
+    python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json \\
+        --agents ppo ppo+ewc ppo+replay ppo+reset --times 10 --width 30
     python -m benchmarks.learning speed runs --peer sb3/bin/python
     python -m benchmarks.learning page runs --out docs/learning_results.md
 
@@ -26,6 +27,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from benchmarks import experts
 from benchmarks.pages import add_out, put
 from evaluation import l2m, scanner
 from evaluation.files import write_json
@@ -36,7 +38,7 @@ from evaluation.schedule import Block, Schedule
 from jaxsim import agents, training
 from jaxsim.training import Settings
 
-TEST = 32  # episodes of the test at the end of a curve
+TEST = 32  # episodes of a test
 POINTS = 10  # of a curve in the page
 NOVEL = (101, 102, 103, 104, 105, 106, 107, 201, 202, 203, 204, 205, 206, 207)
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -98,7 +100,11 @@ def play(
 
 
 def of_levels(
-    cells: Sequence[str], train: int, learning: bool = True, counts: Sequence[int] = ()
+    cells: Sequence[str],
+    train: int,
+    learning: bool = True,
+    counts: Sequence[int] = (),
+    task: str = "CartPole3D",
 ) -> Schedule:
     """Training on the first of some levels, like "203:hard", and a test of each of them.
 
@@ -107,18 +113,19 @@ def of_levels(
       train: episodes of the training.
       learning: whether it may be learned from.
       counts: episodes of each test; `TEST` if there are none.
+      task: that has these levels.
     """
     values: list[Any] = []
     for cell in cells:
         level, difficulty = cell.split(":")
         values.append((("novelty/difficulty", difficulty), ("novelty/level", int(level))))
     tests = (
-        Block(index, 1, "test", "CartPole3D", each, count, False)
+        Block(index, 1, "test", task, each, count, False)
         for index, (each, count) in enumerate(
             zip(values, counts or [TEST] * len(values), strict=True), 1
         )
     )
-    first = Block(0, 1, "train", "CartPole3D", values[0], train, learning)
+    first = Block(0, 1, "train", task, values[0], train, learning)
     return Schedule(f"level {cells[0]}", (first, *tests))
 
 
@@ -130,23 +137,26 @@ def learner(name: str, settings: str) -> agents.Agent:
 def curve(given: argparse.Namespace) -> None:
     """Learn one level from scratch."""
     cells = [f"{given.level}:{given.difficulty}", *given.novel]
-    schedule = of_levels(cells, given.episodes)
+    counts = [given.tests] * len(cells)
+    schedule = of_levels(cells, given.episodes, counts=counts, task=given.task)
     records, cost = play(schedule, learner(given.agent, given.settings), given)
     performance = records.columns["performance"]
     train, tests = performance[:, : given.episodes], performance[:, given.episodes :]
-    test = tests[:, :TEST]
-    alarmed = alarms(records)[:, given.episodes :].reshape(given.lifetimes, -1, TEST)
+    test = tests[:, : given.tests]
+    alarmed = alarms(records)[:, given.episodes :].reshape(given.lifetimes, -1, given.tests)
     edges = np.linspace(0, given.episodes, POINTS + 1).astype(int)
     found = {
         "kind": "curve",
         "level": given.level,
         "difficulty": given.difficulty,
+        "task": given.task,
         **common(given),
         "episodes": given.episodes,
         "curve": [
             {"from": int(a), "to": int(b), **mean_of(train[:, a:b].mean(1))}
             for a, b in pairwise(edges)
         ],
+        "tests": given.tests,
         "test": mean_of(test.mean(1)),
         "worst": float(test.mean(1).min()),
         "alarms": dict(zip(cells, alarmed.mean(axis=(0, 2)).tolist(), strict=True)),
@@ -219,39 +229,55 @@ def save(given: argparse.Namespace, name: str, found: dict[str, Any]) -> None:
 
 
 def syllabus(given: argparse.Namespace) -> None:
-    """Play a syllabus, its training blocks so many times as long."""
+    """Play a syllabus with each learner, its training blocks so many times as long."""
     loaded = l2m.load(given.syllabus)
     blocks = [
         replace(b, count=b.count * (given.times if b.mode == "train" else 1)) for b in loaded.blocks
     ]
     schedule = replace(loaded, blocks=tuple(blocks))
-    records, cost = play(schedule, learner(given.agent, given.settings), given)
-    report = summarise_records(records, window=given.window).to_json()
-    lost = forgetting(records)
-    found = {
-        "kind": "syllabus",
-        "syllabus": loaded.name,
-        "times": given.times,
-        "window": given.window,
-        **common(given),
-        "metrics": {
-            name: {key: entry[key] for key in ("mean", "low", "high", "lifetimes")}
-            for name, entry in {**report["metrics"], **report["lifelong"]["metrics"]}.items()
-        },
-        "forgetting": lost.tolist(),
-        "blocks": [
-            {
-                "phase": f"{b.phase}.{b.mode}",
-                "task": b.task,
-                "parameters": dict(b.parameters),
-                **mean_of(values),
-                "alarms": alarms(records)[:, schedule.episode_blocks() == b.index].mean().item(),
-            }
-            for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
-        ],
-        "cost": cost,
-    }
-    save(given, f"syllabus_{loaded.name}_{given.times}_{given.agent}", found)
+    expert = learner("ste", given.settings)
+    # Of another seed, so that an expert's luck is not that of a learner.
+    apart = argparse.Namespace(**{**vars(given), "seed": given.seed + 1})
+    alone = experts.train(schedule, lambda each: play(each, expert, apart)[0])
+    for name in given.agents:
+        given.agent = name
+        records, cost = play(schedule, learner(name, given.settings), given)
+        report = summarise_records(records, window=given.window).to_json()
+        metrics = {
+            **report["metrics"],
+            **report["lifelong"]["metrics"],
+            **experts.compare(records, alone, given.window, given.seed),
+        }
+        found = {
+            "kind": "syllabus",
+            "syllabus": loaded.name,
+            "times": given.times,
+            "window": given.window,
+            **common(given),
+            "metrics": {
+                metric: {
+                    key: entry[key]
+                    for key in ("mean", "low", "high", "lifetimes", "reason")
+                    if key in entry
+                }
+                for metric, entry in metrics.items()
+            },
+            "forgetting": forgetting(records).tolist(),
+            "blocks": [
+                {
+                    "phase": f"{b.phase}.{b.mode}",
+                    "task": b.task,
+                    "parameters": dict(b.parameters),
+                    **mean_of(values),
+                    "alarms": alarms(records)[:, schedule.episode_blocks() == b.index]
+                    .mean()
+                    .item(),
+                }
+                for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
+            ],
+            "cost": cost,
+        }
+        save(given, f"syllabus_{loaded.name}_{given.times}_{name}", found)
 
 
 def block_means(records: Records) -> np.ndarray:
@@ -358,6 +384,8 @@ def curve_lines(result: dict[str, Any]) -> Iterator[str]:
     cost = result["cost"]
     yield ""
     level = f"level {result['level']} {result['difficulty']}"
+    if result.get("task", "CartPole3D") != "CartPole3D":
+        level += f" of {result['task']}"
     yield f"## `{result['agent']}` on {level}, {result['episodes']} episodes"
     yield ""
     yield how(result)
@@ -366,7 +394,8 @@ def curve_lines(result: dict[str, Any]) -> Iterator[str]:
     yield "| --- | --- |"
     for point in result["curve"]:
         yield f"| {point['from']} to {point['to']} | {shown(point)} |"
-    yield f"| test of {TEST}, no learning | **{shown(result['test'])}** |"
+    tests = result.get("tests", TEST)
+    yield f"| test of {tests}, no learning | **{shown(result['test'])}** |"
     yield ""
     yield (
         f"The worst lifetime tests at {result['worst']:.3f}. Behind the first call, "
@@ -489,7 +518,10 @@ def main() -> None:
         command = commands.add_parser(name)
         command.set_defaults(handler=handler)
         command.add_argument("folder", type=Path, help="where results are kept")
-        command.add_argument("--agent", default="ppo")
+        if name == "syllabus":
+            command.add_argument("--agents", nargs="+", default=["ppo"], metavar="AGENT")
+        elif name != "speed":
+            command.add_argument("--agent", default="ppo")
         command.add_argument("--settings", default="", help="of the learner, as JSON")
         command.add_argument("--lifetimes", type=int, default=64)
         command.add_argument("--width", type=int, default=32)
@@ -499,6 +531,8 @@ def main() -> None:
             command.add_argument("--level", type=int, default=200)
             command.add_argument("--difficulty", default="easy")
             command.add_argument("--episodes", type=int, default=1280)
+            command.add_argument("--task", default="CartPole3D")
+            command.add_argument("--tests", type=int, default=TEST, help="episodes of each test")
             command.add_argument(
                 "--novel", nargs="*", default=[], metavar="LEVEL:DIFFICULTY", help="tested as well"
             )

@@ -169,6 +169,14 @@ def accepted(row: Parameter) -> str:
     return f"{row.low:g} to {row.high:g}{whole}"
 
 
+def own_tables() -> list[str]:
+    """Environments with parameters of their own, not those of an earlier one."""
+    first: dict[int, str] = {}
+    for env_id in jaxsim.registered_envs():
+        first.setdefault(id(jaxsim.spec(env_id).parameters), env_id)
+    return list(first.values())
+
+
 def tables(env_id: str) -> Iterator[str]:
     """Tables of one environment's parameters, group by group."""
     yield ""
@@ -192,7 +200,7 @@ def page(root: Path) -> Iterator[str]:
     example = (root / SYLLABUS).read_text(encoding="utf-8").rstrip()
     yield from INTRODUCTION.replace("SYLLABUS", example).replace("PATH", SYLLABUS).splitlines()
     yield from MEANING.splitlines()
-    for env_id in reversed(jaxsim.registered_envs()):
+    for env_id in reversed(own_tables()):
         yield from tables(env_id)
 
 

@@ -5,7 +5,9 @@
 >>> observation, state = env.reset(jax.random.key(0), params)
 """
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from jaxsim.backend import configure_cpu
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
@@ -23,6 +25,22 @@ register("CartPole2D-v0", cartpole2d.make, cartpole2d.PARAMETERS)
 register(
     "CartPole3D-v0",
     cartpole3d.make,
+    cartpole3d.PARAMETERS,
+    fill=cartpole3d.fill_values,
+    check=cartpole3d.check_values,
+)
+
+
+def _by_leans(values: Mapping[str, Any], **options: Any) -> tuple[Any, Any]:
+    # Imported here, so that those who push need not wait for agents.
+    from jaxsim import leaning
+
+    return leaning.make(values, **options)
+
+
+register(
+    "CartPole3DLeans-v0",
+    _by_leans,
     cartpole3d.PARAMETERS,
     fill=cartpole3d.fill_values,
     check=cartpole3d.check_values,

@@ -35,7 +35,7 @@ DETECTORS: dict[str, Detector] = {
 }
 """Novelty detectors, which join any of them."""
 
-LEARNERS = ("ppo", "a2c", "ppo+ewc", "ppo+replay", "ppo+reset", "ste")
+LEARNERS = ("ppo", "a2c", "ppo+ewc", "ppo+replay", "ppo+reset", "ste", "ppo+leans")
 """Agents that learn, of `jaxsim.training`, which is imported only when one of them is asked for."""
 
 

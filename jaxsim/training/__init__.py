@@ -3,37 +3,41 @@
 agent = training.get("ppo+ewc", training.Settings(learning_rate=(3e-4, 1e-3)))
 """
 
+from collections.abc import Callable
+
 from jaxsim import parameters
 from jaxsim.agents.base import Agent
-from jaxsim.training import a2c, ewc, features, ppo, replay, reset, ste, wrap
+from jaxsim.training import a2c, ewc, features, leans, ppo, replay, reset, ste, wrap
 from jaxsim.training.features import Sight
 from jaxsim.training.settings import Settings
 
-LEARNERS = {
+LEARNERS: dict[str, Callable[..., Agent]] = {
     "ppo": ppo.ppo,
     "a2c": a2c.a2c,
     "ppo+ewc": ewc.agent,
     "ppo+replay": replay.agent,
     "ppo+reset": reset.agent,
     "ste": ste.agent,
+    "ppo+leans": leans.agent,
 }
 """Makers of the learners, by name."""
 
 
-def get(name: str, settings: Settings | None = None, sight: Sight = features.cartpole3d) -> Agent:
+def get(name: str, settings: Settings | None = None, sight: Sight | None = None) -> Agent:
     """Make a learner.
 
     Args:
       name: one of `LEARNERS`.
       settings: hyper-parameters; None for the learner's own.
-      sight: how it sees; `features.flat(env, params)` for other environments than CartPole3D's.
+      sight: how it sees; None for the learner's own, which is of CartPole3D, and of
+        CartPole3DLeans for `ppo+leans`; `features.flat(env, params)` for other environments.
 
     Raises:
       ValueError: no such learner.
     """
     if name not in LEARNERS:
         raise ValueError(parameters.unknown("learner", name, LEARNERS))
-    return LEARNERS[name](settings, sight)
+    return LEARNERS[name](settings, sight) if sight else LEARNERS[name](settings)
 
 
 __all__ = ["LEARNERS", "Settings", "Sight", "features", "get", "wrap"]

@@ -50,12 +50,21 @@ class Sight:
     look: Callable[[Any], View]
 
 
-class _Frame(NamedTuple):
+Pair = tuple[Any, Any]
+"""Horizontal parts of a vector."""
+
+
+class Frame(NamedTuple):
     """One of the eight ways to turn and to mirror a square room."""
 
     x: jax.Array  # () 1 or -1, sign that x is given
     y: jax.Array  # ()
     swap: jax.Array  # () bool, whether x and y then change places
+
+    @classmethod
+    def of(cls, x: Any, y: Any) -> "Frame":
+        """The frame in which a horizontal vector points along x more than along y, forwards."""
+        return cls(_sign(x), _sign(y), jnp.abs(y) > jnp.abs(x))
 
     def seen(self, x: Any, y: Any) -> tuple[jax.Array, jax.Array]:
         """Turn a horizontal vector."""
@@ -80,28 +89,39 @@ def _look(observation: Observation) -> View:
     if not isinstance(observation, Observation):
         raise ValueError(
             f"an observation of type {type(observation).__name__} is none of CartPole3D; make the "
-            "learner with settings and features.flat(env, params)"
+            "learner with settings and features.flat(env, params), or ppo+leans for leans"
         )
     o = observation
+    pairs = cart_and_pole(o)
+    (lx, ly), (dlx, dly) = pairs[:2]
+    frame = Frame.of(lx + RATE_GAIN * dlx, ly + RATE_GAIN * dly)
+    seen = jnp.concatenate([told(pairs, frame), urgent_blocks(turned(o, frame)).ravel()])
+    return View(seen, told(pairs), frame.actions(), around.of(o))
+
+
+def cart_and_pole(o: Observation) -> list[Pair]:
+    """`PAIRS` horizontal vectors: lean, its rate, 1/s, place, m, and speed of the cart, m/s."""
     (lx, ly), (dlx, dly) = lean(o)
     # The lean is reported a tick late.
     lx, ly = lx + DT * dlx, ly + DT * dly
     p, v = o.cart_position, o.cart_velocity
-    pairs = [(10 * lx, 10 * ly), (dlx, dly), (p.x / ROOM, p.y / ROOM), (v.x, v.y)]
-    body = jnp.stack([number for pair in pairs for number in pair])
-    falls_x, falls_y = lx + RATE_GAIN * dlx, ly + RATE_GAIN * dly
-    frame = _Frame(_sign(falls_x), _sign(falls_y), jnp.abs(falls_y) > jnp.abs(falls_x))
-    turned = jnp.stack([number for pair in pairs for number in frame.seen(*pair)])
-    blocks = _blocks(_turned(o, frame))
-    return View(jnp.concatenate([turned, blocks.ravel()]), body, frame.actions(), around.of(o))
+    return [(lx, ly), (dlx, dly), (p.x, p.y), (v.x, v.y)]
+
+
+def told(pairs: list[Pair], frame: Frame | None = None) -> jax.Array:
+    """What `cart_and_pole` found, each about 1, turned into a frame if there is one."""
+    (lx, ly), rate, (x, y), speed = pairs
+    shown = [(10 * lx, 10 * ly), rate, (x / ROOM, y / ROOM), speed]
+    shown = [frame.seen(*pair) for pair in shown] if frame else shown
+    return jnp.stack([number for pair in shown for number in pair])
 
 
 def _sign(number: Any) -> jax.Array:
     return jnp.where(number < 0, -1.0, 1.0)
 
 
-def _turned(o: Observation, frame: _Frame) -> Observation:
-    """Turn what is said of the cart's place and of the blocks."""
+def turned(o: Observation, frame: Frame) -> Observation:
+    """Turn what is said of the cart's place and speed and of the blocks."""
 
     def vector(v: Vector) -> Vector:
         return Vector(*frame.seen(v.x, v.y), v.z)
@@ -115,7 +135,7 @@ def _turned(o: Observation, frame: _Frame) -> Observation:
     )
 
 
-def _blocks(o: Observation) -> jax.Array:
+def urgent_blocks(o: Observation) -> jax.Array:
     """(BLOCKS, EACH) relative motion of the most urgent blocks; zeros where there are fewer."""
     count = sum(jnp.size(alive) for alive in o.block_alive)
     alive = jnp.stack(o.block_alive).reshape(count)

@@ -1,0 +1,329 @@
+"""Leans of the pole as actions, and what would come of holding each of them.
+
+A cart that is to move must first let its pole lean that way, so a dodge is a lean that is held for
+a while. `push_towards` follows one; `outlook` says how long the pole would stay up if one were held
+for `HELD` ticks and the pole set upright after that. Cart and pole are linearised there, blocks fly
+as they do in an unchanged room, and what hits the cart or the pole does not bounce.
+
+Lanes are the last axis inside: leaves are (...), of leans (A, ...).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
+from jaxsim.backend import materialise, opaque_one
+from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
+from jaxsim.worlds.cartpole3d.types import (
+    DT,
+    PIVOT_HEIGHT,
+    POLE_BOTTOM,
+    Observation,
+    Params,
+    Scalar,
+    Vector,
+)
+
+SIZES, DIRECTIONS = (0.15, 0.3), 8
+LEANS = np.array(
+    [(0.0, 0.0)]
+    + [
+        (
+            size * math.cos(turn * math.tau / DIRECTIONS),
+            size * math.sin(turn * math.tau / DIRECTIONS),
+        )
+        for size in SIZES
+        for turn in range(DIRECTIONS)
+    ],
+    np.float32,
+)
+"""(A, 2) rad, upright and then all directions of each size. The larger one is never reached: it is
+a push until the lean is given up."""
+
+HELD, LOOK = 8, 48
+"""Ticks that a lean is taken to be held, and that are looked ahead."""
+
+ROOM = Params()
+"""The unchanged room, pole and blocks."""
+
+# The upright pole of level 200 answers an impulse of 1 N s at height h above the pivot with
+# PUSHED - TURN h of the cart's speed, m/s, and SPUN h - TURN of the lean's rate, rad/s; `PULL` is
+# the cart's acceleration by the lean, m/s^2 by rad. From masses of 1 and 0.1 kg, 1 m apart.
+PUSHED, SPUN, PULL = 0.992, 10.05, -0.895
+
+CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
+GAP_KEPT = 0.01  # m, within which a contact acts, and may still be closed in the tick
+PUSHED_OUT = 0.08  # share of an overlap that is removed in a tick
+NOTHING_NEAR = 9.0  # m
+
+
+class Outlook(NamedTuple):
+    """What would come of each lean, leaves (..., A)."""
+
+    upright: jax.Array  # share of `LOOK` ticks until the pole falls
+    gap: jax.Array  # m, least distance of a block until then; less than 0 where one pushes
+    end: jax.Array  # rad, size of the lean and of its rate times `RATE_GAIN` at the end
+
+
+class _Body(NamedTuple):
+    """Cart and pole; leaves (A, ...)."""
+
+    x: Scalar  # m
+    y: Scalar
+    vx: Scalar  # m/s
+    vy: Scalar
+    lx: Scalar  # rad
+    ly: Scalar
+    dx: Scalar  # rad/s
+    dy: Scalar
+
+
+def push_towards(observation: Observation, lean_x: Scalar, lean_y: Scalar) -> jax.Array:
+    """Action code of the push that brings the pole to a lean, rad."""
+    (lx, ly), (dlx, dly) = lean(observation)
+    # The lean is reported a tick late.
+    ahead = DT + RATE_GAIN
+    return push_along(lx + ahead * dlx - lean_x, ly + ahead * dly - lean_y)
+
+
+def outlook(observation: Observation) -> Outlook:
+    """Follow every lean.
+
+    Args:
+      observation: of one lane or of many; its block slots are looked at one by one.
+    """
+    o = observation
+    (lx, ly), (dlx, dly) = lean(o)
+    zeros = jnp.zeros((len(LEANS), *jnp.shape(lx)), jnp.float32)
+    p, v = o.cart_position, o.cart_velocity
+    now = (p.x, p.y, v.x, v.y, lx + DT * dlx, ly + DT * dly, dlx, dly)
+    body = _Body(*(zeros + number for number in now))
+    still = tuple(Vector(zeros, zeros, zeros) for _ in o.block_alive)
+    shape = (-1,) + (1,) * jnp.ndim(lx)
+    wanted = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
+    blocks = (tuple(o.block_position), tuple(o.block_velocity))
+
+    def tick(carry: Any, t: jax.Array) -> Any:
+        body, (place, speed), (moved, sped), up, least = carry
+        # As large as what it divides: a division by what is broadcast becomes a multiplication.
+        one = opaque_one(body.x)
+        held = (t < HELD).astype(jnp.float32)
+        body = materialise(_pushed(body, held * wanted[0], held * wanted[1]), one)
+        speed = _flown(place, speed, o.block_alive, opaque_one(place[0].x))
+        pivot = Vector(body.x, body.y, PIVOT_HEIGHT)
+        seen = [_minus(_sum(a, b), pivot) for a, b in zip(place, moved, strict=True)]
+        lz = 1 - 0.5 * (body.lx * body.lx + body.ly * body.ly)
+        axis = Vector(body.lx, body.ly, lz)
+        gap = jnp.full_like(body.x, NOTHING_NEAR)
+        for nearest, radius in ((_cart, 0.0), (_pole, POLE_RADIUS)):
+            going = [_sum(a, b) for a, b in zip(speed, sped, strict=True)]
+            number, place_of, speed_of = _nearest(
+                [nearest(axis, r)[0] for r in seen], seen, going, o.block_alive, one
+            )
+            away, height = nearest(axis, place_of)
+            body, change, distance = _met(body, away, height, speed_of, radius, one)
+            gap = jnp.minimum(gap, distance)
+            sped = tuple(_where(number == n, change, s) for n, s in enumerate(sped))
+        body = materialise(_stopped(body), one)
+        body = body._replace(
+            x=body.x + DT * body.vx,
+            y=body.y + DT * body.vy,
+            lx=body.lx + DT * body.dx,
+            ly=body.ly + DT * body.dy,
+        )
+        place = tuple(_moved(a, b) for a, b in zip(place, speed, strict=True))
+        moved = tuple(_moved(a, b) for a, b in zip(moved, sped, strict=True))
+        least = jnp.where(up < t, least, jnp.minimum(least, gap))
+        tipped = jnp.maximum(jnp.abs(body.lx), jnp.abs(body.ly)) > math.sin(ROOM.lean_limit)
+        up = jnp.where((up < t) | tipped, up, up + 1.0)
+        return (body, (place, speed), (moved, sped), up, least), None
+
+    carry: Any = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
+    (body, _, _, up, least), _ = jax.lax.scan(tick, carry, jnp.arange(LOOK, dtype=jnp.float32))
+    end_x, end_y = body.lx + RATE_GAIN * body.dx, body.ly + RATE_GAIN * body.dy
+    end = jnp.sqrt(end_x * end_x + end_y * end_y)
+    return Outlook(*(jnp.moveaxis(leaf, 0, -1) for leaf in (up / LOOK, least, end)))
+
+
+def _pushed(body: _Body, lean_x: Scalar, lean_y: Scalar) -> _Body:
+    """Speeds after a push towards a lean."""
+    b = body
+    code = push_along(b.lx + RATE_GAIN * b.dx - lean_x, b.ly + RATE_GAIN * b.dy - lean_y)
+    fx, fy = (
+        sum(jnp.where(code == each, force[axis], 0.0) for each, force in CODED_PUSHES)
+        for axis in (0, 1)
+    )
+    return b._replace(
+        vx=b.vx + DT * (PUSHED * fx + PULL * b.lx),
+        vy=b.vy + DT * (PUSHED * fy + PULL * b.ly),
+        dx=b.dx + DT * (FALL * b.lx - TURN * fx),
+        dy=b.dy + DT * (FALL * b.ly - TURN * fy),
+    )
+
+
+def _stopped(body: _Body) -> _Body:
+    """Speeds of a cart that side walls stop, and of the pole on it."""
+    b = body
+    speeds = []
+    for c, v, d in ((b.x, b.vx, b.dx), (b.y, b.vy, b.dy)):
+        at_wall = (jnp.abs(c + DT * v) > CART_ROOM) & (c * v > 0)
+        speeds.append((jnp.where(at_wall, 0.0, v), d + jnp.where(at_wall, TURN / PUSHED * v, 0.0)))
+    (vx, dx), (vy, dy) = speeds
+    return b._replace(vx=vx, vy=vy, dx=dx, dy=dy)
+
+
+def _moved(place: Vector, speed: Vector) -> Vector:
+    return Vector(*(a + DT * b for a, b in zip(place, speed, strict=True)))
+
+
+def _sum(a: Vector, b: Vector) -> Vector:
+    return Vector(a.x + b.x, a.y + b.y, a.z + b.z)
+
+
+def _minus(a: Vector, b: Vector) -> Vector:
+    return Vector(a.x - b.x, a.y - b.y, a.z - b.z)
+
+
+def _where(condition: jax.Array, change: Vector, v: Vector) -> Vector:
+    return Vector(*(jnp.where(condition, a + c, a) for a, c in zip(v, change, strict=True)))
+
+
+# Blocks, as they fly where nothing is in their way ------------------------------------------------
+
+
+def _flown(
+    place: tuple[Vector, ...],
+    speed: tuple[Vector, ...],
+    alive: tuple[jax.Array, ...],
+    one: jax.Array,
+) -> tuple[Vector, ...]:
+    """Speeds of blocks after drag, walls and one another."""
+    side = ROOM.room_half_width - ROOM.block_radius
+    low, high = ROOM.room_floor + ROOM.block_radius, ROOM.room_ceiling - ROOM.block_radius
+    bounds = ((-side, side), (-side, side), (low, high))
+    after = []
+    for p, v in zip(place, speed, strict=True):
+        size = jnp.sqrt(v.x * v.x + v.y * v.y + v.z * v.z)
+        slower = [c * (1 - DT * ROOM.drag * (1 + size)) for c in v]
+        back = (
+            jnp.where(((at <= a) & (c < 0)) | ((at >= b) & (c > 0)), -c, c)
+            for at, c, (a, b) in zip(p, slower, bounds, strict=True)
+        )
+        after.append(materialise(Vector(*back), one))
+    change = [Vector(0.0, 0.0, 0.0)] * len(after)
+    for first in range(len(after)):
+        for second in range(first):
+            there = alive[first] & alive[second]
+            given = materialise(_exchanged(place, after, first, second, there), one)
+            change[first] = _minus(change[first], given)
+            change[second] = _sum(change[second], given)
+    return tuple(materialise(_sum(v, c), one) for v, c in zip(after, change, strict=True))
+
+
+def _exchanged(
+    place: tuple[Vector, ...], speed: list[Vector], first: int, second: int, there: jax.Array
+) -> Vector:
+    """Speed that two equal blocks which touch and approach exchange."""
+    d, w = _minus(place[first], place[second]), _minus(speed[first], speed[second])
+    square = d.x * d.x + d.y * d.y + d.z * d.z
+    approach = w.x * d.x + w.y * d.y + w.z * d.z
+    touching = there & (square <= 4 * ROOM.block_radius**2) & (square > 0) & (approach < 0)
+    size = jnp.where(touching, approach / jnp.where(touching, square, 1.0), 0.0)
+    return Vector(size * d.x, size * d.y, size * d.z)
+
+
+# Contacts -----------------------------------------------------------------------------------------
+
+
+def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
+    """From the cart, an upright cylinder, to a place, and the height of its nearest point, m."""
+    flat = jnp.sqrt(place.x * place.x + place.y * place.y + 1e-9)
+    share = jnp.maximum(flat - CART_RADIUS, 0.0) / flat
+    above = place.z - jnp.clip(place.z, -CART_HALF_HEIGHT, CART_HALF_HEIGHT)
+    return Vector(place.x * share, place.y * share, above), 0.0
+
+
+def _pole(axis: Vector, place: Vector) -> tuple[Vector, Any]:
+    """From the pole's axis to a place, and the height of its nearest point, m."""
+    along = place.x * axis.x + place.y * axis.y + place.z * axis.z
+    along = jnp.clip(along, POLE_BOTTOM, POLE_BOTTOM + ROOM.pole_length)
+    nearest = Vector(along * axis.x, along * axis.y, along * axis.z)
+    return _minus(place, nearest), along
+
+
+def _nearest(
+    away: list[Vector],
+    place: list[Vector],
+    speed: list[Vector],
+    alive: tuple[jax.Array, ...],
+    one: jax.Array,
+) -> tuple[jax.Array, Vector, Vector]:
+    """Number, place and speed of the block that is nearest to something.
+
+    Args:
+      away: from the nearest point of it to each block.
+      place: of each block.
+      speed: of each block.
+      alive: which are there.
+      one: for `materialise`.
+    """
+    squares = materialise(
+        [
+            jnp.where(there, r.x * r.x + r.y * r.y + r.z * r.z, NOTHING_NEAR**2)
+            for r, there in zip(away, alive, strict=True)
+        ],
+        one,
+    )
+    best, number = squares[0], jnp.zeros_like(squares[0])
+    for n, square in enumerate(squares[1:], 1):
+        number = jnp.where(square < best, float(n), number)
+        best = jnp.minimum(square, best)
+    # A block that is not there is nowhere.
+    number = jnp.where(best < NOTHING_NEAR**2, number, -1.0)
+    number = materialise(number, one)
+    far = Vector(NOTHING_NEAR, 0.0, 0.0)
+
+    def chosen(of: list[Vector], none: Vector) -> Vector:
+        found = none
+        for n, v in enumerate(of):
+            found = Vector(*(jnp.where(number == n, a, b) for a, b in zip(v, found, strict=True)))
+        return found
+
+    return number, *materialise((chosen(place, far), chosen(speed, Vector(0.0, 0.0, 0.0))), one)
+
+
+def _met(
+    body: _Body, away: Vector, height: Any, speed: Vector, radius: float, one: jax.Array
+) -> tuple[_Body, Vector, jax.Array]:
+    """What a block does to cart and pole, and they to it.
+
+    Args:
+      body: cart and pole.
+      away: from their nearest point to the middle of the block, m.
+      height: of that point above the pivot, m.
+      speed: of the block, m/s.
+      radius: of what is met, m.
+      one: for `materialise`.
+
+    Returns:
+      The body, the block's change of speed, and the gap between them, m.
+    """
+    b, h = body, height
+    distance = jnp.sqrt(away.x * away.x + away.y * away.y + away.z * away.z + 1e-9)
+    nx, ny, nz = away.x / distance, away.y / distance, away.z / distance
+    gap = distance - ROOM.block_radius - radius
+    nx, ny, nz, gap, h = materialise((nx, ny, nz, gap, jnp.asarray(h)), one)
+    closing = nx * (speed.x - b.vx - h * b.dx) + ny * (speed.y - b.vy - h * b.dy) + nz * speed.z
+    soft = (nx * nx + ny * ny) * (PUSHED + h * (SPUN * h - 2 * TURN))
+    wanted = -closing - gap * jnp.where(gap > 0, 1.0, PUSHED_OUT) / DT
+    impulse = jnp.maximum(wanted / (1 / ROOM.block_mass + soft), 0.0)
+    impulse = materialise(jnp.where(gap <= GAP_KEPT, impulse, 0.0), one)
+    shift, spin = (PUSHED - TURN * h) * impulse, (SPUN * h - TURN) * impulse
+    speeds = (b.vx - shift * nx, b.vy - shift * ny, b.dx - spin * nx, b.dy - spin * ny)
+    vx, vy, dx, dy = materialise(speeds, one)
+    hit = b._replace(vx=vx, vy=vy, dx=dx, dy=dy)
+    return hit, Vector(nx * impulse, ny * impulse, nz * impulse), gap

@@ -1,0 +1,182 @@
+"""Leans as actions: what a step plays, what is foretold of it, and who may use it."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from evaluation import scanner
+from evaluation.schedule import Block, Schedule, level_variant
+from jaxsim import leaning, rng, training
+from jaxsim.agents import leans
+from jaxsim.training import leans as sights
+from jaxsim.training.features import Frame
+
+LANES = 64
+HARD = {"level": 203, "difficulty": "hard"}
+
+
+@pytest.fixture(scope="module")
+def world():
+    """The environment, its parameters, its compiled step, and the keys of some episodes."""
+    env, params = jaxsim.make("CartPole3DLeans-v0", **HARD)
+    keys = jax.random.split(jax.random.key(5), LANES)
+    return env, params, jax.jit(env.step), keys
+
+
+@pytest.fixture(scope="module")
+def begun(world):
+    """Observation and state of the lanes' first decision."""
+    env, params, _, keys = world
+    return jax.jit(env.reset)(keys, params)
+
+
+def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, begun):
+    env, params, step, _ = world
+    inside = jax.jit(env.env.step)
+    keys = jax.random.split(jax.random.key(8), LANES)
+    action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
+    wanted = leans.LEANS[np.asarray(action)]
+    state, total = begun[1].inner, jnp.zeros(LANES)
+    for number in range(leaning.TICKS):
+        seen = env.env.observe(state)
+        push = leans.push_towards(seen, wanted[:, 0], wanted[:, 1])
+        key = rng.to_key(rng.fold(rng.words(keys), number))
+        seen, state, reward, terminated, truncated, info = inside(key, state, push, params)
+        total = total + reward
+    outcome = step(keys, begun[1], action, params)
+    expected = (seen, state, total, terminated, truncated, info)
+    found = (outcome[0].observation, outcome[1].inner, *outcome[2:])
+    # Another program rounds otherwise.
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), found, expected)
+
+
+def test_the_hidden_step_is_one_tick(world, begun):
+    """A reset plays it as steps do, and whatever the action is."""
+    env, params, step, keys = world
+    state = jax.jit(env.start)(keys, params)
+    done = step(keys, state, jnp.full(LANES, 9, jnp.int32), params)
+    assert (np.asarray(done[1].inner.step) == np.asarray(begun[1].inner.step)).all()
+    assert np.asarray(done[1].begun).all() and not np.asarray(state.begun).any()
+
+
+def test_an_episode_that_is_over_stays_as_it_is(world, begun):
+    env, params, step, keys = world
+    state, over = begun[1], np.zeros(LANES, bool)
+    action = jnp.full(LANES, 9, jnp.int32)  # the pole falls to one side
+    for _ in range(env.max_steps):
+        before = over
+        _, state, reward, terminated, truncated, _ = step(keys, state, action, params)
+        over = np.asarray(terminated | truncated)
+        assert (np.asarray(reward)[before] == 0).all() and over[before].all()
+        if over.all():
+            break
+    assert over.all() and np.asarray(terminated).any()
+    again = step(keys, state, action, params)
+    jax.tree.map(np.testing.assert_array_equal, again[1], state)
+
+
+def test_what_is_foretold_comes_about(world, begun):
+    """Whether the pole stays up for as long as is looked ahead, of every lean of every lane."""
+    env, params, _, keys = world
+    inside = jax.jit(env.env.step)
+    foretold = np.asarray(begun[0].outlook.upright)
+    agreed = []
+    for number in (0, 2, 9, 12):
+        state, up = begun[1].inner, np.ones(LANES, bool)
+        for tick in range(leans.LOOK):
+            x, y = leans.LEANS[number] * (tick < leans.HELD)
+            push = leans.push_towards(env.env.observe(state), x, y)
+            _, state, _, terminated, _, _ = inside(keys, state, push, params)
+            up &= ~np.asarray(terminated)
+        agreed.append(up == (foretold[:, number] >= 1 - 1 / leans.LOOK))
+        assert up.any() and not up.all()
+    assert np.mean(agreed) > 0.9  # .96 when this was written
+
+
+def test_one_lane_is_foretold_what_many_are(begun):
+    alone = jax.tree.map(lambda leaf: leaf[3], begun[0].observation)
+    found = leans.outlook(alone)
+    for one, many in zip(found, begun[0].outlook, strict=True):
+        assert one.shape == (len(leans.LEANS),)
+        np.testing.assert_allclose(one, many[3], atol=1e-4)
+
+
+def test_leans_turn_with_the_room():
+    """Seen in a frame, the leans of that frame are those of the world."""
+    for place in np.ndindex(2, 2, 2):
+        x, y, swap = place
+        frame = Frame(jnp.float32(1 - 2 * x), jnp.float32(1 - 2 * y), jnp.asarray(bool(swap)))
+        seen = [frame.seen(*leans.LEANS[number]) for number in sights.ALIKE[place]]
+        np.testing.assert_allclose(np.array(seen), leans.LEANS, atol=1e-6)
+
+
+def test_a_mirrored_room_looks_the_same(begun):
+    """All that a learner is shown, and the leans it may choose of."""
+
+    def mirrored(v):
+        return v._replace(x=-v.x)
+
+    o = jax.tree.map(lambda leaf: leaf[0], begun[0].observation)
+    x, y, z, w = o.pole_quaternion
+    other = type(o)(
+        cart_position=mirrored(o.cart_position),
+        cart_velocity=mirrored(o.cart_velocity),
+        pole_quaternion=(x, -y, -z, w),
+        pole_velocity=o.pole_velocity._replace(y=-o.pole_velocity.y, z=-o.pole_velocity.z),
+        block_position=tuple(map(mirrored, o.block_position)),
+        block_velocity=tuple(map(mirrored, o.block_velocity)),
+        block_alive=o.block_alive,
+    )
+    views = [sights.sight.look(leaning.Leaned(each, leans.outlook(each))) for each in (o, other)]
+    np.testing.assert_allclose(views[0].seen, views[1].seen, atol=1e-4)
+    chosen = [leans.LEANS[np.asarray(view.actions)] for view in views]
+    np.testing.assert_allclose(chosen[0] * [-1, 1], chosen[1], atol=1e-6)
+
+
+def test_rooms_with_many_blocks_and_other_tasks_are_refused():
+    with pytest.raises(ValueError, match="with at most 4 blocks, and this is CartPole3D with 8"):
+        jaxsim.make("CartPole3DLeans-v0", max_blocks=8)
+    with pytest.raises(ValueError, match="this is CartPole with 0; play it by pushes"):
+        leaning.Leaning(jaxsim.make("CartPole-v1")[0])
+
+
+@pytest.mark.parametrize("action", [-1, 17, 1.0])
+def test_what_is_no_lean_is_refused(world, begun, action):
+    env, params, _, keys = world
+    with pytest.raises(ValueError, match="it must be an integer from 0 to 16"):
+        env.step(keys, begun[1], action, params)
+
+
+def schedule(task, episodes):
+    """Training and a test on level 203 hard."""
+    _, values = level_variant(203, "hard")
+    train = Block(0, 1, "train", task, values, episodes, True)
+    return Schedule("leans", (train, Block(1, 1, "test", task, values, 8, False)))
+
+
+@pytest.mark.slow
+def test_a_learner_of_leans_learns():
+    settings = training.Settings(hidden=(16,), updates=8, samples=256, discount=0.96)
+    agent = training.get("ppo+leans", settings)
+    records = scanner.play(schedule("CartPole3DLeans", 32), agent, lifetimes=2, width=16)
+    performance = records.columns["performance"]
+    assert records.columns["complete"].all()
+    # Ticks are counted, not decisions.
+    assert len(np.unique(np.round(performance * 200) % leaning.TICKS)) > 1
+    assert (performance > 0).all() and (performance <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("agent", "task", "words"),
+    [
+        ("ppo+leans", "CartPole3D", "shows no leans; play CartPole3DLeans"),
+        ("ppo", "CartPole3DLeans", "of type Leaned is none of CartPole3D; .* or ppo\\+leans"),
+    ],
+)
+def test_learner_and_task_have_to_fit(agent, task, words):
+    with pytest.raises(ValueError, match=words):
+        scanner.play(schedule(task, 8), training.get(agent), lifetimes=1, width=8)
