@@ -158,7 +158,7 @@ def schedule(task, episodes):
     return Schedule("leans", (train, Block(1, 1, "test", task, values, 8, False)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_learner_of_leans_learns():
     settings = training.Settings(hidden=(16,), updates=8, samples=256, discount=0.96)
     agent = training.get("ppo+leans", settings)
