@@ -260,44 +260,43 @@ def syllabus(given: argparse.Namespace) -> None:
     apart = argparse.Namespace(**{**vars(given), "seed": given.seed + 1})
     alone = experts.train(schedule, lambda each: play(each, expert, apart)[0])
     for name in given.agents:
-        given.agent = name
-        records, cost = play(schedule, learner(name, given.settings), given)
-        report = summarise_records(records, window=given.window).to_json()
-        metrics = {
-            **report["metrics"],
-            **report["lifelong"]["metrics"],
-            **experts.compare(records, alone, given.window, given.seed),
-        }
-        found = {
-            "kind": "syllabus",
-            "syllabus": loaded.name,
-            "times": given.times,
-            "window": given.window,
-            **common(given),
-            "metrics": {
-                metric: {
-                    key: entry[key]
-                    for key in ("mean", "low", "high", "lifetimes", "reason")
-                    if key in entry
-                }
-                for metric, entry in metrics.items()
-            },
-            "forgetting": forgetting(records).tolist(),
-            "blocks": [
-                {
-                    "phase": f"{b.phase}.{b.mode}",
-                    "task": b.task,
-                    "parameters": dict(b.parameters),
-                    **mean_of(values),
-                    "alarms": alarms(records)[:, schedule.episode_blocks() == b.index]
-                    .mean()
-                    .item(),
-                }
-                for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
-            ],
-            "cost": cost,
-        }
+        mine = argparse.Namespace(**{**vars(given), "agent": name})
+        records, cost = play(schedule, learner(name, given.settings), mine)
+        found = common(mine) | lifelong(records, alone, mine) | {"cost": cost}
         save(given, f"syllabus_{loaded.name}_{given.times}_{name}", found)
+
+
+def lifelong(records: Records, alone: experts.Experts, given: argparse.Namespace) -> dict[str, Any]:
+    """Every metric of a syllabus that was played, beside its experts."""
+    schedule = records.schedule
+    report = summarise_records(records, window=given.window).to_json()
+    metrics = {
+        **report["metrics"],
+        **report["lifelong"]["metrics"],
+        **experts.compare(records, alone, given.window, given.seed),
+    }
+    kept = ("mean", "low", "high", "lifetimes", "reason")
+    return {
+        "kind": "syllabus",
+        "syllabus": schedule.name,
+        "times": given.times,
+        "window": given.window,
+        "metrics": {
+            metric: {key: entry[key] for key in kept if key in entry}
+            for metric, entry in metrics.items()
+        },
+        "forgetting": forgetting(records).tolist(),
+        "blocks": [
+            {
+                "phase": f"{b.phase}.{b.mode}",
+                "task": b.task,
+                "parameters": dict(b.parameters),
+                **mean_of(values),
+                "alarms": alarms(records)[:, schedule.episode_blocks() == b.index].mean().item(),
+            }
+            for b, values in zip(schedule.blocks, block_means(records).T, strict=True)
+        ],
+    }
 
 
 def block_means(records: Records) -> np.ndarray:
@@ -379,8 +378,7 @@ def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "# What the learners learn"
     yield ""
     yield "Written by `python -m benchmarks.learning page`; its docstring has the commands. Values"
-    yield "are means over lifetimes with 95 % intervals. Processor time counts all cores; wall"
-    yield "clock times are of a machine that had other work."
+    yield "are means over lifetimes with 95 % intervals. Processor time counts all cores."
     for result in kinds["curve"]:
         yield from curve_lines(result)
     for result in kinds["novelty"]:

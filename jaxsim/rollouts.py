@@ -117,8 +117,14 @@ def rollout(
       NumPy arrays (E,) of each episode's result, the same for any options.
 
     Raises:
-      ValueError: a count, seed, size or shape that does not fit.
+      ValueError: a count, seed, size or shape that does not fit, or an environment whose scores do
+        not follow from the number of steps, as a wrapped one.
     """
+    if not hasattr(env, "score"):
+        raise ValueError(
+            f"{env.name} as {type(env).__name__} cannot be rolled out; give the environment itself "
+            "as CartPole3D, or play a schedule with evaluation.scanner"
+        )
     if not 1 <= episodes <= MAX_EPISODES:
         raise ValueError(f"episodes is {episodes}; it must be from 1 to {MAX_EPISODES}")
     if not 0 <= seed < 2**32:

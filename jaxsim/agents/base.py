@@ -99,6 +99,19 @@ def _take_no_number(memory: Memory, number: jax.Array) -> Memory:
     return memory
 
 
+def check_pushes(observation: Any) -> None:
+    """Refuse an observation of a task whose actions are no pushes.
+
+    Raises:
+      ValueError: it is of CartPole3DLeans.
+    """
+    if hasattr(observation, "outlook"):
+        raise ValueError(
+            "this agent chooses pushes, and the actions of CartPole3DLeans are leans; play it on "
+            "CartPole3D, or ppo+leans here"
+        )
+
+
 def never_fails(memory: Memory) -> jax.Array:
     """Report no fault."""
     return jnp.int32(0)

@@ -41,8 +41,8 @@ LEANS = np.array(
     ],
     np.float32,
 )
-"""(A, 2) rad, upright and then all directions of each size. The larger one is never reached: it is
-a push until the lean is given up."""
+"""(A, 2) rad, upright and then all directions of each size. The pole does not come to the larger
+ones before it is let go: until then they are pushes in one direction."""
 
 HELD, LOOK = 8, 48
 """Ticks that a lean is taken to be held, and that are looked ahead."""
@@ -96,7 +96,7 @@ def outlook(observation: Observation) -> Outlook:
     Args:
       observation: of one lane or of many; its block slots are looked at one by one.
     """
-    o = observation
+    o = jax.tree.map(_single, observation)
     (lx, ly), (dlx, dly) = lean(o)
     zeros = jnp.zeros((len(LEANS), *jnp.shape(lx)), jnp.float32)
     p, v = o.cart_position, o.cart_velocity
@@ -147,6 +147,12 @@ def outlook(observation: Observation) -> Outlook:
     end_x, end_y = body.lx + RATE_GAIN * body.dx, body.ly + RATE_GAIN * body.dy
     end = jnp.sqrt(end_x * end_x + end_y * end_y)
     return Outlook(*(jnp.moveaxis(leaf, 0, -1) for leaf in (up / LOOK, least, end)))
+
+
+def _single(leaf: Any) -> jax.Array:
+    """A number in float32; flags as they are."""
+    leaf = jnp.asarray(leaf)
+    return leaf.astype(jnp.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
 def _pushed(body: _Body, lean_x: Scalar, lean_y: Scalar) -> _Body:

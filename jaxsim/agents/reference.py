@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.agents.base import Agent, Memory, NoveltyPrediction
+from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, check_pushes
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Scalar
 
 RATE_GAIN = 0.3  # s, weight of the lean's rate against the lean
@@ -45,6 +45,7 @@ def lean(observation: Observation) -> tuple[tuple[Scalar, Scalar], tuple[Scalar,
     Returns:
       ((lx, ly), (dlx, dly)): no unit and 1/s, world frame.
     """
+    check_pushes(observation)
     x, y, z, w = observation.pole_quaternion
     wx, wy, wz = observation.pole_velocity
     lx, ly, lz = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
@@ -71,6 +72,7 @@ def roll_pitch(observation: Observation) -> tuple[jax.Array, jax.Array]:
 
     Roll is positive when the pole leans to -y, pitch when it leans to +x.
     """
+    check_pushes(observation)
     x, y, z, w = observation.pole_quaternion
     roll = jnp.arctan2(2 * (y * z + w * x), w * w - x * x - y * y + z * z)
     # Rounding may carry the sine of an upended pole past 1.

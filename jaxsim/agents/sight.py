@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from jaxsim.agents.base import check_pushes
 from jaxsim.backend import opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -60,6 +61,7 @@ def see(observation: Observation) -> Seen:
     Args:
       observation: of one lane, with any number of block slots, single or stacked.
     """
+    check_pushes(observation)
     o = observation
     zero = jnp.zeros_like(_number(o.cart_position.x))
     blocks = all_blocks(o)

@@ -10,7 +10,7 @@ import pytest
 import jaxsim
 from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
-from jaxsim import leaning, rng, training
+from jaxsim import agents, leaning, rng, training
 from jaxsim.agents import leans
 from jaxsim.training import leans as sights
 from jaxsim.training.features import Frame
@@ -142,6 +142,31 @@ def test_rooms_with_many_blocks_and_other_tasks_are_refused():
         jaxsim.make("CartPole3DLeans-v0", max_blocks=8)
     with pytest.raises(ValueError, match="this is CartPole with 0; play it by pushes"):
         leaning.Leaning(jaxsim.make("CartPole-v1")[0])
+
+
+def test_a_rollout_is_of_ticks(world):
+    env, params, *_ = world
+    with pytest.raises(ValueError, match="CartPole3DLeans as Leaning cannot be rolled out; give"):
+        jaxsim.rollout(env, params, agents.get("random"), 8)
+
+
+def test_what_is_foretold_is_in_single_precision(x64):
+    env, params = jaxsim.make("CartPole3DLeans-v0", dtype="float64")
+    seen, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+    assert {leaf.dtype.name for leaf in seen.outlook} == {"float32"}
+    assert seen.observation.cart_position.x.dtype == "float64"
+
+
+@pytest.mark.parametrize("name", ["pd", "greedy", "mpc", "wow", "random+residual"])
+def test_agents_that_push_say_so(begun, name):
+    agent = agents.get(name)
+    one = jax.tree.map(lambda leaf: leaf[0], begun[0])
+
+    def act(key):
+        return agent.act(agent.begin(agent.init(key), key), one, key)
+
+    with pytest.raises(ValueError, match="chooses pushes, and the actions of CartPole3DLeans"):
+        jax.eval_shape(act, jax.random.key(0))
 
 
 @pytest.mark.parametrize("action", [-1, 17, 1.0])
