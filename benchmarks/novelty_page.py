@@ -169,12 +169,13 @@ def accepted(row: Parameter) -> str:
     return f"{row.low:g} to {row.high:g}{whole}"
 
 
-def own_tables() -> list[str]:
-    """Environments with parameters of their own, not those of an earlier one."""
-    first: dict[int, str] = {}
-    for env_id in jaxsim.registered_envs():
-        first.setdefault(id(jaxsim.spec(env_id).parameters), env_id)
-    return list(first.values())
+def first_with_table() -> dict[str, str]:
+    """The first environment that has the very table of parameters of each."""
+    owners: dict[int, str] = {}
+    return {
+        env_id: owners.setdefault(id(jaxsim.spec(env_id).parameters), env_id)
+        for env_id in jaxsim.registered_envs()
+    }
 
 
 def tables(env_id: str) -> Iterator[str]:
@@ -200,8 +201,13 @@ def page(root: Path) -> Iterator[str]:
     example = (root / SYLLABUS).read_text(encoding="utf-8").rstrip()
     yield from INTRODUCTION.replace("SYLLABUS", example).replace("PATH", SYLLABUS).splitlines()
     yield from MEANING.splitlines()
-    for env_id in reversed(own_tables()):
-        yield from tables(env_id)
+    first = first_with_table()
+    for env_id in reversed(jaxsim.registered_envs()):
+        if first[env_id] == env_id:
+            yield from tables(env_id)
+    for env_id, other in first.items():
+        if other != env_id:
+            yield from ("", f"### {env_id}", "", f"The parameters of {other}.")
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def test_a_name_is_registered_once(registered):
     [
         ("CartPole3d", "; did you mean 'CartPole3D'?"),
         ("CartPole3D-v1", "; did you mean 'CartPole3D-v0'?"),
-        ("Chess", " (allowed: CartPole, CartPole2D, CartPole3D, CartPole-v1, "),
+        ("Chess", " (allowed: CartPole, CartPole2D, CartPole3D, CartPole3DLeans, CartPole-v1, "),
     ],
 )
 def test_an_unknown_task_is_an_error_with_a_suggestion(name, hint):
