@@ -13,6 +13,7 @@ from evaluation.schedule import Block, Schedule, level_variant
 from jaxsim import agents, leaning, rng, training
 from jaxsim.agents import leans
 from jaxsim.training import leans as sights
+from jaxsim.testing import check_env
 from jaxsim.training.features import Frame
 
 LANES = 64
@@ -32,6 +33,11 @@ def begun(world):
     """Observation and state of the lanes' first decision."""
     env, params, _, keys = world
     return jax.jit(env.reset)(keys, params)
+
+
+@pytest.mark.long
+def test_it_keeps_the_contract(world):
+    check_env(*world[:2])
 
 
 def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, begun):
