@@ -12,8 +12,8 @@ from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
 from jaxsim import agents, leaning, rng, training
 from jaxsim.agents import leans
-from jaxsim.training import leans as sights
 from jaxsim.testing import check_env
+from jaxsim.training import leans as sights
 from jaxsim.training.features import Frame
 
 LANES = 64
