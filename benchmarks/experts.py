@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.l2m import ste_sources
-from evaluation.l2m.l2metrics.experts import Curve
+from evaluation.l2m.l2metrics.experts import Curve, training_curves
 from evaluation.l2m.l2metrics.recorded import record_metrics
+from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.editions2019 import saturation
-from evaluation.metrics.l2m.smoothing import smooth
 from evaluation.metrics.transfer2019 import pair_transfer
 from evaluation.records import Records
 from evaluation.report.lifelong import common_ranges
@@ -74,14 +74,8 @@ def today(records: Records, experts: Experts) -> dict[str, Pairs]:
     """Relative performance and sample efficiency of l2metrics 3.1, tasks being the K."""
     curves: dict[str, list[Curve]] = {}
     for alone in experts.values():
-        for name, runs in ste_sources.from_records(alone, syllabus=records.schedule).items():
-            counts = np.array([len(run) for run in runs])
-            padded = np.stack([np.pad(run, (0, counts.max() - len(run))) for run in runs])
-            smoothed = smooth(padded, counts, None, "flat", True)
-            curves[name] = [
-                Curve(row[:count], np.arange(count))
-                for row, count in zip(smoothed, counts, strict=True)
-            ]
+        name, runs = ste_sources.runs_of_records(alone, syllabus=records.schedule)
+        curves[name] = training_curves(runs, Settings(perf_measure="performance"), compat=False)
     found = record_metrics(
         records, experts=curves, ranges=common_ranges([records], "performance"), compiled=False
     ).results

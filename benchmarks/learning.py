@@ -9,7 +9,7 @@
     python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json \\
         --agents ppo ppo+ewc ppo+replay ppo+reset --times 10 --width 30
     python -m benchmarks.learning speed runs --peer sb3/bin/python
-    python -m benchmarks.learning page runs --out docs/learning_results.md
+    python -m benchmarks.learning page runs --out docs/learning_results.md --readme README.md
 
 Each of the first commands leaves one JSON file in the folder, from which the last writes the page.
 Intervals are 95 %, normal over lifetimes. Lifetimes of two agents with one seed have the same
@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks import experts
 from benchmarks.outlook import outlook
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put, replaced
 from evaluation import l2m, scanner
 from evaluation.files import write_json
 from evaluation.metrics.novelty.cells import wilson
@@ -48,6 +48,18 @@ DIFFICULTIES = ("easy", "medium", "hard")
 CELL = 8  # episodes that a lifetime plays of each novel level and difficulty
 USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
+
+BEGIN, END = "<!-- learning: generated -->", "<!-- learning: end -->"
+IN_README = {
+    "saturation": "saturation_value",
+    "episodes to it": "time_to_saturation",
+    "maintenance, of 100": "perf_maintenance_mrlep",
+    "forward transfer": "forward_transfer",
+    "backward transfer": "backward_transfer_ratio",
+    "recovery, episodes": "recovery_time",
+    "sample efficiency": "sample_efficiency",
+}
+"""Metrics that the README shows."""
 
 SYLLABI = """\
 Training comes in blocks of 30 episodes in the shipped files. `ppo` takes some hundreds to learn
@@ -360,6 +372,24 @@ def speed(given: argparse.Namespace) -> None:
 def page(given: argparse.Namespace) -> None:
     """Write the page of all results in the folder."""
     put(text_of(given.folder), given.out)
+    if given.readme:
+        readme = given.readme.read_text(encoding="utf-8")
+        put(with_table(readme, given.folder), given.readme)
+
+
+def readme_table(folder: Path) -> Iterator[str]:
+    """Metrics of `ppo` on every syllabus that was played with longer training."""
+    yield "| `ppo`, training ten times as long | " + " | ".join(IN_README) + " |"
+    yield "| --- |" + " --- |" * len(IN_README)
+    for path in sorted(folder.glob("syllabus_*_10_ppo.json")):
+        found = json.loads(path.read_text())
+        cells = (entry_cell(found["metrics"][metric]) for metric in IN_README.values())
+        yield f"| `{found['syllabus']}` | " + " | ".join(cells) + " |"
+
+
+def with_table(readme: str, folder: Path) -> str:
+    """The README with that table."""
+    return replaced(readme, BEGIN, END, readme_table(folder))
 
 
 def text_of(folder: Path) -> str:
@@ -577,6 +607,7 @@ def main() -> None:
     command.set_defaults(handler=page)
     command.add_argument("folder", type=Path)
     add_out(command)
+    command.add_argument("--readme", type=Path, help="file whose table is replaced")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     given.handler(given)

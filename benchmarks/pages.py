@@ -20,6 +20,20 @@ def put(page: str, out: Path | None) -> None:
         print(page, end="")
 
 
+def replaced(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """Replace what stands between two marks, each in a line of its own.
+
+    Raises:
+      ValueError: the marks are missing.
+    """
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(
+            f"the table goes between {begin} and {end}, each of which must be there once"
+        )
+    before, rest = text.split(begin)
+    return "\n".join([f"{before}{begin}", *lines, f"{end}{rest.split(end)[1]}"])
+
+
 def put_lines(lines: Iterable[str], out: Path | None) -> None:
     """Put a page whose lines take long; if it goes to a file, they are shown as they come."""
     kept = []

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put, replaced
 from evaluation.bench import show
 from evaluation.bench.peers import PEERS
 from evaluation.bench.result import OURS, RATIOS
@@ -383,13 +383,7 @@ def with_table(readme: str, values: dict[str, Any]) -> str:
     Raises:
       ValueError: the marks are missing.
     """
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise ValueError(
-            f"the table goes between {BEGIN} and {END}, each of which must be there once"
-        )
-    before, rest = readme.split(BEGIN)
-    after = rest.split(END)[1]
-    return "\n".join([f"{before}{BEGIN}", *readme_table(values), f"{END}{after}"])
+    return replaced(readme, BEGIN, END, readme_table(values))
 
 
 def main() -> None:

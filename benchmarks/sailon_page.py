@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import control, detection
-from benchmarks.pages import add_out, put
+from benchmarks.pages import add_out, put, replaced
 from benchmarks.scores import Score, holm
 from evaluation.files import write_json
 from jaxsim.agents import mpc
@@ -530,10 +530,7 @@ def with_part(text: str, lines: Iterator[str]) -> str:
     Raises:
       ValueError: the markers are not there once.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"results go between {BEGIN} and {END}, each of which must be there once")
-    before, rest = text.split(BEGIN)
-    return "\n".join([f"{before}{BEGIN}", *lines, f"{END}{rest.split(END)[1]}"])
+    return replaced(text, BEGIN, END, lines)
 
 
 def main() -> None:

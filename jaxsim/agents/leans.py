@@ -16,7 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
+from jaxsim.agents.rollouts import CART_ROOM
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.contacts import ERP
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.types import (
     DT,
@@ -55,9 +58,7 @@ ROOM = Params()
 # the cart's acceleration by the lean, m/s^2 by rad. From masses of 1 and 0.1 kg, 1 m apart.
 PUSHED, SPUN, PULL = 0.992, 10.05, -0.895
 
-CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
 GAP_KEPT = 0.01  # m, within which a contact acts, and may still be closed in the tick
-PUSHED_OUT = 0.08  # share of an overlap that is removed in a tick
 NOTHING_NEAR = 9.0  # m
 
 
@@ -115,19 +116,19 @@ def outlook(observation: Observation) -> Outlook:
         body = materialise(_pushed(body, held * wanted[0], held * wanted[1]), one)
         speed = _flown(place, speed, o.block_alive, opaque_one(place[0].x))
         pivot = Vector(body.x, body.y, PIVOT_HEIGHT)
-        seen = [_minus(_sum(a, b), pivot) for a, b in zip(place, moved, strict=True)]
+        seen = [geo.sub(geo.add(a, b), pivot) for a, b in zip(place, moved, strict=True)]
         lz = 1 - 0.5 * (body.lx * body.lx + body.ly * body.ly)
         axis = Vector(body.lx, body.ly, lz)
         gap = jnp.full_like(body.x, NOTHING_NEAR)
         for nearest, radius in ((_cart, 0.0), (_pole, POLE_RADIUS)):
-            going = [_sum(a, b) for a, b in zip(speed, sped, strict=True)]
+            going = [geo.add(a, b) for a, b in zip(speed, sped, strict=True)]
             number, place_of, speed_of = _nearest(
                 [nearest(axis, r)[0] for r in seen], seen, going, o.block_alive, one
             )
             away, height = nearest(axis, place_of)
             body, change, distance = _met(body, away, height, speed_of, radius, one)
             gap = jnp.minimum(gap, distance)
-            sped = tuple(_where(number == n, change, s) for n, s in enumerate(sped))
+            sped = tuple(_changed(number == n, change, s) for n, s in enumerate(sped))
         body = materialise(_stopped(body), one)
         body = body._replace(
             x=body.x + DT * body.vx,
@@ -135,8 +136,8 @@ def outlook(observation: Observation) -> Outlook:
             lx=body.lx + DT * body.dx,
             ly=body.ly + DT * body.dy,
         )
-        place = tuple(_moved(a, b) for a, b in zip(place, speed, strict=True))
-        moved = tuple(_moved(a, b) for a, b in zip(moved, sped, strict=True))
+        place = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(place, speed, strict=True))
+        moved = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(moved, sped, strict=True))
         least = jnp.where(up < t, least, jnp.minimum(least, gap))
         tipped = jnp.maximum(jnp.abs(body.lx), jnp.abs(body.ly)) > math.sin(ROOM.lean_limit)
         up = jnp.where((up < t) | tipped, up, up + 1.0)
@@ -182,19 +183,8 @@ def _stopped(body: _Body) -> _Body:
     return b._replace(vx=vx, vy=vy, dx=dx, dy=dy)
 
 
-def _moved(place: Vector, speed: Vector) -> Vector:
-    return Vector(*(a + DT * b for a, b in zip(place, speed, strict=True)))
-
-
-def _sum(a: Vector, b: Vector) -> Vector:
-    return Vector(a.x + b.x, a.y + b.y, a.z + b.z)
-
-
-def _minus(a: Vector, b: Vector) -> Vector:
-    return Vector(a.x - b.x, a.y - b.y, a.z - b.z)
-
-
-def _where(condition: jax.Array, change: Vector, v: Vector) -> Vector:
+def _changed(condition: jax.Array, change: Vector, v: Vector) -> Vector:
+    """Add a change where a condition holds."""
     return Vector(*(jnp.where(condition, a + c, a) for a, c in zip(v, change, strict=True)))
 
 
@@ -213,7 +203,7 @@ def _flown(
     bounds = ((-side, side), (-side, side), (low, high))
     after = []
     for p, v in zip(place, speed, strict=True):
-        size = jnp.sqrt(v.x * v.x + v.y * v.y + v.z * v.z)
+        size = jnp.sqrt(geo.dot(v, v))
         slower = [c * (1 - DT * ROOM.drag * (1 + size)) for c in v]
         back = (
             jnp.where(((at <= a) & (c < 0)) | ((at >= b) & (c > 0)), -c, c)
@@ -225,21 +215,20 @@ def _flown(
         for second in range(first):
             there = alive[first] & alive[second]
             given = materialise(_exchanged(place, after, first, second, there), one)
-            change[first] = _minus(change[first], given)
-            change[second] = _sum(change[second], given)
-    return tuple(materialise(_sum(v, c), one) for v, c in zip(after, change, strict=True))
+            change[first] = geo.sub(change[first], given)
+            change[second] = geo.add(change[second], given)
+    return tuple(materialise(geo.add(v, c), one) for v, c in zip(after, change, strict=True))
 
 
 def _exchanged(
     place: tuple[Vector, ...], speed: list[Vector], first: int, second: int, there: jax.Array
 ) -> Vector:
     """Speed that two equal blocks which touch and approach exchange."""
-    d, w = _minus(place[first], place[second]), _minus(speed[first], speed[second])
-    square = d.x * d.x + d.y * d.y + d.z * d.z
-    approach = w.x * d.x + w.y * d.y + w.z * d.z
+    d, w = geo.sub(place[first], place[second]), geo.sub(speed[first], speed[second])
+    square, approach = geo.dot(d, d), geo.dot(w, d)
     touching = there & (square <= 4 * ROOM.block_radius**2) & (square > 0) & (approach < 0)
     size = jnp.where(touching, approach / jnp.where(touching, square, 1.0), 0.0)
-    return Vector(size * d.x, size * d.y, size * d.z)
+    return geo.scale(d, size)
 
 
 # Contacts -----------------------------------------------------------------------------------------
@@ -255,10 +244,8 @@ def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
 
 def _pole(axis: Vector, place: Vector) -> tuple[Vector, Any]:
     """From the pole's axis to a place, and the height of its nearest point, m."""
-    along = place.x * axis.x + place.y * axis.y + place.z * axis.z
-    along = jnp.clip(along, POLE_BOTTOM, POLE_BOTTOM + ROOM.pole_length)
-    nearest = Vector(along * axis.x, along * axis.y, along * axis.z)
-    return _minus(place, nearest), along
+    along = jnp.clip(geo.dot(place, axis), POLE_BOTTOM, POLE_BOTTOM + ROOM.pole_length)
+    return geo.sub(place, geo.scale(axis, along)), along
 
 
 def _nearest(
@@ -279,7 +266,7 @@ def _nearest(
     """
     squares = materialise(
         [
-            jnp.where(there, r.x * r.x + r.y * r.y + r.z * r.z, NOTHING_NEAR**2)
+            jnp.where(there, geo.dot(r, r), NOTHING_NEAR**2)
             for r, there in zip(away, alive, strict=True)
         ],
         one,
@@ -319,17 +306,17 @@ def _met(
       The body, the block's change of speed, and the gap between them, m.
     """
     b, h = body, height
-    distance = jnp.sqrt(away.x * away.x + away.y * away.y + away.z * away.z + 1e-9)
+    distance = jnp.sqrt(geo.dot(away, away) + 1e-9)
     nx, ny, nz = away.x / distance, away.y / distance, away.z / distance
     gap = distance - ROOM.block_radius - radius
     nx, ny, nz, gap, h = materialise((nx, ny, nz, gap, jnp.asarray(h)), one)
     closing = nx * (speed.x - b.vx - h * b.dx) + ny * (speed.y - b.vy - h * b.dy) + nz * speed.z
     soft = (nx * nx + ny * ny) * (PUSHED + h * (SPUN * h - 2 * TURN))
-    wanted = -closing - gap * jnp.where(gap > 0, 1.0, PUSHED_OUT) / DT
+    wanted = -closing - gap * jnp.where(gap > 0, 1.0, ERP) / DT
     impulse = jnp.maximum(wanted / (1 / ROOM.block_mass + soft), 0.0)
     impulse = materialise(jnp.where(gap <= GAP_KEPT, impulse, 0.0), one)
     shift, spin = (PUSHED - TURN * h) * impulse, (SPUN * h - TURN) * impulse
     speeds = (b.vx - shift * nx, b.vy - shift * ny, b.dx - spin * nx, b.dy - spin * ny)
     vx, vy, dx, dy = materialise(speeds, one)
     hit = b._replace(vx=vx, vy=vy, dx=dx, dy=dy)
-    return hit, Vector(nx * impulse, ny * impulse, nz * impulse), gap
+    return hit, geo.scale(Vector(nx, ny, nz), impulse), gap

@@ -18,6 +18,12 @@ def test_the_page_is_that_of_its_measurements():
     assert page == learning.text_of(ROOT / "docs" / "learning"), again + "docs/learning_results.md"
 
 
+def test_the_table_of_the_readme_is_that_of_its_measurements():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    again = "write it anew: python -m benchmarks.learning page docs/learning --readme README.md"
+    assert learning.with_table(readme, ROOT / "docs" / "learning") == readme, again
+
+
 def test_forgetting_is_the_first_test_less_the_last():
     """Of what was trained before the first of these; a task that is tested once says nothing."""
     first = Block(0, 1, "train", "CartPole3D", (), 2, True)

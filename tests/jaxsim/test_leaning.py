@@ -1,5 +1,6 @@
 """Leans as actions: what a step plays, what is foretold of it, and who may use it."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -91,7 +92,7 @@ def test_what_is_foretold_comes_about(world, begun):
     inside = jax.jit(env.env.step)
     foretold = np.asarray(begun[0].outlook.upright)
     agreed = []
-    for number in (0, 2, 9, 12):
+    for number in range(len(leans.LEANS)):
         state, up = begun[1].inner, np.ones(LANES, bool)
         for tick in range(leans.LOOK):
             x, y = leans.LEANS[number] * (tick < leans.HELD)
@@ -100,7 +101,33 @@ def test_what_is_foretold_comes_about(world, begun):
             up &= ~np.asarray(terminated)
         agreed.append(up == (foretold[:, number] >= 1 - 1 / leans.LOOK))
         assert up.any() and not up.all()
-    assert np.mean(agreed) > 0.9  # .96 when this was written
+    # .990 when this was written, and .955 where blocks do not hit one another, .966 where leans are
+    # not held, .52 without contacts of cart and pole.
+    assert np.mean(agreed) > 0.98
+
+
+def test_a_cart_that_meets_a_wall_shakes_its_pole(begun):
+    """At 1 m/s, with no block about; its pole stays up in the middle of the room."""
+    first = jax.tree.map(lambda leaf: leaf[0], begun[0].observation)
+
+    def upright(x):
+        moving = replace(
+            first,
+            cart_position=first.cart_position._replace(x=jnp.float32(x)),
+            cart_velocity=first.cart_velocity._replace(x=jnp.float32(1.0)),
+            block_alive=tuple(jnp.asarray(False) for _ in first.block_alive),
+        )
+        return np.asarray(leans.outlook(moving).upright)[0]
+
+    assert upright(0.0) == 1 and upright(4.2) < 0.8
+
+
+def test_following_a_lean_costs_what_it_did(begun):
+    """Values that several others need are computed once; see `backend.materialise`."""
+    seen = begun[0].observation
+    cost = jax.jit(leans.outlook).lower(seen).compile().cost_analysis()
+    # 1,219 a tick, lane and lean; a tenth above. Where a division became a product it was 5,005.
+    assert cost["flops"] / LANES / len(leans.LEANS) <= 1_340
 
 
 def test_one_lane_is_foretold_what_many_are(begun):
@@ -108,11 +135,12 @@ def test_one_lane_is_foretold_what_many_are(begun):
     found = leans.outlook(alone)
     for one, many in zip(found, begun[0].outlook, strict=True):
         assert one.shape == (len(leans.LEANS),)
+        # Another program rounds otherwise, 48 times over.
         np.testing.assert_allclose(one, many[3], atol=1e-4)
 
 
 def test_leans_turn_with_the_room():
-    """Seen in a frame, the leans of that frame are those of the world."""
+    """Seen in a frame, the leans of that frame are those of the world, but for their rounding."""
     for place in np.ndindex(2, 2, 2):
         x, y, swap = place
         frame = Frame(jnp.float32(1 - 2 * x), jnp.float32(1 - 2 * y), jnp.asarray(bool(swap)))
@@ -138,6 +166,7 @@ def test_a_mirrored_room_looks_the_same(begun):
         block_alive=o.block_alive,
     )
     views = [sights.sight.look(leaning.Leaned(each, leans.outlook(each))) for each in (o, other)]
+    # Turned and mirrored numbers round otherwise.
     np.testing.assert_allclose(views[0].seen, views[1].seen, atol=1e-4)
     chosen = [leans.LEANS[np.asarray(view.actions)] for view in views]
     np.testing.assert_allclose(chosen[0] * [-1, 1], chosen[1], atol=1e-6)
