@@ -3,14 +3,14 @@
 import multiprocessing
 import pickle
 import signal
-import time
 from collections.abc import Mapping
 from typing import Any, Self
 
+from evaluation.clock import Clock, SystemClock
 from evaluation.grader import child
 from evaluation.grader.agent import CreateAgent
 from evaluation.grader.exceptions import AgentError
-from evaluation.grader.limits import Host
+from evaluation.grader.limits import POLL, Host
 
 START_LIMIT = 60.0
 """Time for a process to start and to import the submission, s; no time limit counts it."""
@@ -29,13 +29,21 @@ class ProcessHost(Host):
       create_agent: a submission's function; it must be importable, at the top level of a module.
       agent_init: its arguments.
       memory_limit: address space of the process, bytes; None for no limit.
+      start_limit: time for the process to start and to import the submission, s.
+      clock: what `start_limit` is read from; None for the computer's.
 
     Raises:
       ValueError: a memory limit on a system that has none.
     """
 
     def __init__(
-        self, create_agent: CreateAgent, agent_init: Mapping[str, Any], memory_limit: int | None
+        self,
+        create_agent: CreateAgent,
+        agent_init: Mapping[str, Any],
+        memory_limit: int | None,
+        *,
+        start_limit: float = START_LIMIT,
+        clock: Clock | None = None,
     ) -> None:
         child.check_memory_limit(memory_limit)
         try:
@@ -49,6 +57,8 @@ class ProcessHost(Host):
         self._connection, self._other_end = context.Pipe()
         arguments = (self._other_end, self._order, memory_limit)
         self._process = context.Process(target=child.serve, args=arguments, daemon=True)
+        self._start_limit = start_limit
+        self._clock = clock or SystemClock()
         self._ready = False
         self._advice = (
             '; a script must run its suite under `if __name__ == "__main__":`'
@@ -62,19 +72,26 @@ class ProcessHost(Host):
         Raises:
           AgentError: it has not.
         """
+        end = self._clock.now() + self._start_limit
         self._process.start()
         self._other_end.close()
-        end = time.monotonic() + START_LIMIT
         try:
-            while not self._answered(0.05):
-                if time.monotonic() > end:
-                    raise AgentError(f"the agent's process did not start in {START_LIMIT:g} s")
+            self._await_start(end)
             self._answer()
         except BaseException:
             self.__exit__()
             raise
         self._ready = True
         return self
+
+    def _await_start(self, end: float) -> None:
+        """Wait until the process reports that it is ready; a start that ends late is refused."""
+        while True:
+            left = end - self._clock.now()
+            if left <= 0:
+                raise AgentError(f"the agent's process did not start in {self._start_limit:g} s")
+            if self._answered(min(POLL, left)):
+                return
 
     def __exit__(self, *error: object) -> None:
         """End the process."""

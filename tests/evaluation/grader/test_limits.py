@@ -400,10 +400,19 @@ def test_a_memory_limit_where_there_is_none(monkeypatch):
     assert str(found.error) == "memory_limit needs a POSIX system; leave it out"
 
 
-def test_a_process_that_does_not_start_is_given_up(monkeypatch):
-    monkeypatch.setattr(processes, "START_LIMIT", 0.0)
-    found = case_of(isolate=True).evaluate(players.Always)
-    assert str(found.error) == "the agent's process did not start in 0 s"
+def test_a_process_that_does_not_start_is_given_up():
+    """The clock stands still, so that only the limit decides, never the speed of the machine."""
+    host = processes.ProcessHost(players.Always, {}, None, start_limit=0.0, clock=ScriptedClock())
+    with pytest.raises(AgentError, match="the agent's process did not start in 0 s"), host:
+        pytest.fail("it started within no time")
+    assert not host._process.is_alive()
+
+
+def test_a_process_that_has_time_to_start_is_awaited():
+    """However often the wait for it is in vain: no time passes on this clock."""
+    host = processes.ProcessHost(players.Always, {}, None, start_limit=0.1, clock=ScriptedClock())
+    with host:
+        assert host._process.is_alive()
 
 
 def test_no_limits_is_no_limits():
