@@ -61,9 +61,12 @@ typecheck: install ## Check the types of both packages with mypy
 wheel-check: install ## Build the wheel and try it in an empty environment outside this folder
 	$(BIN)/python .ci/check_wheel.py
 
+# All extras but sb3.
+EXTRAS := amqp bench classification cli dev gymnasium gymnax notebooks parity plots sciencebirds
+
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)
-	$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest --all-extras \
+	$(UV) pip compile --quiet --no-config --universal --python-version 3.11 --fork-strategy fewest $(EXTRAS:%=--extra %) \
 	  --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  $(if $(UPGRADE),--upgrade) --output-file requirements.lock pyproject.toml
 
