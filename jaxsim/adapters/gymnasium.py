@@ -28,6 +28,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim import rng, spaces
+from jaxsim.packing import Packed
 from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation, Mode
 
 try:
@@ -51,10 +52,27 @@ Outcome = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, np.nda
 
 @partial(jax.jit, static_argnames="env")
 def _advance(
-    env: Any, root: rng.Words, count: Any, state: Any, action: jax.Array, params: Any
-) -> Any:
-    """Step with the key that belongs to a count of steps; one program for all instances."""
-    return env.step(rng.to_key(rng.fold(root, count)), state, action, params)
+    env: Any, root: rng.Words, count: Any, go_on: Any, state: Packed, action: Any, params: Packed
+) -> tuple[Packed, Packed]:
+    """Step with the key that belongs to a count of steps; one program for all instances.
+
+    Args:
+      env: environment with automatic reset and vectors for observations.
+      root: words of the stream of episodes.
+      count: () steps so far.
+      go_on: () bool, an ended episode is followed by the next one; else it stays as it is.
+      state: packed `AutoResetState`.
+      action: () or (L,) int.
+      params: of the environment, packed.
+
+    Returns:
+      The state, and what else `env.step` returns, both packed.
+    """
+    before = state.unpack()
+    before = AutoResetState(before.inner, before.over & go_on)
+    key = rng.to_key(rng.fold(root, count))
+    observation, after, *rest = env.step(key, before, action, params.unpack())
+    return Packed.of(after), Packed.of((observation.astype(jnp.float32), *rest))
 
 
 class _Play:
@@ -71,13 +89,24 @@ class _Play:
                     + (f" or one for each of {shape[0]} lanes" if shape else "")
                 )
         self.core, self.params, self.shape = core, params, shape
+        self._packed_params = Packed.of(jax.tree.map(jnp.asarray, params))
         self.env = FlattenObservation(AutoReset(core, "next_step"))
         self.actions = spaces.action_space(core)
         self.idle = np.zeros(shape, np.int32)
         self.blank = self._blank()
+        self._ended = Packed.of(AutoResetState(self.blank, jnp.ones(shape, bool)))
         self.root: rng.Words | None = None
         self.count = 0
-        self.state: Any = None
+        self._packed: Packed | None = None
+
+    @property
+    def state(self) -> Any:
+        """State with NumPy arrays for leaves, or None before the first episode."""
+        return self._packed and self._packed.read()
+
+    @state.setter
+    def state(self, state: AutoResetState) -> None:
+        self._packed = Packed.of(state)
 
     def _blank(self) -> Any:
         """A state of the right shapes; nothing in it matters."""
@@ -92,16 +121,17 @@ class _Play:
 
     def begin(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Start an episode in every lane."""
-        self.state = AutoResetState(self.blank, jnp.ones(self.shape, bool))
+        self._packed = self._ended
         observation, *_, info = self.advance(self.env, self.idle)
         return observation, info
 
     def begin_at(self, name: str, given: Any) -> np.ndarray:
         """Continue from a "state", or from a "start" by way of its hidden first step."""
-        self.state = AutoResetState(self._checked(name, given), jnp.zeros(self.shape, bool))
+        state = AutoResetState(self._checked(name, given), jnp.zeros(self.shape, bool))
+        self.state = state
         if name == "start":
             return self.advance(self.env, self.idle)[0]
-        return np.array(self.env.observe(self.state), np.float32)
+        return np.array(self.env.observe(state), np.float32)
 
     def _checked(self, name: str, given: Any) -> Any:
         if hasattr(self.core, "adopt") and type(given) is type(self.blank):
@@ -120,21 +150,27 @@ class _Play:
                 )
         return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), given, self.blank)
 
-    def advance(self, env: Any, action: np.ndarray) -> Outcome:
-        """Step every lane; NumPy observation, reward, terminated, truncated and info."""
-        count = np.uint32(self.count)
-        observation, self.state, *rest = _advance(
-            env, self.root, count, self.state, action, self.params
+    def advance(self, env: Any, action: np.ndarray, *, go_on: bool = True) -> Outcome:
+        """Step every lane; NumPy observation, reward, terminated, truncated and info.
+
+        Args:
+          env: what is stepped.
+          action: of the shape of the lanes.
+          go_on: whether an ended episode is followed by the next one.
+        """
+        count, follow = np.uint32(self.count), np.bool_(go_on)
+        self._packed, outcome = _advance(
+            env, self.root, count, follow, self._packed, action, self._packed_params
         )
         self.count += 1
-        reward, terminated, truncated, info = jax.tree.map(np.array, tuple(rest))
+        observation, reward, terminated, truncated, info = outcome.read()
         if "final_obs" in info:
             info["final_obs"] = info["final_obs"].astype(np.float32)
-        return np.array(observation, np.float32), reward, terminated, truncated, info
+        return observation, reward, terminated, truncated, info
 
     def checked(self, action: Any) -> np.ndarray:
         """Return actions to step with, or raise `ValueError`."""
-        if self.state is None:
+        if self._packed is None:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         return self.actions.checked(action, self.shape)
 
@@ -227,9 +263,8 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         """
         action = self._play.checked(action)
         # An ended episode stays as it is: only `reset` may start the next.
-        self._play.state = AutoResetState(self._play.state.inner, jnp.zeros((), bool))
         observation, reward, terminated, truncated, info = self._play.advance(
-            self._play.env, action
+            self._play.env, action, go_on=False
         )
         return observation, float(reward), bool(terminated), bool(truncated), _plain(info)
 

@@ -1,0 +1,156 @@
+"""A pytree as one array of 32-bit words, so that a call into compiled code passes few arrays.
+
+A state of CartPole3D has some sixty leaves. A call pays for each of them on the way in and out,
+which for a single environment takes far longer than the physics.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_WIDE = 8  # bytes of a leaf's element that takes two words
+_WORD = np.dtype(np.uint32)
+
+
+Leaves = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+
+
+class Packing:
+    """How the leaves of a pytree lie in a vector of words; hashable, so a static argument.
+
+    Args:
+      treedef: structure of the tree.
+      leaves: shape and dtype of each leaf, in the order of the structure.
+    """
+
+    def __init__(self, treedef: Any, leaves: Leaves) -> None:
+        self.treedef, self.leaves = treedef, leaves
+        self._hash = hash((treedef, leaves))  # once: a jitted function asks for it in every call
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Packing):
+            return self is other
+        return (self.treedef, self.leaves) == (other.treedef, other.leaves)
+
+    @staticmethod
+    def of(tree: Any) -> "Packing":
+        """Return the packing of a tree of arrays, or of their shapes and dtypes.
+
+        Raises:
+          TypeError: a leaf that is neither a bool nor a number of 32 or 64 bits.
+        """
+        leaves, treedef = jax.tree.flatten(tree)
+        described = tuple((tuple(leaf.shape), np.dtype(leaf.dtype)) for leaf in leaves)
+        for _, dtype in described:
+            if dtype.kind != "b" and (dtype.kind not in "fiu" or dtype.itemsize not in (4, _WIDE)):
+                raise TypeError(f"a leaf has dtype {dtype}; only bool and 32 or 64 bits are packed")
+        return _interned(treedef, described)
+
+    @property
+    def size(self) -> int:
+        """Number of words, W."""
+        return sum(_words(shape, dtype) for shape, dtype in self.leaves)
+
+    def pack(self, tree: Any) -> jax.Array:
+        """Return the leaves as (W,) uint32 words, bit for bit; for traced code and outside of it.
+
+        Args:
+          tree: of the structure, shapes and dtypes of this packing.
+        """
+        leaves = jax.tree.leaves(tree)
+        parts = []
+        for leaf, (_, dtype) in zip(leaves, self.leaves, strict=True):
+            leaf = jnp.asarray(leaf, dtype)
+            bits = (
+                leaf.astype(_WORD)
+                if dtype.kind == "b"
+                else jax.lax.bitcast_convert_type(leaf, _WORD)
+            )
+            parts.append(bits.reshape(-1))
+        return jnp.concatenate(parts)
+
+    def unpack(self, words: jax.Array) -> Any:
+        """Inverse of `pack`, for traced code.
+
+        Args:
+          words: (W,) uint32.
+        """
+        leaves = []
+        for (shape, dtype), part in zip(self.leaves, self._parts(words), strict=True):
+            if dtype.kind == "b":
+                leaf = part.reshape(shape) != 0
+            else:
+                pair = (2,) if dtype.itemsize == _WIDE else ()
+                leaf = jax.lax.bitcast_convert_type(part.reshape(*shape, *pair), dtype)
+            leaves.append(leaf)
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    def read(self, words: Any) -> Any:
+        """Inverse of `pack` on the host: NumPy arrays, copies of what was packed.
+
+        Args:
+          words: (W,) uint32 array of NumPy or JAX.
+        """
+        host = np.array(words)
+        leaves = [
+            part.astype(bool).reshape(shape)
+            if dtype.kind == "b"
+            else part.view(dtype).reshape(shape)
+            for (shape, dtype), part in zip(self.leaves, self._parts(host), strict=True)
+        ]
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    def _parts(self, words: Any) -> list[Any]:
+        """Words of each leaf."""
+        parts, first = [], 0
+        for shape, dtype in self.leaves:
+            count = _words(shape, dtype)
+            parts.append(words[first : first + count])
+            first += count
+        return parts
+
+
+@lru_cache(maxsize=256)
+def _interned(treedef: Any, leaves: Leaves) -> Packing:
+    """Return one object for equal packings, since calls of jitted functions compare them."""
+    return Packing(treedef, leaves)
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["words"], meta_fields=["packing"])
+@dataclass(frozen=True)
+class Packed:
+    """A packed tree that knows its packing, so a jitted function can return it.
+
+    Attributes:
+      words: (W,) uint32.
+      packing: where each leaf lies.
+    """
+
+    words: Any
+    packing: Packing
+
+    @classmethod
+    def of(cls, tree: Any) -> "Packed":
+        """Pack a tree of arrays."""
+        packing = Packing.of(tree)
+        return cls(packing.pack(tree), packing)
+
+    def unpack(self) -> Any:
+        """Return the tree, for traced code."""
+        return self.packing.unpack(self.words)
+
+    def read(self) -> Any:
+        """Return the tree with NumPy arrays for leaves."""
+        return self.packing.read(self.words)
+
+
+def _words(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape) * (2 if dtype.itemsize == _WIDE else 1)
