@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from jaxsim import inputs, rng
+from jaxsim import inputs, rng, spaces
 from jaxsim.agents.leans import LEANS, Outlook, outlook, push_towards
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Observation, Params
@@ -137,3 +138,31 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[Leaning, Params]:
 
 def _seen(observation: Observation) -> Leaned:
     return Leaned(observation, outlook(observation))
+
+
+@spaces.flatten.register
+def _(env: Leaning, observation: Leaned) -> jax.Array:
+    """CartPole3D's vector, then `upright`, `gap` and `end` of every lean."""
+    sensors = spaces.flatten(env.env, observation.observation)
+    return jnp.concatenate([sensors, *observation.outlook], axis=-1, dtype=jnp.float32)
+
+
+@spaces.unflatten.register
+def _(env: Leaning, params: Any, vector: Any) -> Leaned:
+    vector = jnp.asarray(vector)
+    sensors = len(spaces.bounds(env.env, params)[0])
+    width = sensors + len(Outlook._fields) * len(LEANS)
+    if vector.shape[-1:] != (width,):
+        raise ValueError(f"vector has shape {vector.shape}; its last axis must have {width}")
+    observation = spaces.unflatten(env.env, params, vector[..., :sensors])
+    parts = jnp.split(vector[..., sensors:], len(Outlook._fields), axis=-1)
+    return Leaned(observation, Outlook(*parts))
+
+
+@spaces.bounds.register
+def _(env: Leaning, params: Any) -> tuple[np.ndarray, np.ndarray]:
+    low, high = spaces.bounds(env.env, params)
+    zero, one = np.zeros(len(LEANS), low.dtype), np.ones(len(LEANS), low.dtype)
+    free = np.inf * one  # a gap and a lean are as large as the world allows
+    least, greatest = (zero, -free, zero), (one, free, free)  # in the order of `Outlook`
+    return np.concatenate([low, *least]), np.concatenate([high, *greatest])

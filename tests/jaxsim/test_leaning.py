@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
-from jaxsim import agents, leaning, rng, training
+from jaxsim import agents, leaning, rng, spaces, training
 from jaxsim.agents import leans
 from jaxsim.testing import check_env
 from jaxsim.training import leans as sights
@@ -34,6 +34,27 @@ def begun(world):
     """Observation and state of the lanes' first decision."""
     env, params, _, keys = world
     return jax.jit(env.reset)(keys, params)
+
+
+def test_observations_are_vectors_too(world, begun):
+    env, params, *_ = world
+    vector = spaces.flatten(env, begun[0])
+    back = spaces.unflatten(env, params, vector)
+    assert jax.tree.structure(back) == jax.tree.structure(begun[0])
+    for name in leans.Outlook._fields:
+        np.testing.assert_array_equal(
+            getattr(back.outlook, name), getattr(begun[0].outlook, name).astype(np.float32)
+        )
+    np.testing.assert_array_equal(spaces.flatten(env, back), vector)
+    low, high = spaces.bounds(env, params)
+    assert vector.shape == (LANES, *low.shape) and low.shape == high.shape
+    assert np.all((vector >= low) & (vector <= high))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
+def test_vectors_of_another_width_are_refused(world, shape):
+    with pytest.raises(ValueError, match="its last axis must have"):
+        spaces.unflatten(*world[:2], np.zeros(shape, np.float32))
 
 
 @pytest.mark.long

@@ -64,6 +64,15 @@ def test_passes_gymnasiums_checks(single):
         check_env(single.unwrapped)
 
 
+@pytest.mark.parametrize("env_id", jaxsim.registered_envs())
+def test_every_environment_passes_gymnasiums_checks(env_id):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Not every world has bounds on all that it shows.
+        warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
+        check_env(gymnasium.make(f"jaxsim/{env_id}").unwrapped)
+
+
 def test_same_seed_same_episodes_and_another_seed_others(single, another):
     def play(env, seed):
         observations = [env.reset(seed=seed)[0]]
