@@ -21,11 +21,11 @@ from evaluation.schedule import Block, Mode, Schedule
 from evaluation.tasks import Tasks, entries
 from jaxsim import __version__, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
-
-LANES = 64
-"""Lanes that a step is compiled for: the fewest that round as a batch of the scanner does."""
+from jaxsim.stepper import Keys, Outcome, Stepper, answer_at_once
 
 Progress = Callable[[int, int], None]
+
+answer_at_once()  # A step waits for its outcome, and another thread would only answer later.
 
 
 class Prediction(NamedTuple):
@@ -80,31 +80,29 @@ class Episode:
         self, env: Any, params: Any, words: rng.Words, number: int, given: Any = None
     ) -> None:
         self.env, self.params, self.number = env, params, number
-        self.over, self.length, self.reward = False, 0, 0.0
         self._actions = spaces.action_space(env)
-        self._words, self._lanes = words, jax.tree.map(_alike, params)
-        self._tick = 0
-        self._said: Any = None
+        self._words, self._stepper = words, Stepper(env, params)
+        self.reward, self.length = 0.0, 0
+        keys = _keys(words)
         if given is None:
-            self._state = _start(env, words, self._lanes)
+            self._note(self._stepper.begin(keys))
         else:
-            self._state = _adopt(env, words, jax.tree.map(_alike, given), self._lanes)
-        self._advance(0)
+            self._note(self._stepper.begin_at(_adopted(env, keys.start, given, params), keys))
         self.length, self.reward, self.last_reward = 0, 0.0, 0.0
 
     @property
     def state(self) -> Any:
-        """State of the world, with NumPy scalars for leaves; agents must not see it."""
-        return _first(self._state)
+        """State of the world, with NumPy leaves; agents must not see it."""
+        return self._stepper.state
 
     @property
     def performance(self) -> float:
         """The task's score so far, in [0, 1]."""
-        return float(self._said["performance"])
+        return float(self._said.performance)
 
     def act_key(self) -> jax.Array:
         """Key for the decision that comes next, that of a pure agent in the scanner."""
-        return rng.to_key(rng.fold(self._words, counters.ACT, self._tick))
+        return rng.to_key(rng.fold(self._words, counters.ACT, self.length + 1))
 
     def begin_key(self) -> jax.Array:
         """Key for the agent at the first observation, that of a pure agent in the scanner."""
@@ -125,68 +123,36 @@ class Episode:
         """
         if self.over:
             raise RuntimeError("the episode is over; open the next one")
-        self._advance(int(self._actions.checked(action)))
+        self._note(self._stepper.step(int(self._actions.checked(action))))
         return self.observation
 
     def result(self) -> Result:
         """Totals so far: of the episode if it is over, else of one broken off."""
-        complete = self.over and not self._said["nonfinite"]
+        complete = self.over and not self._said.nonfinite
         seconds = float(np.float32(self.length * np.float32(self.env.dt(self.params))))
-        terminated = bool(self._said["terminated"])
+        terminated = bool(self._said.terminated)
         return Result(self.reward, self.performance, self.length, terminated, complete, seconds)
 
-    def _advance(self, action: int) -> None:
-        """Step the world and note what came of it."""
-        tick = np.uint32(self._tick)
-        actions = np.full(LANES, action, np.int32)
-        self._state, seen = _step(self.env, self._words, tick, self._state, actions, self._lanes)
-        self.observation, self._said = jax.tree.map(np.asarray, seen)
-        self.over = bool(self._said["terminated"] | self._said["truncated"])
-        self.last_reward = float(self._said["reward"])
-        self.reward = float(np.float32(self.reward) + self._said["reward"])
+    def _note(self, said: Outcome) -> None:
+        """Take in what came of a step."""
+        self.observation, self._said = said.observation, said
+        self.over = bool(said.terminated | said.truncated)
+        self.last_reward = float(said.reward)
+        self.reward = float(np.float32(self.reward) + said.reward)
         self.length += 1
-        self._tick += 1
 
 
-def _alike(leaf: Any) -> jax.Array:
-    return jnp.broadcast_to(jnp.asarray(leaf), (LANES, *jnp.shape(leaf)))
-
-
-def _first(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), tree)
-
-
-@partial(jax.jit, static_argnames="env")
-def _start(env: Any, words: rng.Words, params: Any) -> Any:
-    """State before the hidden first step, the same in every lane."""
-    key = jax.tree.map(_alike, rng.fold(words, counters.RESET))
-    return env.start(rng.to_key(key), params)
+@jax.jit
+def _keys(words: rng.Words) -> Keys:
+    """Keys of an episode, those that the scanner draws from."""
+    steps = rng.fold(words, counters.STEP)
+    return Keys(rng.fold(words, counters.RESET), rng.fold(steps, 0), steps, jnp.uint32(0))
 
 
 @partial(jax.jit, static_argnames="env")
-def _adopt(env: Any, words: rng.Words, start: Any, params: Any) -> Any:
+def _adopted(env: Any, key: rng.Words, start: Any, params: Any) -> Any:
     """A given state before the hidden first step, with the sensors of this episode."""
-    key = jax.tree.map(_alike, rng.fold(words, counters.RESET))
     return env.adopt(start, rng.to_key(key), params)
-
-
-@partial(jax.jit, static_argnames="env", donate_argnames="state")
-def _step(
-    env: Any, words: rng.Words, tick: Any, state: Any, action: Any, params: Any
-) -> tuple[Any, Any]:
-    """Step every lane alike; return the state and what is seen of the first lane."""
-    key = jax.tree.map(_alike, rng.fold(words, counters.STEP, tick))
-    observation, state, reward, terminated, truncated, info = env.step(
-        rng.to_key(key), state, action, params
-    )
-    said = {
-        "reward": reward,
-        "terminated": terminated,
-        "truncated": truncated,
-        "performance": info["performance"],
-        "nonfinite": info["nonfinite"],
-    }
-    return state, jax.tree.map(lambda leaf: leaf[0], (observation, said))
 
 
 class Session:

@@ -6,7 +6,7 @@ which for a single environment takes far longer than the physics.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import jax
@@ -84,7 +84,8 @@ class Packing:
           words: (W,) uint32.
         """
         leaves = []
-        for (shape, dtype), part in zip(self.leaves, self._parts(words), strict=True):
+        for first, last, shape, dtype, _ in self._places:
+            part = words[first:last]
             if dtype.kind == "b":
                 leaf = part.reshape(shape) != 0
             else:
@@ -96,26 +97,40 @@ class Packing:
     def read(self, words: Any) -> Any:
         """Inverse of `pack` on the host: NumPy arrays, copies of what was packed.
 
+        Leaves without axes are NumPy scalars.
+
         Args:
           words: (W,) uint32 array of NumPy or JAX.
         """
         host = np.array(words)
+        views = {
+            dtype: host != 0 if dtype.kind == "b" else host.view(dtype)
+            for dtype in self._scalar_types
+        }
         leaves = [
-            part.astype(bool).reshape(shape)
-            if dtype.kind == "b"
-            else part.view(dtype).reshape(shape)
-            for (shape, dtype), part in zip(self.leaves, self._parts(host), strict=True)
+            _read(host[first:last], shape, dtype) if index is None else views[dtype][index]
+            for first, last, shape, dtype, index in self._places
         ]
         return jax.tree.unflatten(self.treedef, leaves)
 
-    def _parts(self, words: Any) -> list[Any]:
-        """Words of each leaf."""
-        parts, first = [], 0
+    @cached_property
+    def _places(self) -> list[tuple[int, int, tuple[int, ...], np.dtype[Any], int | None]]:
+        """First and last word of each leaf, its shape and dtype, and its index as a word.
+
+        The index is None unless the leaf is one word that can be read as a number in its place.
+        """
+        places, first = [], 0
         for shape, dtype in self.leaves:
-            count = _words(shape, dtype)
-            parts.append(words[first : first + count])
-            first += count
-        return parts
+            last = first + _words(shape, dtype)
+            alone = shape == () and last == first + 1
+            places.append((first, last, shape, dtype, first if alone else None))
+            first = last
+        return places
+
+    @cached_property
+    def _scalar_types(self) -> tuple[np.dtype[Any], ...]:
+        """Types of the leaves that are one word."""
+        return tuple({dtype for _, _, _, dtype, index in self._places if index is not None})
 
 
 @lru_cache(maxsize=256)
@@ -154,3 +169,9 @@ class Packed:
 
 def _words(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     return math.prod(shape) * (2 if dtype.itemsize == _WIDE else 1)
+
+
+def _read(part: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A leaf from its words."""
+    leaf = part.astype(bool) if dtype.kind == "b" else part.view(dtype)
+    return leaf.reshape(shape)[()]

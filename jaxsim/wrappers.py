@@ -182,6 +182,82 @@ class AutoReset(Wrapper):
         return jnp.where(over, fresh, keys), started
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TimeLimitState:
+    """State of `TimeLimit`.
+
+    Attributes:
+      inner: state of the wrapped environment.
+      count: () or (L,) int32, steps so far; -1 before the hidden first step.
+      performance: () or (L,) float32, the task's score so far.
+    """
+
+    inner: Any
+    count: jax.Array
+    performance: jax.Array
+
+    @classmethod
+    def at(cls, inner: Any, count: int, shape: tuple[int, ...]) -> "TimeLimitState":
+        """Begin to count at a state of the wrapped environment."""
+        return cls(inner, jnp.full(shape, count, jnp.int32), jnp.zeros(shape))
+
+
+@dataclass(frozen=True)
+class TimeLimit(Wrapper):
+    """Truncates episodes before the environment does; rewards and performance are its own.
+
+    Attributes:
+      env: the wrapped environment.
+      steps: most steps of an episode, at least 1.
+    """
+
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a limit below one step."""
+        if self.steps < 1:
+            raise ValueError(f"a limit of {self.steps} steps was given; it must be at least 1")
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return min(self.steps, int(self.env.max_steps))
+
+    def start(self, key: jax.Array, params: Any) -> TimeLimitState:
+        """Draw the state before the hidden first step."""
+        return TimeLimitState.at(self.env.start(key, params), -1, _batch(key, params))
+
+    def observe(self, state: TimeLimitState) -> Any:
+        """Return the observation of a state."""
+        return self.env.observe(state.inner)
+
+    def reset(self, key: jax.Array, params: Any) -> tuple[Any, TimeLimitState]:
+        """Start an episode."""
+        observation, inner = self.env.reset(key, params)
+        return observation, TimeLimitState.at(inner, 0, _batch(key, params))
+
+    def step(self, key: jax.Array, state: TimeLimitState, action: jax.Array, params: Any) -> Step:
+        """Advance one step; from the limit on nothing changes, as after any other end."""
+        cut = state.count >= self.steps
+        observation, inner, reward, terminated, truncated, info = self.env.step(
+            key, state.inner, action, params
+        )
+
+        def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+            return jnp.where(cut.reshape(cut.shape + (1,) * (new.ndim - cut.ndim)), old, new)
+
+        inner = jax.tree.map(kept, inner, state.inner)
+        observation = jax.tree.map(kept, observation, self.env.observe(state.inner))
+        count = jnp.where(cut | terminated | truncated, state.count, state.count + 1)
+        limit = cut | (~(terminated | truncated) & (count >= self.steps))
+        performance = jnp.where(cut, state.performance, info["performance"])
+        info = {**info, "performance": performance, "nonfinite": info["nonfinite"] & ~cut}
+        after = TimeLimitState(inner, count, performance.astype(jnp.float32))
+        flags = terminated & ~limit, truncated | limit
+        return observation, after, jnp.where(cut, 0.0, reward), *flags, info
+
+
 @dataclass(frozen=True)
 class FlattenObservation(Wrapper):
     """Observations, and `info["final_obs"]` if present, as vectors; see `spaces.flatten`."""

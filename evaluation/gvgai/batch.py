@@ -22,7 +22,7 @@ from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.results import PHASES, LevelResult, final_score
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED
 from evaluation.gvgai.track import Track
-from evaluation.session import LANES
+from evaluation.scanner import LANES
 from evaluation.tasks import Tasks
 from jaxsim import rng
 from jaxsim.embedding import Embedded
@@ -229,7 +229,7 @@ class _Batch:
         self._envs = tuple(world.env for world in self._tasks.worlds)
         self._dt = self._tasks.dt
         self._pushes = _push_table(self._envs)
-        # Lanes are filled up to a number that rounds as a single session does.
+        # Lanes are filled up to a multiple whose batches all round alike.
         filled = -(-lanes // LANES) * LANES
         numbers = jnp.uint32(first_lifetime) + jnp.arange(filled, dtype=jnp.uint32)
         self._keys = rng.fold(counters.root(seed), numbers)

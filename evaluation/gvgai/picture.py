@@ -2,50 +2,30 @@
 
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
 from evaluation.gvgai.observation import View
+from jaxsim import render
 
 SIDE = 100
 """Pixels of a side."""
-
-ROOM, CART, POLE, BLOCK = (255, 255, 255), (31, 78, 121), (192, 57, 43), (128, 128, 128)
-CART_HALF, BLOCK_RADIUS, POLE_WIDTH = 0.5, 0.5, 0.12  # m, as they are drawn
+LEAN = 10.0
+"""Factor of the pole's horizontal part: in so small a picture it would not be seen."""
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _BITS, _RGB = 8, 2
 
 
 def draw(view: View) -> bytes:
-    """Draw cart, pole and blocks; x to the right, y upwards.
-
-    The pole is drawn ten times as long as its horizontal part, from the middle of the cart.
+    """Draw cart, pole and blocks seen from above; x to the right, y upwards.
 
     Returns:
-      A PNG of `SIDE` by `SIDE` pixels.
+      A PNG of `SIDE` by `SIDE` pixels that shows the room or the track, and nothing around it.
     """
-    scale = 2 * view.half_width / SIDE
-    middles = (np.arange(SIDE) + 0.5) * scale
-    x, y = np.meshgrid(middles, middles[::-1])
-    pixels = np.full((SIDE, SIDE, 3), ROOM, np.uint8)
-    for _, position, _ in view.blocks():
-        bx, by = view.place(position)
-        pixels[(x - bx) ** 2 + (y - by) ** 2 <= max(BLOCK_RADIUS, scale) ** 2] = BLOCK
-    cx, cy = view.place(view.seen.cart_position)
-    half = max(CART_HALF, scale)
-    pixels[(abs(x - cx) <= half) & (abs(y - cy) <= half)] = CART
-    pixels[_near_pole(view, x - cx, y - cy, max(POLE_WIDTH, scale))] = POLE
-    return png(pixels)
-
-
-def _near_pole(view: View, x: np.ndarray, y: np.ndarray, width: float) -> np.ndarray:
-    """Which pixels, given from the cart, lie within `width` of the pole's shadow."""
-    qx, qy, qz, qw = (float(part) for part in view.seen.pole_quaternion)
-    ux, uy = 20 * (qx * qz + qw * qy), 20 * (qy * qz - qw * qx)
-    length = ux * ux + uy * uy
-    along = np.clip((x * ux + y * uy) / length, 0, 1) if length > 0 else np.zeros_like(x)
-    return (x - along * ux) ** 2 + (y - along * uy) ** 2 <= width * width
+    scene = replace(render.observed(view.seen), half_width=view.half_width)
+    return png(render.draw(scene, render.Style(("top",), SIDE, margin=0.0, lean=LEAN)))
 
 
 def png(pixels: np.ndarray) -> bytes:

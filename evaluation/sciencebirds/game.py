@@ -217,10 +217,10 @@ class CartPoleGame:
         return NO_PICTURE if self._episode is None else self._drawn(self._first)
 
     def _drawn(self, observation: Any) -> Picture:
-        from evaluation.sciencebirds.picture import draw
+        from jaxsim import render
 
-        params = self._episode.params
-        return draw(observation, float(params.pole_length), float(params.block_radius))
+        pixels = render.draw(render.observed(observation, self._episode.params))
+        return Picture(pixels.shape[1], pixels.shape[0], pixels.tobytes())
 
     def hint(self) -> Any:
         """All that the catalogue tells of the level's novelty; nothing of the nominal world."""

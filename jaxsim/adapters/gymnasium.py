@@ -16,20 +16,24 @@ Observations are float32 vectors (`jaxsim.spaces.flatten`), actions are integers
 episode follows from the seed: the same seed gives the same episodes. A vector environment seeded
 with s gives lane i the seed s + i, and that lane plays the episodes of a single environment seeded
 with s + i (in mode NEXT_STEP, as long as the single one is reset right after each end).
+
+`render_mode="rgb_array"` draws the room from the side and from above (`jaxsim.render`).
+
+Importing this module also calls `jaxsim.stepper.answer_at_once`, a setting of the whole process
+without which a single environment is less than half as fast: import it before JAX computes.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim import rng, spaces
-from jaxsim.packing import Packed
-from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation, Mode
+from jaxsim import render, spaces, stepper
+from jaxsim.adapters.streams import Lanes, Single, Stream, Values
+from jaxsim.wrappers import Mode
 
 try:
     import gymnasium
@@ -46,142 +50,11 @@ MODES: dict[AutoresetMode, Mode] = {
     AutoresetMode.SAME_STEP: "same_step",
 }
 
-Values = Mapping[str, Any]
-Outcome = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]
+RENDER_MODES = ["rgb_array"]
+SOLVED = 475 / 500
+"""Share of the longest episode that counts as solved: that of Gymnasium's CartPole-v1."""
 
-
-@partial(jax.jit, static_argnames="env")
-def _advance(
-    env: Any, root: rng.Words, count: Any, go_on: Any, state: Packed, action: Any, params: Packed
-) -> tuple[Packed, Packed]:
-    """Step with the key that belongs to a count of steps; one program for all instances.
-
-    Args:
-      env: environment with automatic reset and vectors for observations.
-      root: words of the stream of episodes.
-      count: () steps so far.
-      go_on: () bool, an ended episode is followed by the next one; else it stays as it is.
-      state: packed `AutoResetState`.
-      action: () or (L,) int.
-      params: of the environment, packed.
-
-    Returns:
-      The state, and what else `env.step` returns, both packed.
-    """
-    before = state.unpack()
-    before = AutoResetState(before.inner, before.over & go_on)
-    key = rng.to_key(rng.fold(root, count))
-    observation, after, *rest = env.step(key, before, action, params.unpack())
-    return Packed.of(after), Packed.of((observation.astype(jnp.float32), *rest))
-
-
-class _Play:
-    """Episodes of () or (L,) lanes: state, randomness and the calls into compiled code."""
-
-    def __init__(
-        self, env_id: str, values: Values | None, options: Values, shape: tuple[int, ...]
-    ) -> None:
-        core, params = jaxsim.make(env_id, values, **options)
-        for leaf in jax.tree.leaves(params):
-            if jnp.shape(leaf) not in ((), shape):
-                raise ValueError(
-                    f"parameters have shape {jnp.shape(leaf)}; they must be scalars"
-                    + (f" or one for each of {shape[0]} lanes" if shape else "")
-                )
-        self.core, self.params, self.shape = core, params, shape
-        self._packed_params = Packed.of(jax.tree.map(jnp.asarray, params))
-        self.env = FlattenObservation(AutoReset(core, "next_step"))
-        self.actions = spaces.action_space(core)
-        self.idle = np.zeros(shape, np.int32)
-        self.blank = self._blank()
-        self._ended = Packed.of(AutoResetState(self.blank, jnp.ones(shape, bool)))
-        self.root: rng.Words | None = None
-        self.count = 0
-        self._packed: Packed | None = None
-
-    @property
-    def state(self) -> Any:
-        """State with NumPy arrays for leaves, or None before the first episode."""
-        return self._packed and self._packed.read()
-
-    @state.setter
-    def state(self, state: AutoResetState) -> None:
-        self._packed = Packed.of(state)
-
-    def _blank(self) -> Any:
-        """A state of the right shapes; nothing in it matters."""
-        key = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.shape))
-        shapes = jax.eval_shape(self.core.start, key, self.params)
-        return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-
-    def seed(self, words: np.ndarray) -> None:
-        """Begin a new stream of episodes from (*shape, 2) random words."""
-        self.root = rng.Words(jnp.asarray(words[..., 0]), jnp.asarray(words[..., 1]))
-        self.count = 0
-
-    def begin(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Start an episode in every lane."""
-        self._packed = self._ended
-        observation, *_, info = self.advance(self.env, self.idle)
-        return observation, info
-
-    def begin_at(self, name: str, given: Any) -> np.ndarray:
-        """Continue from a "state", or from a "start" by way of its hidden first step."""
-        state = AutoResetState(self._checked(name, given), jnp.zeros(self.shape, bool))
-        self.state = state
-        if name == "start":
-            return self.advance(self.env, self.idle)[0]
-        return np.array(self.env.observe(state), np.float32)
-
-    def _checked(self, name: str, given: Any) -> Any:
-        if hasattr(self.core, "adopt") and type(given) is type(self.blank):
-            assert self.root is not None
-            key = rng.to_key(rng.fold(self.root, self.count))
-            given = self.core.adopt(given, key, self.params)
-        want: Any = jax.tree.structure(self.blank)
-        got: Any = jax.tree.structure(given)
-        if want != got:
-            raise ValueError(f"option {name!r} is no state of this environment: {got}, not {want}")
-        pairs = zip(jax.tree.leaves(given), jax.tree.leaves(self.blank), strict=True)
-        for leaf, blank in pairs:
-            if jnp.shape(leaf) != blank.shape:
-                raise ValueError(
-                    f"option {name!r} has a leaf of shape {jnp.shape(leaf)}, not {blank.shape}"
-                )
-        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), given, self.blank)
-
-    def advance(self, env: Any, action: np.ndarray, *, go_on: bool = True) -> Outcome:
-        """Step every lane; NumPy observation, reward, terminated, truncated and info.
-
-        Args:
-          env: what is stepped.
-          action: of the shape of the lanes.
-          go_on: whether an ended episode is followed by the next one.
-        """
-        count, follow = np.uint32(self.count), np.bool_(go_on)
-        self._packed, outcome = _advance(
-            env, self.root, count, follow, self._packed, action, self._packed_params
-        )
-        self.count += 1
-        observation, reward, terminated, truncated, info = outcome.read()
-        if "final_obs" in info:
-            info["final_obs"] = info["final_obs"].astype(np.float32)
-        return observation, reward, terminated, truncated, info
-
-    def checked(self, action: Any) -> np.ndarray:
-        """Return actions to step with, or raise `ValueError`."""
-        if self._packed is None:
-            raise gymnasium.error.ResetNeeded("call reset() before step()")
-        return self.actions.checked(action, self.shape)
-
-    def box(self) -> gymnasium.spaces.Box:
-        """Return the space of one lane's observations."""
-        space = spaces.observation_space(self.core, self.params)
-        return gymnasium.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32))
-
-    def discrete(self) -> gymnasium.Space[Any]:
-        """Return the space of one lane's actions."""
-        return gymnasium.spaces.Discrete(self.actions.n)
+stepper.answer_at_once()
 
 
 class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
@@ -193,12 +66,14 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
     Args:
       env_id: id or task name in `jaxsim.registered_envs()`.
       values: parameters by path, for example `{"pole/length": 3.0}`.
-      render_mode: None; there is nothing to render.
+      render_mode: "rgb_array" for pictures, or None.
       **options: options of the environment, for example `level=203, difficulty="hard"`.
 
     Raises:
       ValueError: unknown name, parameter or option, or a value out of bounds.
     """
+
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 50}  # noqa: RUF012
 
     def __init__(
         self,
@@ -207,10 +82,12 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        _refuse_render_mode(render_mode)
-        self._play = _Play(env_id, values, options, ())
-        self.observation_space = self._play.box()
-        self.action_space = self._play.discrete()
+        self.render_mode = _checked_render_mode(render_mode)
+        _warn_of_limit(env_id, options)
+        self._play = Single(env_id, values, options)
+        self.metadata = {**self.metadata, "render_fps": _frames(self._play)}
+        self.observation_space = _box(self._play)
+        self.action_space = _discrete(self._play)
 
     @property
     def core(self) -> Any:
@@ -246,8 +123,8 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
             self._play.seed(_fresh_words(self.np_random, ()))
         for name, given in chosen.items():
             return self._play.begin_at(name, given), {}
-        observation, info = self._play.begin()
-        return observation, _plain(info)
+        outcome = self._play.begin()
+        return outcome.observation, _info(outcome)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Advance one step.
@@ -261,12 +138,24 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         Raises:
           ValueError: the action is out of range or no integer.
         """
-        action = self._play.checked(action)
+        if not self._play.begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
         # An ended episode stays as it is: only `reset` may start the next.
-        observation, reward, terminated, truncated, info = self._play.advance(
-            self._play.env, action, go_on=False
-        )
-        return observation, float(reward), bool(terminated), bool(truncated), _plain(info)
+        outcome = self._play.step(int(self._play.actions.checked(action)))
+        flags = bool(outcome.terminated), bool(outcome.truncated)
+        return outcome.observation, float(outcome.reward), *flags, _info(outcome)
+
+    def render(self) -> Any:
+        """Draw the present state: (240, 480, 3) uint8, or None without a render mode.
+
+        Raises:
+          gymnasium.error.ResetNeeded: no episode has begun.
+        """
+        if self.render_mode is None:
+            return None
+        if not self._play.begun:
+            raise gymnasium.error.ResetNeeded("call reset() before render()")
+        return _picture(self._play, self._play.params, self._play.state)
 
 
 class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -281,12 +170,16 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
       num_envs: number of lanes, L.
       values: parameters by path.
       autoreset_mode: NEXT_STEP or SAME_STEP, also by their names "NextStep" and "SameStep".
-      render_mode: None; there is nothing to render.
+      render_mode: "rgb_array" for pictures, or None.
+      max_episode_steps: steps after which an episode is truncated, if the environment does not end
+        it before; None or -1 for the environment's own limit. Rewards do not depend on it.
       **options: options of the environment.
 
     Raises:
       ValueError: unknown name, parameter, option or mode, or a value out of bounds.
     """
+
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": 50}  # noqa: RUF012
 
     def __init__(
         self,
@@ -295,18 +188,20 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         values: Values | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
+        max_episode_steps: int | None = None,
         **options: Any,
     ) -> None:
-        _refuse_render_mode(render_mode)
+        self.render_mode = _checked_render_mode(render_mode)
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; it must be at least 1")
         mode = _autoreset_mode(autoreset_mode)
         self.num_envs = num_envs
-        self.metadata = {"render_modes": [], "autoreset_mode": mode}
-        self._play = _Play(env_id, values, options, (num_envs,))
-        self._env = FlattenObservation(AutoReset(self._play.core, MODES[mode]))
-        self.single_observation_space = self._play.box()
-        self.single_action_space = self._play.discrete()
+        limit = None if max_episode_steps == -1 else max_episode_steps
+        self._play = Lanes(env_id, values, options, num_envs, MODES[mode], limit)
+        fps = _frames(self._play)
+        self.metadata = {**self.metadata, "render_fps": fps, "autoreset_mode": mode}
+        self.single_observation_space = _box(self._play)
+        self.single_action_space = _discrete(self._play)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
@@ -373,25 +268,52 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         Raises:
           ValueError: an action is out of range or no integer, or there are not L.
         """
-        actions = self._play.checked(actions)
-        observation, reward, terminated, truncated, info = self._play.advance(self._env, actions)
+        if not self._play.begun:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        actions = self._play.actions.checked(actions, (self.num_envs,))
+        observation, reward, terminated, truncated, info = self._play.step(actions)
         if "final_obs" in info:
             info = _with_final(info, terminated | truncated)
         else:
             info = _masked(info, np.ones(self.num_envs, bool))
         return observation, reward.astype(np.float64), terminated, truncated, info
 
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """Draw the present state of every lane; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if not self._play.begun:
+            raise gymnasium.error.ResetNeeded("call reset() before render()")
+        state, params = self._play.inner, self._play.params
+
+        def lane(tree: Any, index: int) -> Any:
+            return jax.tree.map(lambda leaf: leaf[index] if np.ndim(leaf) else leaf, tree)
+
+        lanes = range(self.num_envs)
+        return tuple(_picture(self._play, lane(params, i), lane(state, i)) for i in lanes)
+
 
 def register() -> None:
     """Register every environment with Gymnasium, as "jaxsim/" and its id; again does no harm."""
     for env_id in jaxsim.registered_envs():
         if f"{NAMESPACE}/{env_id}" not in gymnasium.registry:
+            env, _ = jaxsim.make(env_id)
             gymnasium.register(
                 f"{NAMESPACE}/{env_id}",
                 entry_point=f"{__name__}:{JaxsimEnv.__name__}",
                 vector_entry_point=f"{__name__}:{JaxsimVectorEnv.__name__}",
                 kwargs={"env_id": env_id},
+                max_episode_steps=int(env.max_steps),
+                reward_threshold=_solved(env),
+                disable_env_checker=True,  # the tests of this package check; it takes time
             )
+
+
+def _solved(env: Any) -> float:
+    """Sum of the rewards of an episode as long as one that solves Gymnasium's CartPole-v1."""
+    world = getattr(env, "env", env)  # an episode of leans has the rewards of its ticks
+    length = np.float32(round(SOLVED * world.max_steps))
+    return round(float(world.score(length)[0]), 3)
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
@@ -402,9 +324,48 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
     raise ValueError(f"autoreset_mode is {mode!r}; it must be one of {allowed}")
 
 
-def _refuse_render_mode(render_mode: str | None) -> None:
-    if render_mode is not None:
-        raise ValueError(f"render_mode is {render_mode!r}; it must be None")
+def _checked_render_mode(render_mode: str | None) -> str | None:
+    if render_mode not in (None, *RENDER_MODES):
+        allowed = " or ".join(map(repr, RENDER_MODES))
+        raise ValueError(f"render_mode is {render_mode!r}; it must be {allowed} or None")
+    return render_mode
+
+
+def _warn_of_limit(env_id: str, options: Values) -> None:
+    """Say that Gymnasium cuts episodes off that an option makes longer."""
+    usual = gymnasium.registry.get(f"{NAMESPACE}/{env_id}")
+    longest = usual and usual.max_episode_steps
+    if longest and options.get("max_steps", 0) > longest:
+        warnings.warn(
+            f"gymnasium.make ends episodes after {longest} steps unless it is given "
+            f"max_episode_steps={options['max_steps']} too",
+            stacklevel=3,
+        )
+
+
+def _box(play: Stream) -> gymnasium.spaces.Box:
+    """Space of one lane's observations."""
+    space = spaces.observation_space(play.core, play.params)
+    return gymnasium.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32))
+
+
+def _discrete(play: Stream) -> gymnasium.Space[Any]:
+    """Space of one lane's actions."""
+    return gymnasium.spaces.Discrete(play.actions.n)
+
+
+def _frames(play: Stream) -> int:
+    """Steps of a simulated second, for a video at the speed of the world."""
+    return round(1 / float(np.max(play.core.dt(play.params))))
+
+
+def _picture(play: Stream, params: Any, state: Any) -> np.ndarray:
+    return render.draw(render.scene(play.core, params, state))
+
+
+def _info(outcome: stepper.Outcome) -> dict[str, Any]:
+    performance, nonfinite = float(outcome.performance), bool(outcome.nonfinite)
+    return {"performance": performance, "nonfinite": nonfinite}
 
 
 def _checked_options(options: dict[str, Any] | None, known: tuple[str, ...]) -> dict[str, Any]:
@@ -425,11 +386,6 @@ def _words(seed: int) -> np.ndarray:
 
 def _fresh_words(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return generator.integers(2**32, size=(*shape, 2), dtype=np.uint32)
-
-
-def _plain(info: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Numbers instead of arrays without axes."""
-    return {name: value.item() for name, value in info.items()}
 
 
 def _masked(info: dict[str, np.ndarray], mask: np.ndarray) -> dict[str, Any]:

@@ -67,6 +67,25 @@ class World(ABC):
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
         """Advance one step; see `jaxsim.env.Env.step`."""
 
+    # What `jaxsim.stepper` asks besides.
+
+    def quick_step(
+        self, key: jax.Array, state: Any, action: jax.Array, params: Any
+    ) -> tuple[Any, jax.Array]:
+        """Advance one step by the cheapest program there is.
+
+        Args:
+          key: () or (L,) typed key.
+          state: from `start`, `reset` or `step`.
+          action: as for `step`.
+          params: as for `step`.
+
+        Returns:
+          (what `step` returns, () or (L,) bool: whether it is right. Where it is not, `step` has to
+          be called instead.)
+        """
+        return self.step(key, state, action, params), jnp.ones_like(state.step, bool)
+
     # What `jaxsim.rollout` asks besides.
 
     @property

@@ -9,7 +9,8 @@ import pytest
 
 import jaxsim
 from jaxsim import rng, spaces
-from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation, reset_key
+from jaxsim.testing import check_env
+from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation, TimeLimit, reset_key
 
 LANES, STEPS = 40, 30  # more lanes than one group of resets holds
 
@@ -190,6 +191,43 @@ def test_reset_keys_differ_from_the_keys_they_come_from():
     assert derived.shape == (LANES, 2)
     assert len({tuple(k) for k in np.asarray(derived)}) == LANES
     assert not np.any(np.all(np.asarray(derived) == np.asarray(jax.random.key_data(keys)), -1))
+
+
+def test_a_limit_truncates_and_changes_nothing_before(world):
+    env, params, _, step = world
+    limited = TimeLimit(env, 4)
+    assert limited.max_steps == 4 and TimeLimit(env, 99).max_steps == 9
+    cut_step = jax.jit(limited.step)
+    (_, free), (_, cut) = env.reset(keys_at(0), params), limited.reset(keys_at(0), params)
+    over = np.zeros(LANES, bool)
+    for t in range(1, 8):
+        _, free, reward, ended, _, info = step(keys_at(t), free, actions_at(t), params)
+        _, cut, limited_reward, *flags, limited_info = cut_step(
+            keys_at(t), cut, actions_at(t), params
+        )
+        going = ~over & (t <= 4)
+        np.testing.assert_array_equal(limited_reward, np.where(going, reward, 0.0))
+        if t <= 4:
+            np.testing.assert_array_equal(flags[0], ended)
+            np.testing.assert_array_equal(flags[1], ~np.asarray(ended) & (t == 4))
+            kept = info["performance"], [np.asarray(f) for f in flags], jax.tree.leaves(cut.inner)
+        over |= np.asarray(flags[0] | flags[1])
+    assert over.all()
+    # From the end on nothing changes.
+    np.testing.assert_array_equal(limited_info["performance"], kept[0])
+    np.testing.assert_array_equal(flags, kept[1])
+    for now, then in zip(jax.tree.leaves(cut.inner), kept[2], strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+@pytest.mark.long
+def test_a_limited_environment_keeps_the_contract(world):
+    check_env(TimeLimit(world[0], 5), world[1])
+
+
+def test_a_limit_of_no_steps_is_refused(world):
+    with pytest.raises(ValueError, match="at least 1"):
+        TimeLimit(world[0], 0)
 
 
 def test_an_unknown_mode_is_refused(world):

@@ -158,7 +158,16 @@ class CartPole3D(World):
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
-        return self._step(tick, key, state, action, params)
+        return self._step(tick, key, state, action, params)[0]
+
+    def quick_step(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[Step, jax.Array]:
+        """Advance one tick as if only blocks and walls could touch; see `World.quick_step`."""
+        if self.config.max_blocks > UNROLLED:
+            return super().quick_step(key, state, action, params)
+        stepped, right = self._step(free_tick, key, state, action, params)
+        return stepped, right | state.done
 
     @property
     def layout(self) -> backend.Layout:
@@ -266,7 +275,7 @@ class CartPole3D(World):
         """Advance running episodes by one tick; see `World.attempt`."""
         if effort == FULL:
             stopped = replace(state, done=~active)
-            result = self._step(full_tick, key, stopped, action, params)
+            result, _ = self._step(full_tick, key, stopped, action, params)
             return Attempt(result[1], ending(result), active)
         state = slots.inward(state)
         force = _force(action, params, self.config, state)
@@ -287,14 +296,14 @@ class CartPole3D(World):
 
     def _step(
         self, move: Move, key: jax.Array, state: State, action: jax.Array, params: Params
-    ) -> Step:
-        """Advance one tick by `move`, which is right for every lane that is running."""
+    ) -> tuple[Step, jax.Array]:
+        """Advance one tick by `move`; return for which of the running lanes that is right, too."""
         state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(state.pose.x)
         force = _force(self.checked(action), params, self.config, state)
-        new, _ = advance(params, self.config, tick_key, state, force, running, move)
+        new, moved = advance(params, self.config, tick_key, state, force, running, move)
         if "noise" in self.config.terms:
             new = noise.follow(new, params)
         # Not what is reported, which is the pose of before. (A test of all of the given state costs
@@ -318,7 +327,8 @@ class CartPole3D(World):
         info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
         new = slots.outward(new)
-        return sensors.observe(new), new, reward, terminated, truncated, info
+        step = sensors.observe(new), new, reward, terminated, truncated, info
+        return step, moved.right
 
 
 def _tick_key(key: jax.Array) -> rng.Words:

@@ -26,8 +26,9 @@ from evaluation.gvgai.observation import (
     push,
     serialise,
 )
-from evaluation.gvgai.picture import BLOCK, CART, POLE, ROOM, SIDE, draw
+from evaluation.gvgai.picture import SIDE, draw
 from evaluation.gvgai.trial import Trial
+from jaxsim import render
 from jaxsim.worlds.cartpole3d.types import ACTIONS as PUSHES
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
 from tests.evaluation.gvgai.scripted import track
@@ -215,10 +216,10 @@ def test_the_picture_is_a_png_of_the_room():
     def at(x, y):
         return tuple(pixels[SIDE - 1 - int((y + 4.95) / scale), int((x + 4.95) / scale)])
 
-    assert at(-4.8, 4.8) == BLOCK
-    assert at(0.6, -2.3) == CART
-    assert at(2.0, -2.0) == POLE
-    assert at(-1.0, 0.0) == ROOM
+    assert at(-4.8, 4.8) == render.BLOCK
+    assert at(0.6, -2.3) == render.CART
+    assert at(2.0, -2.0) == render.POLE
+    assert at(-1.0, 0.0) == render.PAPER
 
 
 def decoded(content):

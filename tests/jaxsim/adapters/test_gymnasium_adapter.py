@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 
 import jaxsim
 from jaxsim.adapters import gymnasium as adapter
+from jaxsim.adapters.streams import Single
 from jaxsim.worlds import cartpole3d
 
 ENV_ID = "jaxsim/CartPole3D-v0"
@@ -70,7 +71,78 @@ def test_every_environment_passes_gymnasiums_checks(env_id):
         warnings.simplefilter("error")
         # Not every world has bounds on all that it shows.
         warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
-        check_env(gymnasium.make(f"jaxsim/{env_id}").unwrapped)
+        check_env(gymnasium.make(f"jaxsim/{env_id}", render_mode="rgb_array").unwrapped)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("level", sorted({level.number for level in jaxsim.levels()}))
+def test_every_level_passes_gymnasiums_checks(level):
+    env_id = "jaxsim/CartPole2D-v0" if level < 100 else "jaxsim/CartPole3D-v0"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
+        check_env(gymnasium.make(env_id, level=level, difficulty="hard").unwrapped)
+
+
+def test_specs_tell_how_long_episodes_are_and_what_is_solved():
+    classic = gymnasium.spec("jaxsim/CartPole-v1")
+    assert classic.max_episode_steps == 500
+    ours = gymnasium.spec(ENV_ID)
+    assert (ours.max_episode_steps, ours.reward_threshold) == (200, pytest.approx(190 * 191 / 400))
+    leans = gymnasium.spec("jaxsim/CartPole3DLeans-v0")
+    assert leans.reward_threshold == ours.reward_threshold
+
+
+def test_a_limit_of_gymnasium_cuts_single_and_vector_environments_alike():
+    values = {**SMALL, "values": {**SMALL["values"], "lean_limit": 1.5}}
+    env = gymnasium.make(ENV_ID, max_episode_steps=4, **values)
+    envs = gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=4, **values)
+    env.reset(seed=3)
+    envs.reset(seed=3)
+    for t in range(1, 5):
+        _, reward, *flags, _ = env.step(1)
+        _, rewards, terminated, truncated, _ = envs.step([1, 1])
+        assert reward == pytest.approx(float(rewards[0])) == pytest.approx(t / 9)
+        assert flags == [terminated[0], truncated[0]] == [False, t == 4]
+    with pytest.raises(ValueError, match="at least 1"):
+        gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=0, **values)
+
+
+def test_an_option_for_longer_episodes_says_that_gymnasium_cuts_them_off():
+    with pytest.warns(UserWarning, match="max_episode_steps=300"):
+        adapter.JaxsimEnv("CartPole3D-v0", max_steps=300)
+
+
+def test_pictures_of_single_and_vector_environments(tmp_path):
+    env = gymnasium.make(ENV_ID, render_mode="rgb_array", **SMALL)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.unwrapped.render()
+    assert env.metadata["render_fps"] == 50
+    env.reset(seed=20)
+    first = env.render()
+    assert first.shape == (240, 480, 3) and first.dtype == np.uint8
+    env.step(1)
+    assert (env.render() != first).any()
+    envs = gymnasium.make_vec(ENV_ID, num_envs=2, render_mode="rgb_array", **SMALL)
+    envs.reset(seed=20)
+    frames = envs.render()
+    np.testing.assert_array_equal(frames[0], first)
+    assert len(frames) == 2 and (frames[0] != frames[1]).any()
+    assert gymnasium.make(ENV_ID, **SMALL).unwrapped.render() is None
+
+
+def test_episodes_can_be_recorded(tmp_path):
+    pytest.importorskip("moviepy", reason="RecordVideo needs moviepy: pip install moviepy")
+    env = gymnasium.make(ENV_ID, render_mode="rgb_array", **SMALL)
+    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path), disable_logger=True)
+    env.reset(seed=1)
+    over = False
+    while not over:
+        *_, terminated, truncated, _ = env.step(0)
+        over = terminated or truncated
+    env.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 1000
 
 
 def test_same_seed_same_episodes_and_another_seed_others(single, another):
@@ -160,7 +232,7 @@ def test_a_value_changes_the_motion_without_another_program(single):
     for env in (single.unwrapped, strong):
         env.reset(seed=1)
         speeds.append(env.step(1)[0][2])
-        compiled.append(adapter._advance._cache_size())
+        compiled.append(env._play.stepper._programs.quick._cache_size())
     assert speeds[1] - speeds[0] == pytest.approx(15 * 0.02, rel=0.2)
     assert compiled[1] == compiled[0]
 
@@ -169,14 +241,14 @@ def test_reset_to_a_given_state_or_start(single):
     env = single.unwrapped
     env.reset(seed=1)
     observation, *_ = env.step(2)
-    state = env._play.state.inner
+    state = env._play.state
     env.step(1)
     again, _ = env.reset(options={"state": state})
     np.testing.assert_allclose(again, observation, atol=1e-6)
     start = env._play.core.start(jax.random.key(4), env._play.params)
     first, _ = env.reset(options={"start": start})
     assert first[0] == pytest.approx(float(start.pose.x), abs=1e-6)
-    assert int(env._play.state.inner.step) == 0
+    assert int(env._play.state.step) == 0
     for options, words in (
         ({"state": {}}, "no state"),
         ({"stat": state}, "unknown reset option 'stat'"),
@@ -189,12 +261,12 @@ def test_reset_to_a_given_state_or_start(single):
 
 def test_a_given_state_takes_the_sensors_of_the_environment():
     """A state from elsewhere has none; one of the environment itself keeps its own."""
-    play = adapter._Play("CartPole3D-v0", {"sensors/noise_position": 0.5}, {}, ())
+    play = Single("CartPole3D-v0", {"sensors/noise_position": 0.5}, {})
     play.seed(np.array([3, 4], np.uint32))
     clean = cartpole3d.wsu_start(5, dtype="float32")
     read = play.begin_at("state", clean)
     assert abs(read[0] - float(clean.pose.x)) > 1e-3
-    np.testing.assert_array_equal(play.begin_at("state", play.state.inner), read)
+    np.testing.assert_array_equal(play.begin_at("state", play.state), read)
     play.seed(np.array([5, 6], np.uint32))
     assert play.begin_at("state", clean)[0] != read[0]
 
@@ -308,7 +380,7 @@ def test_vector_reset_to_given_states_or_starts(vectors, single):
             one = jax.tree.map(lambda leaf, lane=lane: leaf[lane], given)
             want, _ = env.reset(seed=lane, options={name: one})
             np.testing.assert_allclose(found[lane], want, atol=1e-6)
-        states = envs._play.state.inner
+        states = envs._play.inner
     with pytest.raises(ValueError, match="is no state of this environment"):
         envs.reset(options={"state": None})
 

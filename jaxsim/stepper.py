@@ -1,0 +1,215 @@
+"""One episode stepped from Python: what Gymnasium and agents outside of JAX play.
+
+A call into compiled code costs more than the physics of one step, so a step is one call that takes
+and returns one array each of state and outcome (`jaxsim.packing`). Most steps run the program that
+knows no contacts between bodies (`World.quick_step`), which is small; where it may be wrong, the
+step is repeated by the whole one, which is compiled when it is first needed.
+
+Numbers are those of the same episode in a batch, up to rounding: XLA rounds a few of a hundred
+steps of a single lane differently in the last bit, and repeating the lane does not change that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import rng
+from jaxsim.packing import Packed
+
+
+class Keys(NamedTuple):
+    """Counter keys at the beginning of an episode; leaves ().
+
+    Attributes:
+      start: draws the start.
+      first: of the hidden first step.
+      steps: parent of the keys of later steps, `fold(steps, count)`.
+      count: of the hidden first step, uint32.
+    """
+
+    start: rng.Words
+    first: rng.Words
+    steps: rng.Words
+    count: Any
+
+
+class Running(NamedTuple):
+    """What one step hands to the next; leaves ().
+
+    Attributes:
+      key: of the next step.
+      steps: parent of the keys after that.
+      count: steps of the stream so far, uint32.
+      state: of the environment.
+    """
+
+    key: rng.Words
+    steps: rng.Words
+    count: Any
+    state: Any
+
+
+class Outcome(NamedTuple):
+    """What a step shows; NumPy scalars where it is read.
+
+    Attributes:
+      observation: as the stepper's `view` gives it.
+      reward: of the step.
+      terminated: the task ended.
+      truncated: a limit was reached.
+      performance: the task's score so far, in [0, 1].
+      nonfinite: the episode met a number that is not finite.
+      right: whether the program was right for this step.
+    """
+
+    observation: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    performance: Any
+    nonfinite: Any
+    right: Any
+
+
+View = Callable[[Any, Any], Any]
+"""What an environment's observation, leaves (), is shown as; traced."""
+
+
+def as_it_is(env: Any, observation: Any) -> Any:
+    """Show an observation unchanged."""
+    return observation
+
+
+class Stepper:
+    """Plays episodes of one environment, one at a time.
+
+    Args:
+      env: environment; see `jaxsim.env`.
+      params: its parameters, leaves ().
+      view: what observations are shown as.
+    """
+
+    def __init__(self, env: Any, params: Any, view: View = as_it_is) -> None:
+        self.env = env
+        self._programs = _Programs.of(env, view)
+        self._params = _packed(jax.tree.map(jnp.asarray, params))
+        self._running: Packed | None = None
+
+    def begin(self, keys: Keys) -> Outcome:
+        """Draw a start and play the hidden first step; its reward does not count."""
+        self._running = self._programs.draw(keys, self._params)
+        return self.step(0)
+
+    def begin_at(self, start: Any, keys: Keys) -> Outcome:
+        """Begin at a given state before the hidden first step, leaves (), which is played."""
+        self.go_on_from(start, keys)
+        return self.step(0)
+
+    def go_on_from(self, state: Any, keys: Keys) -> None:
+        """Take a given state, leaves (); the next step has the key `keys.first`."""
+        self._running = _packed(Running(keys.first, keys.steps, keys.count, state))
+
+    def step(self, action: int) -> Outcome:
+        """Advance one step.
+
+        Args:
+          action: a valid action of the environment; others are not refused.
+        """
+        assert self._running is not None, "no episode has begun"
+        given = self._running, np.int32(action), self._params
+        running, shown = self._programs.quick(*given)
+        outcome: Outcome = shown.read()
+        if not outcome.right:
+            running, shown = self._programs.whole(*given)
+            outcome = shown.read()
+        self._running = running
+        return outcome
+
+    @property
+    def state(self) -> Any:
+        """The environment's state, NumPy leaves; None before the first episode."""
+        return None if self._running is None else self._running.read().state
+
+    def observe(self) -> Any:
+        """What the present state is shown as."""
+        assert self._running is not None, "no episode has begun"
+        return self._programs.observe(self._running).read()
+
+
+def answer_at_once() -> None:
+    """Have JAX run computations on a processor in the thread that asks for them.
+
+    By default another thread runs them, and waking it takes longer than a step does. This is a
+    setting of the whole process, and it holds only if nothing was computed before. Results do not
+    change; what does is that a call returns when its computation has ended, not before.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """Compiled functions of one environment and view; states and outcomes are packed.
+
+    Attributes:
+      draw: (keys, params) -> `Running` before the hidden first step.
+      quick: (running, action, params) -> (`Running`, `Outcome`), which may not be right.
+      whole: the same, always right.
+      observe: running -> what its state is shown as.
+    """
+
+    draw: Callable[[Keys, Packed], Packed]
+    quick: Callable[[Packed, Any, Packed], tuple[Packed, Packed]]
+    whole: Callable[[Packed, Any, Packed], tuple[Packed, Packed]]
+    observe: Callable[[Packed], Packed]
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(env: Any, view: View) -> "_Programs":
+        """Return those of an environment, the same ones every time."""
+        # Closures, not static arguments: a call would hash and compare them each time.
+        return _Programs(
+            jax.jit(partial(_drawn, env)),
+            jax.jit(partial(_advanced, env, view, _quick_step(env))),
+            jax.jit(partial(_advanced, env, view, partial(_whole_step, env))),
+            jax.jit(partial(_observed, env, view)),
+        )
+
+
+@jax.jit
+def _packed(tree: Any) -> Packed:
+    return Packed.of(tree)
+
+
+def _drawn(env: Any, keys: Keys, params: Packed) -> Packed:
+    start = env.start(rng.to_key(keys.start), params.unpack())
+    return Packed.of(Running(keys.first, keys.steps, keys.count, start))
+
+
+def _observed(env: Any, view: View, running: Packed) -> Packed:
+    return Packed.of(view(env, env.observe(running.unpack().state)))
+
+
+def _advanced(
+    env: Any, view: View, step: Any, running: Packed, action: Any, params: Packed
+) -> tuple[Packed, Packed]:
+    before: Running = running.unpack()
+    stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
+    observation, state, reward, terminated, truncated, info = stepped
+    count = before.count + 1
+    after = Running(rng.fold(before.steps, count), before.steps, count, state)
+    said = reward, terminated, truncated, info["performance"], info["nonfinite"], right
+    return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
+
+
+def _quick_step(env: Any) -> Any:
+    """`World.quick_step` of an environment, or its step where it has none."""
+    return getattr(env, "quick_step", None) or partial(_whole_step, env)
+
+
+def _whole_step(env: Any, key: jax.Array, *given: Any) -> Any:
+    return env.step(key, *given), jnp.ones((), bool)
