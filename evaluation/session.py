@@ -77,11 +77,12 @@ class Episode:
     """
 
     def __init__(
-        self, env: Any, params: Any, words: rng.Words, number: int, given: Any = None
+        self, stepper: Stepper, params: Any, words: rng.Words, number: int, given: Any = None
     ) -> None:
+        env = stepper.env
         self.env, self.params, self.number = env, params, number
         self._actions = spaces.action_space(env)
-        self._words, self._stepper = words, Stepper(env, params)
+        self._words, self._stepper = words, stepper
         self.reward, self.length = 0.0, 0
         keys = _keys(words)
         if given is None:
@@ -143,6 +144,12 @@ class Episode:
 
 
 @jax.jit
+def _episode_words(lifetime: rng.Words, number: Any) -> rng.Words:
+    """Counter key of an episode, that of the scanner."""
+    return rng.fold(lifetime, counters.EPISODE, number)
+
+
+@jax.jit
 def _keys(words: rng.Words) -> Keys:
     """Keys of an episode, those that the scanner draws from."""
     steps = rng.fold(words, counters.STEP)
@@ -177,6 +184,7 @@ class Session:
         self._lifetime = rng.fold(counters.root(seed), lifetime)
         self.schedule, self.tasks = schedule, Tasks.of(schedule)
         self._variants = schedule.block_variants()[schedule.episode_blocks()]
+        self._worlds: dict[int, tuple[Stepper, Any]] = {}
 
     def agent_key(self) -> jax.Array:
         """Key for the agent at the start of its lifetime, that of a pure agent in the scanner."""
@@ -209,9 +217,12 @@ class Session:
         """
         if not 0 <= variant < len(self.tasks.world):
             raise IndexError(f"variant is {variant}; the schedule has {len(self.tasks.world)}")
-        env, params = self.tasks.variant(variant)
-        words = rng.fold(self._lifetime, counters.EPISODE, number)
-        return Episode(env, params, words, number, given)
+        if variant not in self._worlds:
+            env, params = self.tasks.variant(variant)
+            self._worlds[variant] = Stepper(env, params), params
+        stepper, params = self._worlds[variant]
+        words = _episode_words(self._lifetime, np.uint32(number))
+        return Episode(stepper.another(), params, words, number, given)
 
 
 @dataclass

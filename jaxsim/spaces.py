@@ -89,12 +89,17 @@ class Discrete:
         Raises:
           ValueError: another shape, no integers, or a number out of range.
         """
+        if shape == () and type(x) in _INTEGERS and 0 <= x < self.n:
+            return np.asarray(x, self.dtype)  # what environments in Python loops are given
         if np.shape(x) != shape:
             raise ValueError(
                 f"action has shape {np.shape(x)}, not {shape}; it must be an integer from 0 to "
                 f"{self.n - 1}"
             )
         return inputs.action_codes(x, self.n).astype(self.dtype)
+
+
+_INTEGERS = (int, np.int32, np.int64)  # not bool, which is a subclass of int
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ steps of a single lane differently in the last bit, and repeating the lane does 
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim import rng
 from jaxsim.packing import Packed
@@ -98,7 +98,15 @@ class Stepper:
         self.env = env
         self._programs = _Programs.of(env, view)
         self._params = _packed(jax.tree.map(jnp.asarray, params))
+        # On the device already: a call takes arrays of NumPy in more slowly.
+        self._actions = [jnp.int32(action) for action in range(env.num_actions)]
         self._running: Packed | None = None
+
+    def another(self) -> "Stepper":
+        """Return a stepper for other episodes of the same environment and parameters."""
+        other = copy(self)
+        other._running = None
+        return other
 
     def begin(self, keys: Keys) -> Outcome:
         """Draw a start and play the hidden first step; its reward does not count."""
@@ -118,10 +126,10 @@ class Stepper:
         """Advance one step.
 
         Args:
-          action: a valid action of the environment; others are not refused.
+          action: from 0 to `env.num_actions - 1`; the caller checks it.
         """
         assert self._running is not None, "no episode has begun"
-        given = self._running, np.int32(action), self._params
+        given = self._running, self._actions[action], self._params
         running, shown = self._programs.quick(*given)
         outcome: Outcome = shown.read()
         if not outcome.right:
