@@ -35,6 +35,8 @@ ABOUT = {
     "mix": "a batch of every level from 200 to 207 at every difficulty, over level 200",
     "208_hard": "level 208 hard, in which blocks appear, over PyBullet's",
     "devices": "level 200 on a device for each core, over one device",
+    "single": "Gymnasium's single environment, level 200, over one process of PyBullet's",
+    "session": "an agent in Python through `evaluation.session`, over one process of PyBullet's",
 }
 """What the ratios say, in words."""
 
@@ -45,6 +47,8 @@ GOALS = {
     "mix": (0.3, 0.3),
     "208_hard": (30, 50),
     "devices": (1.8, 1.7),
+    "single": (0.5, None),
+    "session": (0.5, None),
 }
 """What was aimed at, with default flags and configured."""
 

@@ -23,12 +23,12 @@ from typing import Any
 
 from evaluation.bench.program import missing, serve
 from evaluation.bench.rate import Rate
+from evaluation.bench.rule import pd
 
 CELLS = {"200": (200, "easy"), "208_hard": (208, "hard")}
 EPISODES = 64  # of the original, which are played again and again
 MAX_STEPS = 200
 DIRECTIONS = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))  # of each action
-RATE_GAIN = 0.3  # s, weight of the lean's rate against the lean
 
 Triple = Sequence[float]
 
@@ -116,18 +116,6 @@ class Episode:
     def _add_block(self, position: Triple, velocity: Triple) -> int:
         bounce = self.params.restitution_block
         return self.world.add_sphere(self.client, self.params, position, velocity, bounce)
-
-
-def pd(quaternion: Triple, rate: Triple) -> int:
-    """Push the cart under the lean of the pole and its rate, as the agent `pd` does."""
-    x, y, z, w = quaternion
-    wx, wy, wz = rate
-    lx, ly, lz = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
-    ux = lx + RATE_GAIN * (wy * lz - wz * ly)
-    uy = ly + RATE_GAIN * (wz * lx - wx * lz)
-    if abs(ux) >= abs(uy):
-        return 1 if ux > 0 else 2 if ux < 0 else 0
-    return 3 if uy > 0 else 4
 
 
 def has_fallen(quaternion: Triple, limit: float) -> bool:

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from evaluation.bench.rate import Rate
-from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE
+from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, SESSION, SINGLE
 
 FORMAT = 1
 PACKAGES = ("jaxsim-novelty", "jax", "jaxlib", "numpy", "pybullet", "mujoco", "gymnasium", "gymnax")
@@ -108,11 +108,13 @@ class Ratio:
       of: our workload.
       program: of the row it is compared with, whose flags are ours if it is our own.
       workload: of that row.
+      each: whether the throughput of one process of that row counts, not that of all.
     """
 
     of: str
     program: str
     workload: str
+    each: bool = False
 
 
 RATIOS: dict[str, Ratio] = {
@@ -121,6 +123,8 @@ RATIOS: dict[str, Ratio] = {
     "mix": Ratio(MIX, OURS, NOMINAL),
     "208_hard": Ratio(FLOOD, "pybullet", FLOOD),
     "devices": Ratio(NOMINAL, OURS, ONE_DEVICE),
+    "single": Ratio(SINGLE, "pybullet", NOMINAL, each=True),
+    "session": Ratio(SESSION, "pybullet", NOMINAL, each=True),
 }
 
 
@@ -168,7 +172,7 @@ class Result:
         assert ours and other
         if name == "devices" and ours.facts["devices"] == 1:
             return None, "there is only one device"
-        return _ratio_of_rounds(ours.samples, other.samples), None
+        return _ratio_of_rounds(ours.samples, other.samples, wanted.each), None
 
     def to_json(self) -> dict[str, Any]:
         """Return strict JSON values; a number that could not be had is null, with the reason."""
@@ -198,9 +202,10 @@ class Result:
         return None
 
 
-def _ratio_of_rounds(ours: Sequence[Sample], other: Sequence[Sample]) -> float:
+def _ratio_of_rounds(ours: Sequence[Sample], other: Sequence[Sample], each: bool) -> float:
     return median(
-        a.rate.steps_per_wall_second / b.rate.steps_per_wall_second
+        a.rate.steps_per_wall_second
+        / (b.rate.steps_per_wall_second / (b.rate.processes if each else 1))
         for a, b in zip(ours, other, strict=True)
     )
 

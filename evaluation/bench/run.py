@@ -22,16 +22,22 @@ from evaluation.bench.workloads import (
     MOST_EPISODES,
     NOMINAL,
     ONE_DEVICE,
+    SESSION,
+    SINGLE,
     WORKLOADS,
+    Kind,
 )
 from jaxsim import parameters
 from jaxsim.backend import cores
 
 FLAGS = (DEFAULT, CONFIGURED)
-PROGRAM = "evaluation.bench.ours"
+PROGRAMS: dict[Kind, str] = {
+    "rollout": "evaluation.bench.ours",
+    "single": "evaluation.bench.single",
+}
 CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
-QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD)
+QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD, SINGLE, SESSION)
 """What the ratios need."""
 
 Progress = Callable[[str, int, int], None]
@@ -123,6 +129,7 @@ class _Source:
     workloads: Sequence[str]
     flags: str | None = None
     arguments: Sequence[str] = ()
+    kind: Kind | None = None
     process: Process | None = None
     rows: dict[str, Row] = field(default_factory=dict)
 
@@ -168,7 +175,7 @@ class _Counter:
 
 
 def _sources(benchmark: Benchmark) -> Iterator[_Source]:
-    """Our own program once for each choice of flags, then the peers."""
+    """Our own programs, once for each choice of flags, then the peers."""
     # The nominal workload first: the time to the first result is taken with it.
     ordered = [name for name in WORKLOADS if name in benchmark.workloads]
     for flags in benchmark.flags:
@@ -182,14 +189,18 @@ def _sources(benchmark: Benchmark) -> Iterator[_Source]:
             chunk=benchmark.chunk,
             ticks=benchmark.ticks,
         )
-        yield _Source(OURS, PROGRAM, ordered, flags, (settings.dumps(),))
+        for kind, module in PROGRAMS.items():
+            played = [name for name in ordered if WORKLOADS[name].kind == kind]
+            # The flags are for batches.
+            if played and (kind == "rollout" or flags == DEFAULT):
+                yield _Source(OURS, module, played, flags, (settings.dumps(),), kind=kind)
     for name in benchmark.peers:
         peer = peers.PEERS[name]
         yield _Source(name, peer.module, peer.workloads, None, (str(cores()),))
 
 
 def _ours(sources: Sequence[_Source]) -> list[_Source]:
-    return [source for source in sources if source.name == OURS]
+    return [source for source in sources if source.kind == "rollout"]
 
 
 def _points(benchmark: Benchmark) -> int:

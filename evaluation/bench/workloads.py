@@ -1,6 +1,7 @@
 """What is played: cells of the novelty catalogue."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -8,6 +9,8 @@ MOST_EPISODES = 1 << 24
 """Of one call."""
 
 Cell = tuple[int, str]
+
+Kind = Literal["rollout", "single"]
 
 
 @dataclass(frozen=True)
@@ -19,15 +22,18 @@ class Workload:
       cells: level and difficulty; each plays an equal share of the episodes.
       one_device: whether only one of the devices plays them.
       most: episodes of a call at most; where a step takes long, more of them would take minutes.
+      kind: which of our programs plays it: whole batches of episodes, or one at a time.
     """
 
     name: str
     cells: tuple[Cell, ...]
     one_device: bool = False
     most: int = MOST_EPISODES
+    kind: Kind = "rollout"
 
 
 NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
+SINGLE, SESSION = "single", "session"
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -39,6 +45,8 @@ WORKLOADS: dict[str, Workload] = {
         Workload(MIX, tuple((level, d) for level in range(200, 208) for d in DIFFICULTIES)),
         Workload("108_hard", ((108, "hard"),), most=8192),
         Workload(FLOOD, ((208, "hard"),), most=8192),
+        Workload(SINGLE, ((200, "easy"),), kind="single"),
+        Workload(SESSION, ((200, "easy"),), kind="single"),
     )
 }
 """What is measured by default, in this order; the first is what a first result is timed with."""

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 import jaxsim
-from evaluation.bench import ours, peers, run
+from evaluation.bench import ours, peers, run, single
 from evaluation.bench.peers import NOT_FOUND, Peer
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable, timed
@@ -18,6 +18,7 @@ from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import MIX, WORKLOADS
 
 TOY = "tests.evaluation.bench.toy_program"
+SINGLES = ("single", "session")
 
 
 def sample(steps, wall=1.0):
@@ -84,6 +85,21 @@ def test_ratios_with_flags_compare_ours_with_the_same_flags():
     )
     assert found.ratio("mix", "default")[0] == 0.5
     assert found.ratio("mix", "configured")[0] == 0.2
+
+
+def test_one_episode_at_a_time_is_compared_with_one_process():
+    ours = row("jaxsim", "single", "default", 100, 200)
+    beside = row("pybullet", "200", None, 100, 100)
+    assert result(ours, beside).ratio("single", "default") == (3.0, None)
+
+
+@pytest.mark.parametrize("workload", SINGLES)
+def test_episodes_one_at_a_time_are_measured(workload):
+    pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
+    program = single.Singles(Settings(configured=False, cores=1, episodes=1))
+    assert 100 < program.prepare(workload)["mean_length"] <= 200
+    rate = program.measure(workload, 0.05)
+    assert rate.steps > 100 and rate.processes == 1
 
 
 @pytest.mark.parametrize(
@@ -178,7 +194,7 @@ def test_a_process_says_what_is_wrong(process):
 @pytest.fixture
 def toys(monkeypatch):
     """All programs are toys; one of them is no file of the repository."""
-    monkeypatch.setattr(run, "PROGRAM", TOY)
+    monkeypatch.setattr(run, "PROGRAMS", dict.fromkeys(run.PROGRAMS, TOY))
     known = {
         "pybullet": Peer(TOY, ("200", "208_hard"), ""),
         "mujoco": Peer("tests.evaluation.bench.nowhere", ("200",), ""),
@@ -205,6 +221,8 @@ def test_a_run(small):
         "mix": 0.5,
         "208_hard": 200,
         "devices": 1.6,
+        "single": None,
+        "session": None,
     }
     assert values["ratios_configured"] == {
         "pybullet": 1600,
@@ -212,10 +230,14 @@ def test_a_run(small):
         "mix": 0.5,
         "208_hard": 800,
         "devices": 1.6,
+        "single": None,
+        "session": None,
     }
     for flags in ("default", "configured"):
-        (reason,) = values["missing"][flags].values()
-        assert reason == f"mujoco 200 was not measured: {NOT_FOUND}"
+        assert values["missing"][flags] == {
+            "mujoco": f"mujoco 200 was not measured: {NOT_FOUND}",
+            **{n: f"jaxsim {n} was not measured: it was not asked for" for n in SINGLES},
+        }
         assert values["first_result_seconds"][flags] > 0
     assert [len(row["samples"]) for row in values["rows"]] == [2] * 10 + [0, 0]
     assert values["rows"][0]["compile_seconds"] == 9
@@ -250,7 +272,7 @@ def test_a_run_leaves_no_process(small, monkeypatch):
             started.append(self.process)
 
     monkeypatch.setattr(run, "Process", Watched)
-    monkeypatch.setattr(run, "PROGRAM", TOY)
+    monkeypatch.setattr(run, "PROGRAMS", dict.fromkeys(run.PROGRAMS, TOY))
     run.run(small)
     assert len(started) == 4
     assert all(process.poll() is not None for process in started)
