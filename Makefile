@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench test test-long lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench test test-long test-sb3 lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,17 @@ test: install ## Run the tests, but for those that take minutes each
 
 test-long: install ## Run the tests that take minutes: every level against the original, the hunts
 	$(PYTEST) -m long
+
+# PyTorch and stable-baselines3 are large, so they lie in an environment on top of .venv.
+TORCH ?= torch==2.13.0
+SB3 := $(VENV)/sb3
+
+test-sb3: install ## Run the tests with stable-baselines3 (TORCH=... chooses the build of PyTorch)
+	@test -x $(SB3)/bin/python || $(BIN)/python -m venv $(SB3)
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+	  "$$($(SB3)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
+	$(SB3)/bin/python -m pip --disable-pip-version-check install --quiet "$(TORCH)" "stable-baselines3>=2.4"
+	PYTHONPATH=. $(SB3)/bin/python -m pytest tests/jaxsim/adapters/test_sb3_adapter.py
 
 lint: install ## Check the code with ruff
 	$(BIN)/ruff check .
