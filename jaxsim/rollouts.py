@@ -121,10 +121,7 @@ def rollout(
         not follow from the number of steps, as a wrapped one.
     """
     if not hasattr(env, "score"):
-        raise ValueError(
-            f"{env.name} as {type(env).__name__} cannot be rolled out; give the environment itself "
-            "as CartPole3D, or play a schedule with evaluation.scanner"
-        )
+        raise ValueError(_no_score(env))
     if not 1 <= episodes <= MAX_EPISODES:
         raise ValueError(f"episodes is {episodes}; it must be from 1 to {MAX_EPISODES}")
     if not 0 <= seed < 2**32:
@@ -160,6 +157,20 @@ def rollout(
     )
     reward, performance = (np.asarray(score) for score in env.score(jnp.asarray(length)))
     return Totals(length, performance, reward, ending == TERMINATED, ending != NONFINITE)
+
+
+def _no_score(env: Any) -> str:
+    """What to do with an environment whose scores do not follow from the number of steps."""
+    inside, path = env, "env"
+    while not hasattr(inside, "score") and hasattr(inside, "env"):
+        inside, path = inside.env, f"{path}.env"
+    if inside is env or not hasattr(inside, "score"):
+        return f"{env.name} has no method `score`; play a schedule with evaluation.scanner"
+    return (
+        f"a {type(env).__name__} cannot be rolled out: pass {path}, the {type(inside).__name__} "
+        "inside. A rollout starts and ends episodes itself, and its agents get the observation as "
+        "it is; an agent for vectors calls jaxsim.spaces.flatten"
+    )
 
 
 @lru_cache(maxsize=32)

@@ -14,6 +14,7 @@ from jaxsim.worlds.base import FULL
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.env import MOVES
 from jaxsim.worlds.cartpole3d.tick import FREE, WALLED, brief_tick
+from jaxsim.wrappers import AutoReset, FlattenObservation
 
 EPISODES = 300
 
@@ -272,3 +273,18 @@ def test_cheap_ticks_lose_nothing(level, difficulty, episodes, share, x64):
     )
     assert np.mean(fast.length == laborious.length) >= share
     assert np.mean(fast.terminated == laborious.terminated) >= share
+
+
+def test_what_has_no_score_is_refused_with_what_to_pass():
+    env, params = jaxsim.make("CartPole3D-v0")
+    wrapped = FlattenObservation(AutoReset(env))
+    with pytest.raises(ValueError, match=r"pass env\.env\.env, the CartPole3D inside"):
+        jaxsim.rollout(wrapped, params, agents.get("pd"), 8)
+    with pytest.raises(ValueError, match="Nothing has no method `score`"):
+        jaxsim.rollout(Nothing(), params, agents.get("pd"), 8)
+
+
+class Nothing:
+    """No environment at all."""
+
+    name = "Nothing"
