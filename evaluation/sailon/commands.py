@@ -30,7 +30,8 @@ seed, starts, labels, indicator. See docs/sailon.md.
 RUN_EXAMPLES = """examples:
   jaxsim sailon run --agent examples/sailon/TA2.py examples/sailon/experiment.json --out runs/ta2
   jaxsim sailon run --agent pd experiment.json --out runs/pd
-  jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t --arguments=--printout
+  jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t \\
+    --arguments="--printout --custom-value 3"
 
 EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run as it is:
 in it, `from objects.TA2_logic import TA2Logic` gives this package's class. Any other name is that

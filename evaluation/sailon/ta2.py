@@ -13,19 +13,33 @@ messages are those of the generator's version 0.8. Under `jaxsim sailon run`, ag
 Source: the agent interface of the WSU novelty generator; written anew.
 """
 
-import argparse
 import configparser
 import logging
+import optparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from evaluation.sailon.options import AgentOptions
+
 Feedback = dict[str, Any] | None
 Verdict = tuple[float, float, int, dict[str, Any]]
 
 _host: ContextVar[Callable[[Any], None]] = ContextVar("host")
+
+
+_TEXTS = {"config": "ini file", "logfile": "write the log there"}
+_FLAGS = {
+    "debug": "log more",
+    "fulldebug": "log everything",
+    "printout": "log to standard output",
+    "no-testing": "train only",
+    "just-one-trial": "play the first trial",
+    "ignore-secret": "accepted and ignored",
+}
+"""Options of every agent."""
 
 
 @contextmanager
@@ -44,7 +58,7 @@ class TA2Logic:
     Attributes:
       log: logger of the agent.
       config: the ini file named by ``--config``; empty without one.
-      arguments: the parsed command line.
+      arguments: the parsed command line, also what `_get_command_line_options` returns.
       possible_answers: actions, by convention; agents set their own.
       end_training_early: True to end the training after the present episode.
       end_experiment_early: True to end the experiment after the present episode.
@@ -56,8 +70,7 @@ class TA2Logic:
         Raises:
           ValueError: the ini file cannot be read.
         """
-        parser = argparse.ArgumentParser(add_help=False)
-        self.arguments, _ = self._options(parser).parse_known_args(sys.argv[1:])
+        self.arguments = self._get_command_line_options()
         self.config = configparser.ConfigParser(interpolation=None)
         if self.arguments.config is not None:
             try:
@@ -71,16 +84,24 @@ class TA2Logic:
         self.end_training_early = False
         self.end_experiment_early = False
 
-    def _options(self, parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        parser.add_argument("--config", metavar="FILE", help="ini file")
-        parser.add_argument("--logfile", metavar="FILE", help="write the log there")
-        parser.add_argument("--debug", action="store_true", help="log more")
-        parser.add_argument("--fulldebug", action="store_true", help="log everything")
-        parser.add_argument("--printout", action="store_true", help="log to standard output")
-        parser.add_argument("--no-testing", action="store_true", help="train only")
-        parser.add_argument("--just-one-trial", action="store_true", help="play the first trial")
-        parser.add_argument("--ignore-secret", action="store_true", help="accepted, of no effect")
-        return self._add_ta2_command_line_options(parser)
+    def _get_command_line_options(self) -> optparse.Values:
+        """Parse the command line: options of every agent, and those that this one adds.
+
+        Raises:
+          ValueError: an option that is not known, if `jaxsim sailon run` plays the agent, or a
+            value that does not fit.
+        """
+        parser: optparse.OptionParser = AgentOptions(strict=_host.get(None) is not None)
+        for name, text in _TEXTS.items():
+            parser.add_option(f"--{name}", metavar="FILE", help=text)
+        for name, text in _FLAGS.items():
+            parser.add_option(f"--{name}", action="store_true", default=False, help=text)
+        parser = self._add_ta2_command_line_options(parser)
+        if not isinstance(parser, AgentOptions):
+            raise ValueError(
+                "_add_ta2_command_line_options must return the parser that it is given"
+            )
+        return parser.parsed(sys.argv[1:])
 
     def _logger(self) -> logging.Logger:
         log = logging.getLogger(f"sailon.{type(self).__name__}")
@@ -92,10 +113,8 @@ class TA2Logic:
             log.addHandler(logging.StreamHandler(sys.stdout))
         return log
 
-    def _add_ta2_command_line_options(
-        self, parser: argparse.ArgumentParser
-    ) -> argparse.ArgumentParser:
-        """Add options of the agent's own; return the parser."""
+    def _add_ta2_command_line_options(self, parser: optparse.OptionParser) -> optparse.OptionParser:
+        """Add options of the agent's own, by `parser.add_option`; return the parser."""
         return parser
 
     def run(self) -> None:

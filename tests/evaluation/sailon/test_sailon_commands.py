@@ -54,6 +54,115 @@ def run(*arguments):
     return cli.main(["sailon", *map(str, arguments)])
 
 
+# The shape of the generator's own sample: a worker thread, a queue of answers, options of its own,
+# and a constructor that reads them.
+THREADED = """
+import queue
+import threading
+from optparse import OptionParser
+from pathlib import Path
+
+from objects.TA2_logic import TA2Logic
+
+
+class TA2Agent(TA2Logic):
+    def __init__(self):
+        super().__init__()
+        options = self._get_command_line_options()
+        self.custom, self.share, self.folder = options.custom, options.share, options.folder
+        self.possible_answers = [{"action": "nothing"}, {"action": "left"}]
+        self.end_training_early = True
+        self.asked, self.answers = queue.Queue(), queue.Queue()
+        threading.Thread(target=self.work, daemon=True).start()
+
+    def _add_ta2_command_line_options(self, parser: OptionParser) -> OptionParser:
+        parser.add_option("--custom-value", dest="custom", default="42", help="of the sample")
+        parser.add_option("--share", type="float", default=0.5)
+        parser.add_argument("--folder", type=Path, default=Path("here"))
+        parser.add_argument("--loud", action="store_true")
+        return parser
+
+    def work(self):
+        while True:
+            vector = self.asked.get()
+            self.answers.put({"action": "left" if vector["pole"]["x_quaternion"] else "nothing"})
+
+    def _answer(self, vector):
+        self.asked.put(vector)
+        while True:
+            try:
+                return self.answers.get(timeout=0.01)
+            except queue.Empty:
+                self.process_amqp_events()
+
+    def training_instance(self, feature_vector, feature_label):
+        return self._answer(feature_vector)
+
+    def testing_instance(self, feature_vector, novelty_indicator=None):
+        return self._answer(feature_vector)
+
+    def testing_episode_end(self, performance, feedback=None):
+        return self.share, 0.5, int(self.custom), {"folder": str(self.folder)}
+
+
+if __name__ == "__main__":
+    TA2Agent().run()
+"""
+
+
+def test_an_agent_with_threads_and_options_of_its_own(agent_file, experiment_file, tmp_path):
+    path, out = agent_file(THREADED), tmp_path / "out"
+    given = "--custom-value 7 --share=0.25 --folder there --loud --printout"
+    arguments = ("--agent", path, experiment_file, "--out", out, "--quiet")
+    assert run("run", *arguments, f"--arguments={given}") == 0
+    rows = load_results(out / "results.parquet").rows
+    assert set(rows["problem"]) == {""}
+    assert set(rows["novelty_probability"][rows["trial_id"] >= 0]) == {0.25}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("--custom-valeu 7", "no such option: --custom-valeu"),
+        ("--share many", "option --share: invalid floating-point value: 'many'"),
+        ("--loud 3", "no such option or argument: 3"),
+    ],
+)
+def test_a_wrong_command_line_of_an_agent(
+    given, words, agent_file, experiment_file, tmp_path, capsys
+):
+    out = tmp_path / "out"
+    arguments = ("--agent", agent_file(THREADED), experiment_file, "--out", out, "--quiet")
+    assert run("run", *arguments, f"--arguments={given}") == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+    assert not out.exists()
+
+
+def test_an_agent_that_is_not_hosted_leaves_the_command_line_to_others(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["notebook", "-f", "kernel.json", "--debug"])
+    assert TA2Logic().arguments.debug
+
+
+def test_an_agent_must_return_its_parser():
+    class Forgetful(TA2Logic):
+        def _add_ta2_command_line_options(self, parser):
+            parser.add_option("--x")
+
+    with pytest.raises(ValueError, match="must return the parser"):
+        Forgetful()
+
+
+def test_an_agent_has_no_positional_arguments():
+    class Positional(TA2Logic):
+        def _add_ta2_command_line_options(self, parser):
+            parser.add_argument("model")
+            return parser
+
+    with pytest.raises(ValueError, match="'model' does not begin with a dash"):
+        Positional()
+
+
 # Generating ---------------------------------------------------------------------------------------
 
 
@@ -115,7 +224,7 @@ def test_what_agents_do_wrong_is_in_the_results(agent_file, experiment_file, tmp
         ("x = 1", "defines 0 classes derived from TA2Logic"),
         (AGENT + "\nclass Other(TA2Logic):\n    pass\n", "defines 2 classes"),
         ("raise SystemExit(3)", "SystemExit: 3"),
-        (AGENT.replace("return parser", "return None"), "AttributeError"),
+        (AGENT.replace("return parser", "return None"), "must return the parser"),
     ],
 )
 def test_agent_files_that_cannot_be_started(agent_file, experiment_file, tmp_path, text, words):
