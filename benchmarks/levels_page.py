@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import jaxsim
 from benchmarks.pages import add_out, put
-from jaxsim.worlds.cartpole2d.levels import FIELDS as FIELDS_2D
+from evaluation.catalogue import paths, told
 from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, Quirk
-from jaxsim.worlds.cartpole3d.settings import FIELDS
 
 INTRODUCTION = (
     '`jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")` makes one; in a syllabus it',
@@ -33,24 +32,10 @@ QUIRKS = (
 )
 
 
-def paths(level: Level) -> dict[str, str]:
-    """Parameter paths of a level's task by the field they set."""
-    fields = {"CartPole2D": FIELDS_2D, "CartPole3D": FIELDS}[level.task]
-    return {field: path for path, field in fields.items()}
-
-
 def changes(level: Level, difficulty: int) -> str:
     """What a level changes at a difficulty, by parameter path."""
     fields, names = level.overrides[difficulty], paths(level)
     return ", ".join(f"`{names[f]}` {value:g}" for f, value in fields.items()) or "nothing"
-
-
-def told(level: Level, hint_level: int) -> str:
-    """What a hint level tells, in words."""
-    objects = [[v for v in each.values() if v is not None] for each in level.hints[hint_level]]
-    words = list(dict.fromkeys(", ".join(map(str, each)) for each in objects))
-    times = f" ({len(objects)} times)" if len(objects) > len(words) else ""
-    return "; ".join(words) + times
 
 
 def quirk_rows(name: str, quirks: Iterable[Quirk]) -> Iterator[str]:

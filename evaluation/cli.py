@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation import __version__
+from evaluation import __version__, catalogue
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import STOPPED, Stop, Stopped, hearing
+from evaluation.evaluate import commands as evaluate_commands
 from evaluation.grader import commands as grader_commands
 from evaluation.gvgai import commands as gvgai_commands
 from evaluation.l2m import commands as l2m_commands
@@ -63,6 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
     train_commands.add_to(commands)
+    evaluate_commands.add_to(commands)
     _add_bench(commands)
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
@@ -73,12 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     gvgai_commands.add_to(commands)
     grader_commands.add_to(commands)
     sciencebirds_commands.add_to(commands)
-    tasks = commands.add_parser(
-        "tasks",
-        help="list tasks and the parameters a syllabus may set",
-        description="List tasks, and every parameter a syllabus may set with its bounds.",
-    )
-    tasks.set_defaults(handler=_tasks)
+    catalogue.add_to(commands)
     return parser
 
 
@@ -95,7 +92,7 @@ def _add_run(commands: Any) -> None:
         "--agent",
         default="pd",
         metavar="NAME",
-        help="as pd, mpc, ppo, ppo+ewc (all: docs/agents.md), or checkpoint:DIR (pd)",
+        help="as pd, mpc, ppo+ewc (docs/agents.md), FILE.py[:name] or checkpoint:DIR (pd)",
     )
     run.add_argument("--lifetimes", type=int, default=256, metavar="N", help="lifetimes (256)")
     run.add_argument("--seed", type=int, default=0, metavar="N", help="root of all randomness (0)")
@@ -278,17 +275,6 @@ def _bench(arguments: argparse.Namespace) -> int:
 
     console = None if arguments.quiet else terminal.console()
     commands.bench(arguments, console)
-    return 0
-
-
-def _tasks(arguments: argparse.Namespace) -> int:
-    import jaxsim
-
-    for env_id in jaxsim.registered_envs():
-        spec = jaxsim.spec(env_id)
-        print(f'{env_id} (in a syllabus: "$episode": "{spec.task}")')
-        for row in spec.parameters.values():
-            print(f"  {row.path:22} {row.default!s:8} {row.allowed}; {row.description}")
     return 0
 
 

@@ -34,8 +34,8 @@ OUTSIDE = {
 }
 OUTSIDE_CALLS = {"open", "input", "print", "exec", "eval"}
 
-FRONT_DOORS = {"l2m", "sailon", "sciencebirds", "gvgai", "grader", "train"}
-EDGE = {"bench", "checkpoints", "cli", "files", "logs", "records", "report", "sweep"}
+FRONT_DOORS = {"l2m", "sailon", "sciencebirds", "gvgai", "grader", "train", "evaluate"}
+EDGE = {"agents", "bench", "checkpoints", "cli", "files", "logs", "records", "report", "sweep"}
 MAY_TOUCH_FILES = EDGE | FRONT_DOORS
 
 

@@ -50,6 +50,8 @@ def print_result(console: Any, result: Result) -> None:
         if row.missing:
             console.print(f"{row.program} {row.workload} was not measured: {row.missing}")
     for flags, facts in _ours(result).items():
+        if "device" not in facts:
+            continue
         known = " ".join(f"{name} {facts[name]:,}" for name in SIZES if name in facts)
         console.print(f"{OURS}, {flags} flags: {facts.get('device')}; {known}")
     known = ", ".join(f"{name} {v}" for name, v in versions().items() if v)

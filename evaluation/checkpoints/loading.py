@@ -8,10 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from evaluation import scanner
+from evaluation import agents, scanner
 from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import digest
-from jaxsim import agents
 from jaxsim.agents import Agent
 
 PREFIX = "checkpoint:"

@@ -119,7 +119,9 @@ def _add_analyze(parts: Any) -> None:
 
 def _add_evaluate(parts: Any) -> None:
     part = add_command(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
-    part.add_argument("--agent", required=True, metavar="NAME", help="of the agent")
+    part.add_argument(
+        "--agent", required=True, metavar="NAME", help="of the agent, or FILE.py of a pure one"
+    )
     part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
@@ -186,8 +188,8 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ValueError("a pure agent has no command line; leave --arguments out")
         if arguments.transcripts:
             raise ValueError("transcripts are of agents that are Python files; leave that out")
+        from evaluation import agents
         from evaluation.sailon.batch import play_batch
-        from jaxsim import agents
 
         agent = agents.get(arguments.agent)
         use_cores(len(plan.trials), arguments.devices)

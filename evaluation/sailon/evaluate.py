@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation import scanner
+from evaluation import agents, scanner
 from evaluation.files import check_output_directory
 from evaluation.sailon import plots
 from evaluation.sailon.analysis import Analysis, analyse
@@ -13,7 +13,6 @@ from evaluation.sailon.batch import play_batch
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
 from evaluation.sailon.settings import Settings, Starts
-from jaxsim import agents
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 LEVELS: Final = (*range(200, 209), *range(101, 109))

@@ -1,0 +1,69 @@
+"""Agents by name: built-in ones, and those that a Python file holds."""
+
+import runpy
+import traceback
+from pathlib import Path
+from typing import Any
+
+from jaxsim import agents
+from jaxsim.agents import Agent
+
+SUFFIX = ".py"
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a Python file, "FILE.py" or "FILE.py:name"."""
+    return name.endswith(SUFFIX) or f"{SUFFIX}:" in name
+
+
+def get(name: str) -> Agent:
+    """Look up an agent.
+
+    Args:
+      name: of a built-in agent, as "pd" or "pd+residual"; "FILE.py" for the agent of a file that
+        holds one `jaxsim.agents.Agent`; or "FILE.py:variable" for one of several.
+
+    Raises:
+      ValueError: no such agent or file, a file that holds none or several, or one that fails.
+    """
+    if not is_file(name):
+        return agents.get(name)
+    before, _, variable = name.rpartition(f"{SUFFIX}:")
+    path = Path(f"{before}{SUFFIX}" if before else name)
+    if not path.is_file():
+        raise ValueError(f"agent {name}: there is no file {path}")
+    held = _names(path)
+    if before:
+        return _one(path, variable, held)
+    found: dict[int, str] = {}
+    for key, value in held.items():
+        if isinstance(value, Agent) and not key.startswith("_"):
+            found.setdefault(id(value), key)
+    if len(found) == 1:
+        return _one(path, next(iter(found.values())), held)
+    if not found:
+        raise ValueError(
+            f"agent {path} holds no agent; assign one, as `agent = jaxsim.agents.Agent(...)`"
+        )
+    named = ", ".join(f"{path}:{key}" for key in found.values())
+    raise ValueError(f"agent {path} holds {len(found)} agents; name one of {named}")
+
+
+def _one(path: Path, variable: str, held: dict[str, Any]) -> Agent:
+    value = held.get(variable)
+    if not isinstance(value, Agent):
+        kind = "no such variable" if value is None else f"a {type(value).__name__}"
+        raise ValueError(f"agent {path}:{variable} is {kind}; it must be a jaxsim.agents.Agent")
+    return value
+
+
+def _names(path: Path) -> dict[str, Any]:
+    """Run a file; the names that it defines."""
+    try:
+        return runpy.run_path(str(path), run_name=path.stem)
+    except (Exception, SystemExit) as error:
+        places = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else places and places[-1].lineno
+        where = f"{path}, line {line}" if line else str(path)
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(f"agent {where} raised {reason}") from error

@@ -1,0 +1,1 @@
+"""Agents on levels without a syllabus: `jaxsim evaluate`."""

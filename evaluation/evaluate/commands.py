@@ -1,0 +1,143 @@
+"""`jaxsim evaluate`."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.arguments import add_command
+from evaluation.files import write_json
+from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    from evaluation.evaluate.job import Job, Mean, Row
+
+FORMAT = 1
+
+EXAMPLES = """examples:
+  jaxsim evaluate pd --level 203 --difficulty hard --episodes 1000
+  jaxsim evaluate pd mpc my_agent.py --level 200,203 --difficulty easy,hard
+  jaxsim evaluate pd random --set pole/length=3 --set gravity=5 --json runs/long_pole.json
+  jaxsim evaluate pd --task CartPole2D --level 51
+
+AGENT is a built-in agent (docs/agents.md), FILE.py for a file that holds one, or FILE.py:name. All
+agents play the same starts; with several of them the last column is the mean difference to the
+first, episode by episode. Intervals are of 95%, by bootstrap over the episodes.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `evaluate` to the subcommands of `jaxsim`."""
+    part = add_command(commands, "evaluate", "play agents on levels, without a syllabus", EXAMPLES)
+    part.add_argument("agents", nargs="+", metavar="AGENT", help="as pd, mpc or FILE.py")
+    part.add_argument("--task", default="CartPole3D", metavar="NAME", help="(CartPole3D)")
+    part.add_argument(
+        "--level", metavar="LIST", help="numbers with commas between them; see jaxsim levels"
+    )
+    part.add_argument(
+        "--difficulty", default="easy", metavar="LIST", help="easy, medium, hard (easy)"
+    )
+    part.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="a parameter, as pole/length=3; may be repeated; see jaxsim tasks",
+    )
+    part.add_argument("--episodes", type=int, default=1000, metavar="N", help="of each (1000)")
+    part.add_argument("--seed", type=int, default=0, metavar="N", help="root of randomness (0)")
+    part.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
+    part.add_argument("--quiet", action="store_true", help="no progress bar and no table")
+    part.set_defaults(handler=evaluate)
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    """Play, show and write."""
+    if arguments.quiet and arguments.json is None:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    if arguments.json is not None and arguments.json.is_dir():
+        raise ValueError(f"json {arguments.json} is a folder; name a file")
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.evaluate.job import Job, run
+
+    job = Job(
+        tuple(dict.fromkeys(arguments.agents)),
+        arguments.task,
+        _numbers(arguments.level),
+        tuple(part.strip() for part in arguments.difficulty.split(",")),
+        dict(map(_value, arguments.set)),
+        arguments.episodes,
+        arguments.seed,
+    )
+    job.check()
+    console = None if arguments.quiet else terminal.console()
+    if console is None:
+        rows = run(job)
+    else:
+        from evaluation.report.console import progress_bar
+
+        total = len(job.cells()) * len(job.agents) * job.episodes
+        with progress_bar(console, " and ".join(job.agents), total) as move:
+            rows = run(job, move)
+        console.print(_table(job, rows))
+    if arguments.json is not None:
+        write_json(arguments.json, _values(job, rows))
+    return 0
+
+
+def _values(job: "Job", rows: Sequence["Row"]) -> dict[str, Any]:
+    settings = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(job).items()}
+    return {"format": FORMAT, "settings": settings, "rows": [row.to_json() for row in rows]}
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(
+            f"level is {text!r}; it must be whole numbers with commas between them"
+        ) from error
+
+
+def _value(text: str) -> tuple[str, Any]:
+    """A parameter from PATH=VALUE; the value is JSON, or a word."""
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"--set {text} has no value; write PATH=VALUE, as pole/length=3")
+    try:
+        return path, json.loads(value)
+    except json.JSONDecodeError:
+        return path, value
+
+
+def _table(job: "Job", rows: Sequence["Row"]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    paired = len(job.agents) > 1
+    table = Table(
+        title=f"{job.episodes:,} episodes each, seed {job.seed}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("level" if job.levels else "task", no_wrap=True)
+    table.add_column("agent")
+    headings = ["performance", "length", "fell", "lasted"]
+    odd = any(row.nonfinite for row in rows)
+    headings += ["not finite"] * odd + [f"less {job.agents[0]}"] * paired
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [row.cell, row.agent, _mean(row.performance, 3), f"{row.length.mean:.1f}"]
+        cells += [f"{row.fallen:.1%}", f"{row.survived:.1%}"]
+        cells += [f"{row.nonfinite:.1%}"] * odd
+        cells += [_mean(row.difference, 3) if row.difference else ""] * paired
+        table.add_row(*cells)
+    return table
+
+
+def _mean(mean: "Mean", digits: int) -> str:
+    return f"{mean.mean:.{digits}f} [{mean.low:.{digits}f}, {mean.high:.{digits}f}]"

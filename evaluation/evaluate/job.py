@@ -1,0 +1,175 @@
+"""Whole episodes of some agents at some levels, from the same starts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import jaxsim
+from evaluation import agents, counters
+from evaluation.metrics import Metric
+from evaluation.metrics.statistics import summarise
+
+MOST_EPISODES = 1 << 20
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is played.
+
+    Attributes:
+      label: for tables, as "203 hard".
+      options: of `jaxsim.make`.
+    """
+
+    label: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over episodes with a bootstrap interval of 95%."""
+
+    mean: float
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, float]:
+        """Return plain JSON values."""
+        return {"mean": self.mean, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One agent at one cell.
+
+    Attributes:
+      cell: label of the cell.
+      agent: name of the agent.
+      performance: mean over the episodes, in [0, 1].
+      length: mean steps.
+      fallen: share of episodes that the task ended.
+      survived: share that reached the limit of steps.
+      nonfinite: share that met a number that is not finite.
+      difference: mean of the performance less that of the first agent, episode by episode; None
+        for the first.
+    """
+
+    cell: str
+    agent: str
+    performance: Mean
+    length: Mean
+    fallen: float
+    survived: float
+    nonfinite: float
+    difference: Mean | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        values = {k: v.to_json() if isinstance(v, Mean) else v for k, v in vars(self).items()}
+        return values
+
+
+@dataclass(frozen=True)
+class Job:
+    """What `jaxsim evaluate` was asked.
+
+    Attributes:
+      agents: names, see `evaluation.agents.get`; differences are against the first.
+      task: name or id of the environment.
+      levels: numbers of the catalogue; none for the task as it is.
+      difficulties: of each level.
+      values: parameters by path, on top of the level.
+      episodes: of each agent at each cell.
+      seed: root of all randomness; every agent plays the same starts.
+    """
+
+    agents: tuple[str, ...]
+    task: str = "CartPole3D"
+    levels: tuple[int, ...] = ()
+    difficulties: tuple[str, ...] = ("easy",)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    episodes: int = 1000
+    seed: int = 0
+
+    def check(self) -> None:
+        """Check all of this before anything is played.
+
+        Raises:
+          ValueError: says what to change.
+        """
+        if not self.agents:
+            raise ValueError("no agent was named; name one, as in: jaxsim evaluate pd")
+        if not 2 <= self.episodes <= MOST_EPISODES:
+            raise ValueError(f"episodes is {self.episodes}; it must be from 2 to {MOST_EPISODES}")
+        counters.root(self.seed)
+        for name in self.agents:
+            agents.get(name)
+        for cell in self.cells():
+            env, _ = jaxsim.make(self.task, self.values, **cell.options)
+            if not hasattr(env, "score"):
+                raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+
+    def cells(self) -> list[Cell]:
+        """Everything that each agent plays."""
+        if not self.levels:
+            return [Cell(self.task, {})]
+        pairs = product(self.levels, self.difficulties)
+        return [Cell(f"{n} {d}", {"level": n, "difficulty": d}) for n, d in pairs]
+
+
+def run(job: Job, progress: Progress | None = None) -> list[Row]:
+    """Play and summarise everything.
+
+    Args:
+      job: checked already.
+      progress: called as `progress(episodes done, episodes in all)`.
+
+    Returns:
+      The rows, agents within cells.
+    """
+    cells, total = job.cells(), len(job.cells()) * len(job.agents) * job.episodes
+    rows: list[Row] = []
+    for cell in cells:
+        env, params = jaxsim.make(job.task, job.values, **cell.options)
+        played = []
+        for name in job.agents:
+            agent = agents.get(name)
+            played.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
+            if progress:
+                done = (len(rows) + len(played)) * job.episodes
+                progress(done, total)
+        rows += _rows(job, cell, played)
+    return rows
+
+
+def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
+    performances = [np.asarray(totals.performance, np.float64) for totals in played]
+    lengths = [np.asarray(totals.length, np.float64) for totals in played]
+    differences = [performance - performances[0] for performance in performances]
+    means = _means([*performances, *lengths, *differences], job.seed)
+    count = len(played)
+    for number, (name, totals) in enumerate(zip(job.agents, played, strict=True)):
+        complete = np.asarray(totals.complete, bool)
+        fallen = np.asarray(totals.terminated, bool) & complete
+        yield Row(
+            cell.label,
+            name,
+            means[number],
+            means[count + number],
+            float(fallen.mean()),
+            float((complete & ~fallen).mean()),
+            float((~complete).mean()),
+            means[2 * count + number] if number else None,
+        )
+
+
+def _means(columns: Sequence[np.ndarray], seed: int) -> list[Mean]:
+    """Means of numbers of the same episodes; all see the same resamples."""
+    values = np.stack(columns, axis=1)
+    found = summarise(Metric(values, np.zeros(values.shape, np.int32)), seed)  # type: ignore[arg-type]
+    triples = zip(found.mean, found.low, found.high, strict=True)
+    return [Mean(*map(float, triple)) for triple in triples]

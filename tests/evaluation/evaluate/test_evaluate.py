@@ -1,0 +1,87 @@
+"""`jaxsim evaluate`: against rollouts, and what it says to wrong input."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jaxsim
+from evaluation import cli
+from evaluation.evaluate.job import Job, run
+from jaxsim import agents
+
+SHORT = {"lean_limit": 0.03, "blocks/count_min": 1, "blocks/count_max": 1}
+SETS = [part for path, value in SHORT.items() for part in ("--set", f"{path}={value}")]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return run(Job(("pd", "random"), values=SHORT, episodes=200, seed=3))
+
+
+def test_rows_are_those_of_rollouts(rows):
+    env, params = jaxsim.make("CartPole3D", SHORT)
+    played = [jaxsim.rollout(env, params, agents.get(n), 200, seed=3) for n in ("pd", "random")]
+    for row, totals in zip(rows, played, strict=True):
+        performance = np.asarray(totals.performance, np.float64)
+        assert row.performance.mean == pytest.approx(performance.mean())
+        assert row.performance.low < row.performance.mean < row.performance.high
+        # An interval of 95% of a mean of so many is near the normal one.
+        half = 1.96 * performance.std() / 200**0.5
+        assert row.performance.high - row.performance.low == pytest.approx(2 * half, rel=0.15)
+        assert row.length.mean == pytest.approx(np.asarray(totals.length).mean())
+        assert row.fallen == pytest.approx(np.asarray(totals.terminated).mean())
+        assert row.fallen + row.survived + row.nonfinite == pytest.approx(1)
+    less = np.asarray(played[1].performance, np.float64) - np.asarray(played[0].performance)
+    assert rows[0].difference is None
+    assert rows[1].difference.mean == pytest.approx(less.mean())
+
+
+def test_a_seed_is_honoured_and_intervals_do_not_depend_on_who_else_plays(rows):
+    (alone,) = run(Job(("random",), values=SHORT, episodes=200, seed=3))
+    assert (alone.performance, alone.length) == (rows[1].performance, rows[1].length)
+    (other,) = run(Job(("random",), values=SHORT, episodes=200, seed=4))
+    assert other.performance != alone.performance
+
+
+def test_the_command(tmp_path, capsys):
+    path = tmp_path / "out.json"
+    arguments = ["evaluate", "pd", "random", "--episodes", "64", *SETS, "--json", str(path)]
+    assert cli.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "performance" in said and "less pd" in said and "64 episodes each" in said
+    values = json.loads(path.read_text())
+    assert [row["agent"] for row in values["rows"]] == ["pd", "random"]
+    assert values["settings"]["values"] == SHORT
+    assert values["rows"][0]["difference"] is None
+
+
+def test_levels_and_difficulties_are_played_in_turn():
+    job = Job(("pd",), levels=(200, 203), difficulties=("easy", "hard"))
+    assert [cell.label for cell in job.cells()] == ["200 easy", "200 hard", "203 easy", "203 hard"]
+    assert job.cells()[3].options == {"level": 203, "difficulty": "hard"}
+    job.check()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pd", "--level", "999"], "novelty/level"),
+        (["pd", "--level", "two"], "whole numbers with commas"),
+        (["pd", "--difficulty", "lethal", "--level", "203"], "easy"),
+        (["nobody"], "unknown agent 'nobody'"),
+        (["absent.py"], "there is no file absent.py"),
+        (["pd", "--episodes", "1"], "it must be from 2"),
+        (["pd", "--set", "gravity"], "has no value"),
+        (["pd", "--set", "gravty=3"], "gravity"),
+        (["pd", "--seed", "-1"], "seed is -1"),
+        (["pd", "--task", "Chess"], "Chess"),
+        (["pd", "--task", "CartPole3DLeans"], "evaluate CartPole3D instead"),
+        (["pd", "--quiet"], "--quiet shows nothing"),
+        (["pd", "--json", "."], "is a folder"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments, words, capsys):
+    assert cli.main(["evaluate", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1

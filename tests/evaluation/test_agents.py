@@ -1,0 +1,62 @@
+"""Agents by name and from files."""
+
+import pytest
+
+from evaluation import agents
+
+PUSHER = """
+import jax.numpy as jnp
+from jaxsim.agents import Agent, NoveltyPrediction
+
+def right(memory, observation, key):
+    return jnp.int32(1), NoveltyPrediction.none(), memory
+
+agent = Agent(name="pusher", init=lambda key: (), act=right)
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="mine.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_built_in_agents_and_those_of_files(file):
+    assert agents.get("pd+residual").name == "pd+residual"
+    path = file(PUSHER)
+    assert agents.get(str(path)).name == "pusher"
+    assert agents.get(f"{path}:agent").name == "pusher"
+    # Another name of the same agent is no second one, nor is one that begins with an underscore.
+    assert agents.get(str(file(PUSHER + "again = agent\n"))).name == "pusher"
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "words"),
+    [
+        ("x = 1\n", "", "holds no agent"),
+        (
+            PUSHER + "other = Agent(name='other', init=agent.init, act=right)\n",
+            "",
+            "2 agents; name",
+        ),
+        (PUSHER, ":pusher", "is no such variable"),
+        (PUSHER, ":right", "is a function"),
+        ("x = 1\n\nraise KeyError('gone')\n", "", "line 3 raised KeyError: 'gone'"),
+        ("x = (\n", "", "raised SyntaxError"),
+        ("import sys\nsys.exit(3)\n", "", "line 2 raised SystemExit: 3"),
+        ("import nowhere_to_be_found\n", "", "line 1 raised ModuleNotFoundError"),
+    ],
+)
+def test_files_without_the_agent_that_is_asked_for(file, text, suffix, words):
+    with pytest.raises(ValueError) as caught:
+        agents.get(f"{file(text)}{suffix}")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="there is no file"):
+        agents.get(str(tmp_path / "absent.py"))
