@@ -5,6 +5,7 @@ import errno
 import os
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from evaluation.train import commands as train_commands
 
 FAILED, USAGE_ERROR = 1, 2
 INTERRUPTED = 130
+REPORT = "This is an error in jaxsim-novelty, not a wrong input: please report it with these lines."
 
 RUN_EXAMPLES = """examples:
   jaxsim run examples/syllabi/cl_pole_length.json --agent pd --lifetimes 256 --seed 0 --out runs/pd
@@ -203,12 +205,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxsim: {stopped}", file=sys.stderr)
         return STOPPED
     except (ValueError, OSError) as error:
+        if _from_inside(error):
+            error.add_note(REPORT)
+            raise
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         return FAILED if full else USAGE_ERROR
     except KeyboardInterrupt:
         print("jaxsim: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _from_inside(error: BaseException) -> bool:
+    """Whether JAX raised an error, which is about arrays and not about what a user wrote."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return module.partition(".")[0] in ("jax", "jaxlib")
 
 
 def _one_line(error: BaseException) -> str:

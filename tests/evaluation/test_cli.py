@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 from evaluation import cli, records, scanner
@@ -52,6 +53,16 @@ def run(*arguments, syllabus="good.json", agent="random", lifetimes="2", out="ou
     named = {"--agent": agent, "--lifetimes": lifetimes, "--out": out}
     pairs = [word for pair in named.items() for word in pair]
     return cli.main(["run", syllabus, *pairs, *arguments])
+
+
+def test_an_error_of_arrays_inside_is_not_shown_as_wrong_input(workplace, monkeypatch):
+    def broken(job):
+        return jnp.broadcast_shapes((2,), (3,))
+
+    monkeypatch.setattr(main_job.Job, "checked_schedule", broken)
+    with pytest.raises(ValueError) as caught:
+        run()
+    assert any("please report" in note for note in caught.value.__notes__)
 
 
 # Bad input ----------------------------------------------------------------------------------------

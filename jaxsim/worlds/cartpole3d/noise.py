@@ -114,8 +114,15 @@ def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Obse
         block_alive=(),
     )
     # Agents read these many times over; without this each reading would be drawn as often.
-    read = materialise(read, opaque_one(noise.position))
+    one = opaque_one(noise.position)
+    read = jax.tree.map(partial(_once, one), read)
     return replace(read, block_alive=o.block_alive)
+
+
+def _once(one: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Materialise a reading; those of stacked blocks have an axis that the lanes' one has not."""
+    stacked = jnp.ndim(one) and jnp.ndim(leaf) > jnp.ndim(one)
+    return materialise(leaf, opaque_one(leaf) if stacked else one)
 
 
 def _block(

@@ -360,3 +360,17 @@ def test_pushes_have_bounds(path, value):
 def test_unknown_paths_are_refused_with_a_suggestion():
     with pytest.raises(ValueError, match="did you mean 'sensors/noise_position'"):
         jaxsim.make("CartPole3D-v0", {"sensors/noise_positions": 0.1})
+
+
+def test_stacked_blocks_are_read_with_noise_where_each_lane_has_parameters_of_its_own():
+    values = NOISE | {"blocks/count_min": 6, "blocks/count_max": 8}
+    env, shared = jaxsim.make("CartPole3D-v0", values)
+    lanes = 64
+    params = jax.tree.map(lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (lanes,)), shared)
+    state = jax.jit(env.start)(KEYS[:lanes], params)
+    found = jax.device_get(jax.jit(env.observe)(state))
+    want = jax.device_get(jax.jit(env.observe)(jax.jit(env.start)(KEYS[:lanes], shared)))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, want)
+    (place,), (alive,) = found.block_position, found.block_alive
+    assert place.x.shape == (lanes, 8)
+    assert 0.25 < (place.x - state.blocks[0].p.x)[alive].std() < 0.35
