@@ -134,14 +134,14 @@ def test_pictures_of_single_and_vector_environments(tmp_path):
 def test_episodes_can_be_recorded(tmp_path):
     pytest.importorskip("moviepy", reason="RecordVideo needs moviepy: pip install moviepy")
     env = gymnasium.make(ENV_ID, render_mode="rgb_array", **SMALL)
-    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path), disable_logger=True)
+    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "videos"), disable_logger=True)
     env.reset(seed=1)
     over = False
     while not over:
         *_, terminated, truncated, _ = env.step(0)
         over = terminated or truncated
     env.close()
-    (video,) = tmp_path.glob("*.mp4")
+    (video,) = tmp_path.glob("videos/*.mp4")
     assert video.stat().st_size > 1000
 
 
