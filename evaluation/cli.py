@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import signal
 import sys
 import time
 import traceback
@@ -12,7 +13,14 @@ from typing import Any
 
 from evaluation import __version__, catalogue
 from evaluation.checkpoints import commands as checkpoint_commands
-from evaluation.checkpoints.stopping import STOPPED, Stop, Stopped, hearing
+from evaluation.checkpoints.stopping import (
+    STOPPED,
+    Ended,
+    Stop,
+    Stopped,
+    hearing,
+    interruptible,
+)
 from evaluation.evaluate import commands as evaluate_commands
 from evaluation.grader import commands as grader_commands
 from evaluation.gvgai import commands as gvgai_commands
@@ -194,7 +202,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = build_parser().parse_args(argv)
     try:
-        code = int(arguments.handler(arguments))
+        with interruptible():
+            code = int(arguments.handler(arguments))
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -211,6 +220,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         return FAILED if full else USAGE_ERROR
+    except Ended as ended:
+        print(f"jaxsim: ended by {signal.Signals(ended.number).name}", file=sys.stderr)
+        return 128 + ended.number
     except KeyboardInterrupt:
         print("jaxsim: interrupted", file=sys.stderr)
         return INTERRUPTED

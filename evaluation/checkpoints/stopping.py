@@ -11,10 +11,50 @@ STOPPED = 75
 """Exit code of a run that was asked to end, has saved and can go on: EX_TEMPFAIL of sysexits.h."""
 
 HEARD = (signal.SIGTERM, signal.SIGINT)
+INTERRUPTING = (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 
 
 class Stopped(Exception):
     """A run has saved and ended because it was asked to."""
+
+
+class Ended(KeyboardInterrupt):
+    """The process was asked to end by a signal other than Ctrl-C; what is open closes alike.
+
+    Attributes:
+      number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP interrupt as Ctrl-C does, so that results are written.
+
+    Outside of the main thread nothing changes, nor does a signal that is ignored, as under nohup.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.getsignal(number)
+        for number in INTERRUPTING
+        if signal.getsignal(number) == signal.SIG_DFL
+    }
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Ended(number)
+
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass

@@ -206,7 +206,11 @@ def _serve(arguments: argparse.Namespace) -> int:
             if out and sessions > 1:
                 out = out / str(lifetime)
             with _results(arguments, track, out) as announcer:
-                (trial,) = server.serve(1, announcer)
+                try:
+                    (trial,) = server.serve(1, announcer)
+                except KeyboardInterrupt:
+                    _write_records(server.trial, out)
+                    raise
             code = max(code, _conclude(trial, out))
     return code
 
@@ -256,11 +260,16 @@ def _results(
 
 def _conclude(trial: "Trial", out: Path | None) -> int:
     """Write the records of a trial that is over, and say how it ended."""
-    if out and len(trial.log):
-        trial.log.records().write(out / "records.parquet")
+    _write_records(trial, out)
     if trial.reason:
         _complain(f"ended early: {trial.reason}")
     return ENDED_EARLY if trial.reason else FINISHED
+
+
+def _write_records(trial: "Trial | None", out: Path | None) -> None:
+    """Write what was played, if anything was and there is a place for it."""
+    if out and trial and len(trial.log):
+        trial.log.records().write(out / "records.parquet")
 
 
 def _say(arguments: argparse.Namespace, line: str) -> None:

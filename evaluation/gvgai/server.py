@@ -124,6 +124,9 @@ class Server(Closing):
       seed: root of all randomness, from 0 to 2^32 - 1.
       first_lifetime: number of the first client's lifetime; the next ones count on.
 
+    Attributes:
+      trial: of the client that plays or played last; None before the first.
+
     Raises:
       ValueError: a number out of bounds.
       OSError: the address cannot be used.
@@ -152,6 +155,7 @@ class Server(Closing):
         self._warn = warn or (lambda line: None)
         self._transport = transport_seconds
         self._seed, self._lifetime = seed, first_lifetime
+        self.trial: Trial | None = None
         self._stop = threading.Event()
         self._listener = _listen(host, port)
         # A client that comes while this compiles waits for START, and its time begins with that.
@@ -199,7 +203,7 @@ class Server(Closing):
         """Let a client play the track."""
         connection = Connection(stream, self._clock, protocol.LONGEST_REPLY)
         connection.watch(self._listener, self._refuse)
-        trial = Trial(
+        self.trial = trial = Trial(
             self._track,
             self._clock,
             announcer,

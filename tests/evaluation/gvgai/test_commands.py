@@ -1,7 +1,11 @@
 """`jaxsim gvgai`: what it prints and writes, and what it says of wrong input."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -110,6 +114,31 @@ def test_several_clients_have_a_directory_each(files, capsys):
     assert [r.aborted for r in read_results(out / "0" / "results.jsonl")] == [True]
     assert len(read_results(out / "1" / "results.jsonl")) == 4
     assert "ended early: no more replies" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_server_that_is_ended_in_a_level_keeps_its_records(files):
+    out = files / "served"
+    words = ["serve", "--track", files / "track.json", "--port", "0", "--out", out]
+    command = [sys.executable, "-m", "evaluation.cli", "gvgai", *map(str, words)]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        limit = threading.Timer(120, running.kill)
+        limit.start()
+        port = int(running.stdout.readline().rpartition(":")[2])
+        peer = Peer((LOOPBACK, port))
+        peer.answer(peer.until("ABORT"), "0")
+        peer.until("ACT")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 128 + signal.SIGTERM
+        limit.cancel()
+        said = running.stderr.read()
+        peer.close()
+    assert "jaxsim: ended by SIGTERM" in said and "Traceback" not in said
+    assert records.read(out / "records.parquet").columns["length"].shape[1] >= 1
+    assert len(read_results(out / "results.jsonl")) >= 1
 
 
 def _free_port():

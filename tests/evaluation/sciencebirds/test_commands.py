@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -264,3 +265,31 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
     assert found.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
     assert found.novelty_levels.tolist() == [1, 0]
     assert found.columns["predicted_probability"][0].tolist() == pytest.approx([0.9] * 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_server_that_is_ended_in_a_level_keeps_its_records(tmp_path, number):
+    (tmp_path / "configMeta.xml").write_text(META)
+    words = ["serve", "--port", "0", "--seed", "3", "--results", "results"]
+    command = [sys.executable, "-m", "evaluation.cli", "sciencebirds", *words]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        limit = threading.Timer(120, running.kill)
+        limit.start()
+        port = int(running.stdout.readline().split("port ")[1].split(";")[0])
+        with Client(port=port, timeout=60) as client:
+            agent = DemoAgent(client)
+            while "T1" not in agent.history:
+                agent._do(client.state())
+            agent._do(client.state())
+            running.send_signal(number)
+            assert running.wait(60) == 128 + number
+        limit.cancel()
+        said = running.stderr.read()
+        assert f"jaxsim: ended by {number.name}" in said and "Traceback" not in said
+    (folder,) = (tmp_path / "results").iterdir()
+    lengths = records.read(folder / "records.parquet").columns["length"]
+    assert lengths.shape[1] >= 1 and (lengths > 0).all()
