@@ -1,15 +1,20 @@
 """Signals that ask a run to end, heard between two segments."""
 
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 STOPPED = 75
 """Exit code of a run that was asked to end, has saved and can go on: EX_TEMPFAIL of sysexits.h."""
 
+AGAIN = 0.02
+"""s, until a signal is sent again that came where nothing can be raised."""
 HEARD = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTING = (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 
@@ -35,6 +40,7 @@ def interruptible() -> Iterator[None]:
     """Have SIGTERM and SIGHUP interrupt as Ctrl-C does, so that results are written.
 
     Outside of the main thread nothing changes, nor does a signal that is ignored, as under nohup.
+    What is raised while an object is collected is lost: the signal is sent again then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -48,11 +54,23 @@ def interruptible() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise Ended(number)
 
+    lost = sys.unraisablehook
+
+    def again(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, Ended):
+            lost(unraisable)
+            return
+        # A little later, when this is over, or it would be lost as well.
+        number = unraisable.exc_value.number
+        threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+
     for number in before:
         signal.signal(number, end)
+    sys.unraisablehook = again
     try:
         yield
     finally:
+        sys.unraisablehook = lost
         for number, handler in before.items():
             signal.signal(number, handler)
 
