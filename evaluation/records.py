@@ -145,6 +145,20 @@ def read(path: Path) -> Records:
         raise ValueError(f"{path} is not a records file of jaxsim, or is damaged") from error
 
 
+def read_run(path: Path) -> Records:
+    """Read the records of a result directory, or of a records file itself.
+
+    Raises:
+      ValueError: there are none; says where they were looked for.
+    """
+    file = path / "records.parquet" if path.is_dir() else path
+    if not file.is_file():
+        raise ValueError(
+            f"there is no {file}; name a directory that `jaxsim run --out` has written"
+        )
+    return read(file)
+
+
 def _from_table(table: pa.Table) -> Records:
     """Rebuild records; any exception means that the table is none of ours."""
     metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])

@@ -123,4 +123,5 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     near = difflib.get_close_matches(name[:SHOWN], names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {kind} {shown(name)}{hint} (allowed: {', '.join(names)})"
+    listed = f"allowed: {', '.join(names)}" if names else "none is allowed here"
+    return f"unknown {kind} {shown(name)}{hint} ({listed})"

@@ -1,6 +1,7 @@
 """Custom metrics from files of users."""
 
 import importlib.util
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,20 @@ def load_metric(text: str, is_metric: Callable[[Any], bool]) -> Any:
     }
     if name and name not in own:
         raise ValueError(f"{path} has no metric {name!r}; it has {', '.join(own) or 'none'}")
-    if not name and len(own) != 1:
+    if not name and not own:
+        raise ValueError(
+            f"{path} has no metric; define a function of (values, counts), see docs/metrics-2019.md"
+        )
+    if not name and len(own) > 1:
         raise ValueError(
             f"{path} has {len(own)} metrics; name one of {', '.join(own)}: FILE.py:NAME"
         )
     return own[name] if name else next(iter(own.values()))
+
+
+def takes(value: Any, count: int) -> bool:
+    """Whether something is a plain function of so many arguments."""
+    return inspect.isfunction(value) and len(inspect.signature(value).parameters) == count
 
 
 def _is_defined_in(value: Any, module: str) -> bool:

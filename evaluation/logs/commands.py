@@ -1,19 +1,23 @@
 """The commands `jaxsim l2m ...` about lifelong-learning logs on disk."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.arguments import add_command
 from evaluation.logs.problems import LogError, Problem
 
 INVALID: Final = 1
 MAX_WARNINGS: Final = 20
+_RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 GROUP_EXAMPLES = """examples:
   jaxsim l2m validate my_syllabus-1575473425-723
   jaxsim l2m aggregate runs/pd/logs/my_syllabus-1575473425-723 -f parquet -o everything
+  jaxsim l2m export runs/pd --lifetimes 0-63
 
 A log is the directory of one lifetime, of l2logger 1.0 or 1.1 or of learnkit (2019); which of them
 is seen from its files. A bare name that is no directory here is looked up in $L2DATA/logs.
@@ -33,6 +37,16 @@ AGGREGATE_EXAMPLES = """examples:
 
 The columns of an l2logger log are those of l2logger's own aggregate, regime numbers included, with
 task names in lower case. Those of a learnkit log are the ones of data-log.tsv and the parameters.
+"""
+
+EXPORT_EXAMPLES = """examples:
+  jaxsim l2m export runs/pd
+  jaxsim l2m export runs/pd --lifetimes 0-63 --out logs
+  jaxsim l2m export runs/pd --lifetimes 3,8-11 --format learnkit
+
+Each lifetime becomes a log directory SYLLABUS-TIME of its own, the one that `jaxsim run
+--log-lifetime` would have written. Their names are printed when all of them are there. Numbers are
+the shortest text that reads back as the number of records.parquet.
 """
 
 
@@ -82,7 +96,23 @@ def add_to(commands: Any) -> Any:
         help="keep or drop what did not run to its end (drop in l2logger logs, else keep)",
     )
     aggregate.set_defaults(handler=_aggregate)
+    _add_export(parts)
     return parts
+
+
+def _add_export(parts: Any) -> None:
+    export = add_command(
+        parts, "export", "write lifetimes of a finished run as logs", EXPORT_EXAMPLES
+    )
+    export.add_argument("run", type=Path, metavar="RUN", help="directory of `jaxsim run`")
+    export.add_argument(
+        "--lifetimes", default="0", metavar="LIST", help="numbers and ranges, or all (0)"
+    )
+    export.add_argument(
+        "--format", default="l2logger", metavar="NAME", help="l2logger or learnkit (l2logger)"
+    )
+    export.add_argument("--out", type=Path, metavar="DIR", help="where logs go (RUN/logs)")
+    export.set_defaults(handler=_export)
 
 
 def _validate(arguments: argparse.Namespace) -> int:
@@ -109,6 +139,46 @@ def _aggregate(arguments: argparse.Namespace) -> int:
         return _report(error.problems)
     print(path)
     return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from evaluation.logs.export import write_lifetimes
+    from evaluation.records import read_run
+
+    records = read_run(arguments.run)
+    run = arguments.run if arguments.run.is_dir() else arguments.run.parent
+    lifetimes = numbers(arguments.lifetimes, records.num_lifetimes)
+    out = arguments.out or run / "logs"
+    for path in write_lifetimes(records, out, arguments.format, lifetimes):
+        print(path)
+    return 0
+
+
+def numbers(text: str, most: int) -> list[int] | None:
+    """Read a list such as "3,8-11"; None for "all".
+
+    Args:
+      text: numbers from 0 and ranges of them with both ends, between commas.
+      most: how many numbers the list may hold.
+
+    Raises:
+      ValueError: another text, or more numbers.
+    """
+    if text == "all":
+        return None
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"lifetimes is {text!r}; it must be as 5, 0-63, 3,8-11 or all")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 0 <= last - first < most:
+            raise ValueError(
+                f"lifetimes holds {part.strip()}; a range goes upwards, over at most the run's "
+                f"{most} lifetimes"
+            )
+        found |= dict.fromkeys(range(first, last + 1))
+    return list(found)
 
 
 def _report(problems: Sequence[Problem]) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.logs import learnkit
 from evaluation.logs.coded import Coded
 from evaluation.logs.l2logger.batch import write_columns
+from evaluation.logs.texts import shortest
 from evaluation.records import MEASURES, Records
 from evaluation.schedule import Schedule
 
@@ -191,8 +192,8 @@ def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, A
 def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
     schedule, seed = records.schedule, records.metadata.get("seed")
     columns: Mapping[str, list[Any]] = {
-        name: records.columns[name][row].tolist()
-        for name in ("reward", "performance", "length", "complete")
+        name: (shortest(column[row]) if name in ("reward", "performance") else column[row]).tolist()
+        for name, column in records.columns.items()
     }
     times = _times(records, row, start).tolist()
     for episode, index in enumerate(schedule.episode_blocks().tolist()):

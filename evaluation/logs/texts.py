@@ -18,9 +18,13 @@ _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e9
 
 
 def plain_scalar(value: object) -> Any:
-    """A NumPy or JAX scalar as the Python number it holds; anything else as it is."""
+    """A NumPy or JAX scalar as a Python number, see `shortest`; anything else as it is."""
     item = getattr(value, "item", None)
-    return item() if callable(item) and getattr(value, "shape", None) == () else value
+    if not callable(item) or getattr(value, "shape", None) != ():
+        return value
+    if getattr(value, "dtype", None) == np.float32:
+        return float(str(np.float32(item())))
+    return item()
 
 
 def field_text(text: str, delimiter: str = "\t") -> str:
@@ -39,14 +43,14 @@ def coded_texts(column: Coded[str], delimiter: str = "\t") -> pa.LargeStringArra
 
 
 def number_texts(column: np.ndarray) -> pa.LargeStringArray:
-    """A column of numbers as `repr` writes each.
+    """A column of numbers, each as the shortest text that reads back as the same number.
 
     Args:
-      column: (R,) integers or floats; narrow floats are written as the float64 that they are.
+      column: (R,) integers or floats; float32 is written so that it reads back as float32.
     """
     if np.issubdtype(column.dtype, np.integer):
         return pc.cast(pa.array(column), pa.large_string())
-    values = np.ascontiguousarray(column, np.float64)
+    values = shortest(column)
     size = np.abs(values)
     plain = (size >= _PLAIN_FROM) & (size < _PLAIN_TO) & (values != np.trunc(values))
     quick = pc.cast(pa.array(values), pa.large_string())
@@ -56,6 +60,19 @@ def number_texts(column: np.ndarray) -> pa.LargeStringArray:
     bits, codes = np.unique(values[~plain].view(np.int64), return_inverse=True)
     others = pa.array([repr(value) for value in bits.view(np.float64).tolist()], pa.large_string())
     return pc.replace_with_mask(quick, pa.array(~plain), others.take(pa.array(codes)))
+
+
+def shortest(column: np.ndarray) -> np.ndarray:
+    """The float64 numbers whose text is the shortest that reads back as each number of a column.
+
+    Args:
+      column: (R,) floats; of float64 it is the numbers themselves, of float32 .075 for the number
+        whose float64 is .07499999552965164.
+    """
+    if column.dtype != np.float32:
+        return np.ascontiguousarray(column, np.float64)
+    texts = pc.cast(pa.array(np.ascontiguousarray(column)), pa.large_string())
+    return np.asarray(pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False))
 
 
 def timestamp_texts(column: np.ndarray) -> pa.LargeStringArray:

@@ -117,7 +117,8 @@ def _add_measure(parser: Any) -> None:
 def _compare(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation.files import write_json
-    from evaluation.report.compare import COMPARED, compare_records, read_run
+    from evaluation.records import read_run
+    from evaluation.report.compare import COMPARED, compare_records
 
     if arguments.quiet and not arguments.json:
         raise ValueError("--quiet shows nothing: pass --json with it")
@@ -136,7 +137,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(arguments.json, comparison.to_json())
     if console:
-        from evaluation.report.console import print_comparison
+        from evaluation.report.comparison_tables import print_comparison
 
         print_comparison(console, comparison, _names(arguments.first, arguments.second))
     return 0
@@ -178,7 +179,7 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     if arguments.json:
         write_json(arguments.json, found.to_json())
     if console:
-        from evaluation.report.console import print_lifelong_comparison
+        from evaluation.report.comparison_tables import print_lifelong_comparison
 
         print_lifelong_comparison(console, found, _names(arguments.first, arguments.second))
     return 0
@@ -211,7 +212,7 @@ def _plot(arguments: argparse.Namespace) -> int:
 
 
 def _plot_run(arguments: argparse.Namespace) -> list[Path]:
-    from evaluation.report.compare import read_run
+    from evaluation.records import read_run
     from evaluation.report.l2m_plots import plot_records
 
     records = read_run(arguments.run)

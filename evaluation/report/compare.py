@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from evaluation import records as records_module
 from evaluation.metrics import (
     DEFAULT_WINDOW,
     METRIC_NAMES,
@@ -170,20 +168,6 @@ class Found:
                 return f"{which} run: {reason.sentence}"
         # Both runs have two values, but not in the same lifetimes.
         return Reason(int(self.improvement.reasons[index])).sentence
-
-
-def read_run(path: Path) -> Records:
-    """Read the records of a result directory, or of a records file itself.
-
-    Raises:
-      ValueError: there are none; says where they were looked for.
-    """
-    file = path / "records.parquet" if path.is_dir() else path
-    if not file.is_file():
-        raise ValueError(
-            f"there is no {file}; name a directory that `jaxsim run --out` has written"
-        )
-    return records_module.read(file)
 
 
 def check_same_syllabus(first: Schedule, second: Schedule) -> None:

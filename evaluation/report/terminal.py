@@ -1,6 +1,11 @@
 """The terminal that commands write tables and progress to."""
 
-from typing import Any
+import os
+import sys
+from typing import Any, Final
+
+FILE_WIDTH: Final = 100
+"""Characters of a line where standard output is no terminal."""
 
 
 def console() -> Any:
@@ -15,4 +20,5 @@ def console() -> Any:
         raise ValueError(
             "tables and progress need rich: pip install 'jaxsim-novelty[cli]', or pass --quiet"
         ) from error
-    return Console()
+    redirected = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=FILE_WIDTH if redirected else None)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from evaluation.train.run import Job
 
 EXAMPLES = """examples:
-  jaxsim train 200 --agent ppo --episodes 4000 --width 16 --out runs/ppo
+  jaxsim train 200 --agent ppo --episodes 4000 --out runs/ppo
   jaxsim train 203 --difficulty hard --agent ppo --lifetimes 256 --minutes 30 --out runs/ppo203
   jaxsim train CartPole3D --set pole/length=1.5 --agent ppo --out runs/long_pole
-  jaxsim train 200 --agent ppo --episodes 8000 --width 16 --out runs/ppo --resume
+  jaxsim train 200 --agent ppo --episodes 8000 --out runs/ppo --resume
   jaxsim run examples/syllabi/cl_pole_length.json --agent checkpoint:runs/ppo --out runs/test
 
 TASK is a task of `jaxsim tasks`, or the number of a level of the novelty catalogue. Before and
@@ -67,7 +67,12 @@ def add_to(commands: Any) -> None:
         ("lifetimes", 64, "agents that learn, each by itself (64)"),
         ("seed", 0, "root of all randomness (0)"),
         ("lifetime-idx", 0, "number of the first lifetime (0)"),
-        ("width", 1, "episodes that a lifetime plays side by side before it learns (1)"),
+        (
+            "width",
+            None,
+            "episodes that a lifetime plays side by side before it learns from all of them "
+            "(16, or --eval-every if that is less; 1 is many times slower)",
+        ),
     ):
         train.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
@@ -87,6 +92,8 @@ def _train(arguments: argparse.Namespace) -> int:
     job = _job(arguments)
     use_cores(job.lifetimes, job.options.devices)
     job.check()
+    if console is not None:
+        _print_width(console, job, chosen=arguments.width is None)
     started = time.monotonic()
     with hearing(checkpoint_commands.tell) as stop:
         records, curve = _run(job, stop, console)
@@ -101,8 +108,9 @@ def _job(arguments: argparse.Namespace) -> "Job":
     from evaluation.train.run import Job
 
     task, parameters = task_of(arguments.task, arguments.difficulty, arguments.set)
+    course = Course(task, parameters, arguments.eval_every, arguments.eval_episodes)
     return Job(
-        course=Course(task, parameters, arguments.eval_every, arguments.eval_episodes),
+        course=course,
         out=arguments.out,
         agent=arguments.agent,
         episodes=arguments.episodes,
@@ -110,12 +118,26 @@ def _job(arguments: argparse.Namespace) -> "Job":
         lifetimes=arguments.lifetimes,
         seed=arguments.seed,
         first_lifetime=arguments.lifetime_idx,
-        width=arguments.width,
+        width=course.full_speed_width if arguments.width is None else arguments.width,
         overwrite=arguments.overwrite,
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
     )
+
+
+def _print_width(console: Any, job: "Job", chosen: bool) -> None:
+    """Say how many episodes are played side by side, and whether more would learn faster."""
+    full = job.course.full_speed_width
+    if chosen:
+        console.print(
+            f"width {full}: a lifetime learns from {full} episodes at once (--width changes it)"
+        )
+    elif job.width < full // 2:
+        console.print(
+            f"width {job.width}: learning after so few episodes is slow; --width {full} is at full "
+            "speed"
+        )
 
 
 def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":

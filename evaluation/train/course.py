@@ -12,12 +12,17 @@ MOST_EPISODES = 1_000_000
 MOST_EVALUATIONS = 5000
 """Evaluations after training, so that a schedule is no table of a million blocks."""
 
+FULL_SPEED_WIDTH = 16
+"""Episodes side by side above which learning is hardly faster; measured in docs/learning.md."""
+
 Parameters = tuple[tuple[str, Value], ...]
 
 
 @dataclass(frozen=True)
 class Course:
     """One task, learned for `every` episodes at a time, with an evaluation before and after each.
+
+    The last stretch is shorter where the number of episodes is no multiple of `every`.
 
     Attributes:
       task: name of the task.
@@ -41,10 +46,10 @@ class Course:
         for name, value in (("eval-every", self.every), ("eval-episodes", self.evaluation)):
             if not 1 <= value <= MOST_EPISODES:
                 raise ValueError(f"{name} is {value}; it must be from 1 to {MOST_EPISODES}")
-        if not 1 <= episodes <= self.most_episodes or episodes % self.every:
+        if not 1 <= episodes <= self.most_episodes:
             raise ValueError(
-                f"episodes is {episodes}; it must be a multiple of eval-every, {self.every}, up to "
-                f"{self.most_episodes}"
+                f"episodes is {episodes}; it must be from 1 to {self.most_episodes} with an "
+                f"evaluation every {self.every}"
             )
 
     @property
@@ -53,9 +58,14 @@ class Course:
         return min(MOST_EPISODES // self.every, MOST_EVALUATIONS) * self.every
 
     def schedule(self, episodes: int) -> Schedule:
-        """Return the schedule of so many training episodes; that of fewer is its beginning."""
+        """Return the schedule of so many training episodes.
+
+        A shorter course is its beginning if it has a multiple of `every` episodes.
+        """
         counts = [(0, self.evaluation)]
         counts += [(self.every, self.evaluation)] * (episodes // self.every)
+        if self.last_stretch(episodes):
+            counts.append((self.last_stretch(episodes), self.evaluation))
         blocks: list[Block] = []
         for number, (training, evaluation) in enumerate(counts):
             parts: list[tuple[Mode, int]] = [("train", training), ("test", evaluation)]
@@ -63,6 +73,10 @@ class Course:
                 if count:
                     blocks.append(self._block(len(blocks), number + 1, mode, count))
         return Schedule(self.name, tuple(blocks), "jaxsim train")
+
+    def last_stretch(self, episodes: int) -> int:
+        """Episodes of a last stretch that is shorter than the others; 0 if there is none."""
+        return episodes % self.every
 
     def ends(self, episodes: int) -> frozenset[int]:
         """Numbers of episodes of the schedule after which an evaluation is over, but the first."""
@@ -74,6 +88,15 @@ class Course:
     def trained(self, played: int) -> int:
         """Training episodes among the first `played` of the schedule, which end an evaluation."""
         return (played - self.evaluation) // (self.every + self.evaluation) * self.every
+
+    @property
+    def full_speed_width(self) -> int:
+        """Episodes to play side by side for learning at full speed.
+
+        It follows from the course alone, not from the machine or the number of lifetimes: results
+        depend on it.
+        """
+        return min(FULL_SPEED_WIDTH, self.every)
 
     @property
     def name(self) -> str:

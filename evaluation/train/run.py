@@ -74,7 +74,9 @@ class Job(Playing):
             "eval-every": course.every,
             "eval-episodes": course.evaluation,
         }
-        matters = self.configuration(played, player)
+        # What was learned in a stretch that was cut short is no part of a longer course.
+        rest = course.last_stretch(self.most_episodes)
+        matters = self.configuration(played | ({"last-stretch": rest} if rest else {}), player)
         return Checkpoints(
             self.out,
             schedule,

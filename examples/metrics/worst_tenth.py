@@ -1,10 +1,11 @@
 """A custom metric as a plain function on arrays: the mean of the worst tenth of the episodes.
 
-Run it on a log of the 2019 layout:
+Run it on a log of today, or of the 2019 layout:
 
+    jaxsim l2metrics -l LOG_DIRECTORY --metric examples/metrics/worst_tenth.py
     python -m evaluation.calc_metrics -log_dir LOG_DIRECTORY -metric examples/metrics/worst_tenth.py
 
-or add it to a report: ``AgentMetricsReport(log_dir=...).add(worst_tenth)``.
+or add it to a report of 2019: ``AgentMetricsReport(log_dir=...).add(worst_tenth)``.
 """
 
 import numpy as np

@@ -12,8 +12,8 @@ import pytest
 from evaluation import cli
 from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.metrics import Reason, probability_of_improvement
-from evaluation.records import COLUMNS, Records
-from evaluation.report.compare import BY_BLOCK, compare_records, read_run
+from evaluation.records import COLUMNS, Records, read_run
+from evaluation.report.compare import BY_BLOCK, compare_records
 from evaluation.schedule import Block, Schedule
 
 COUNTS = (15, 12, 4)
@@ -301,13 +301,15 @@ def test_command_refuses(directories, capfd, arguments, words):
 @pytest.mark.parametrize("width", [80, 160])
 def test_tables_fit_and_hold_every_number(comparison, width):
     rich_console = pytest.importorskip("rich.console")
-    from evaluation.report.console import print_comparison
+    from evaluation.report.comparison_tables import print_comparison
 
     console = rich_console.Console(record=True, width=width, file=io.StringIO())
     print_comparison(console, comparison, ("pd", "greedy"))
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
+    assert "target 1" in text and "toy_v1" not in text
+    assert "no value: block" in text
     assert "recovery time: no lifetime of either run has a value" in " ".join(text.split())
     assert not re.search(r"\b(nan|inf|None)\b", text)
     for found in comparison.blocks.values():

@@ -17,6 +17,7 @@ from evaluation.metrics import (
 )
 from evaluation.records import COLUMNS, Records
 from evaluation.report import summarise_records
+from evaluation.report.names import variant_names
 from evaluation.schedule import Block, Schedule
 
 COUNTS = (15, 12, 4, 20, 12)
@@ -297,6 +298,37 @@ def test_tables_fit(width, lifetimes):
     words = " ".join(text.split())
     assert f"made up: performance, {lifetimes} lifetimes" in words
     assert "Whole syllabus" in words
+
+
+def test_variants_are_named_by_what_sets_them_apart():
+    def names(*variants):
+        blocks = [
+            Block(i, 1, "test", task, tuple(sorted(parameters.items())), 1, False)
+            for i, (task, parameters) in enumerate(variants)
+        ]
+        return variant_names(Schedule("plan", tuple(blocks)))
+
+    assert names(("A", {"x": 1})) == ("x 1",)
+    assert names(("A", {})) == ("A",)
+    assert names(("A", {"x": 1}), ("A", {"x": 1, "y/z": 2.5})) == ("A", "y/z 2.5")
+    assert names(("A", {"x": 1}), ("B", {"x": 1})) == ("A", "B")
+    assert names(("A", {}), ("B", {"x": 1})) == ("A", "B x 1")
+    hard = {"novelty/level": 203, "novelty/difficulty": "hard"}
+    assert names(("A", {}), ("A", hard)) == ("A", "level 203 hard")
+    easy = hard | {"novelty/difficulty": "easy"}
+    assert names(("A", easy), ("A", hard)) == (
+        "novelty/difficulty easy",
+        "novelty/difficulty hard",
+    )
+
+
+def test_tables_name_tasks_and_leave_out_empty_rows(report):
+    text = printed(report, 100)
+    words = " ".join(text.split())
+    assert "target 1" in words and "toy_v1" not in words
+    assert re.search(r"no value: block \d.*\(.*same task", words), words
+    for name in ("backward_transfer_contrast", "avg_train_perf"):
+        assert f"{name} " in text, "wrapped"
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

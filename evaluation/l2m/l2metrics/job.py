@@ -1,7 +1,6 @@
 """What ``jaxsim l2metrics`` does with its arguments."""
 
 import argparse
-import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.custom import load_metric
+from evaluation.l2m.custom import load_metric, takes
 from evaluation.l2m.l2metrics import outputs
 from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
@@ -146,19 +145,25 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _custom(text: str) -> ExtraMetric:
     """A custom metric from ``FILE`` or ``FILE:NAME``; a function gives numbers of regimes.
 
+    A function of one argument gets `RunArrays`; one of two gets the performance as logged, (R, T),
+    and the rows of each regime, (R,), as the plain functions of the 2019 report do.
+
     Raises:
       L2MetricsError: there is none.
     """
 
     def is_metric(value: Any) -> bool:
-        plain = inspect.isfunction(value) and len(inspect.signature(value).parameters) == 1
-        return plain or isinstance(value, ExtraMetric)
+        return isinstance(value, ExtraMetric) or takes(value, 1) or takes(value, 2)
 
     try:
         found = load_metric(text, is_metric)
     except ValueError as error:
         raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
-    return found if isinstance(found, ExtraMetric) else ExtraMetric(found.__name__, found)
+    if isinstance(found, ExtraMetric):
+        return found
+    if takes(found, 1):
+        return ExtraMetric(found.__name__, found)
+    return ExtraMetric(found.__name__, lambda run: found(run.raw, run.counts))
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:

@@ -97,7 +97,7 @@ def make_run(log: RawLog, settings: Settings) -> Run:
       L2MetricsError: no such column, no row left, or a value that is not finite.
     """
     if settings.perf_measure not in log.metrics_columns:
-        known = ", ".join(log.metrics_columns)
+        known = ", ".join(log.metrics_columns) or "no column of numbers"
         raise L2MetricsError(
             Kind.UNKNOWN_MEASURE,
             f"{log.path}: perf_measure is {settings.perf_measure!r}; the log has {known}",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.l2m.custom import load_metric
+from evaluation.l2m.custom import load_metric, takes
 from evaluation.logs.problems import LogError
 
 USAGE_ERROR: Final = 2
@@ -140,4 +140,4 @@ def _is_metric(value: Any, metric: type) -> bool:
     """Say whether something in a file is a class of metrics or a function of (values, counts)."""
     if isinstance(value, type):
         return issubclass(value, metric) and not inspect.isabstract(value)
-    return inspect.isfunction(value) and len(inspect.signature(value).parameters) == 2
+    return takes(value, 2)

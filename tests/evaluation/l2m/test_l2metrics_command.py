@@ -330,11 +330,13 @@ def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
         "rows = ExtraMetric('rows', tasks=lambda a: [56.0] * len(a.task_names))\n"
     )
     example = str(ROOT / "examples" / "metrics" / "learning_range.py")
-    words = ["--metric", example, "--metric", "mine.py:rows"]
+    plain = str(ROOT / "examples" / "metrics" / "worst_tenth.py")
+    words = ["--metric", example, "--metric", "mine.py:rows", "--metric", plain]
     compute("-l", "logs", "-R", "--statistics", "-O", "out", *words)
     assert "learning_range" in capsys.readouterr().out
     first, second = strict("out/ll_metrics.json")
     assert first["rows"] == 56.0 and first["learning_range"] > 0
+    assert np.isfinite(first["worst_tenth"])
     found = strict("out/ll_metrics_statistics.json")["metrics"]["learning_range"]
     mean = (first["learning_range"] + second["learning_range"]) / 2
     assert found["mean"] == pytest.approx(mean)
@@ -347,6 +349,7 @@ def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
     [
         (None, "is not a Python file"),
         ("def a(run): ...\ndef b(run): ...\n", "has 2 metrics; name one of a, b"),
+        ("A = 1\n", "has no metric; define a function of (values, counts)"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
         ("def a(run):\n    return run.nothing\n", "metric 'a' failed: AttributeError"),
     ],

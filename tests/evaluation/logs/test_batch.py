@@ -40,7 +40,7 @@ def rows(count=60):
             exp_status="incomplete" if number % 11 == 5 else "complete",
             timestamp=START + timedelta(seconds=number * 1234.56789),
             metrics={"reward": float(reward[number]), "length": number},
-            extras={"cells": f'[{number} "4"]', "pace": float(np.float32(number / 7))},
+            extras={"cells": f'[{number} "4"]', "pace": np.float32(number / 7)},
             worker_id=f"w.{number % 3}",
         )
         for number in range(count)

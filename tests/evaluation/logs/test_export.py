@@ -1,12 +1,14 @@
 import csv
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation import scanner
+from evaluation import cli, scanner
 from evaluation.logs import export, learnkit, read_log, validate_log
+from evaluation.logs.texts import number_texts, plain_scalar
 from evaluation.records import MEASURES
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
@@ -49,7 +51,8 @@ def test_rows_are_the_records(records, directory):
     assert [row.exp_status for row in rows] == complete
     for name in MEASURES:
         written = np.array([row.metrics[name] for row in rows])
-        np.testing.assert_array_equal(written, records.columns[name][1], err_msg=name)
+        column = records.columns[name][1]
+        np.testing.assert_array_equal(written.astype(column.dtype), column, err_msg=name)
     blocks = [records.schedule.blocks[row.block_num] for row in rows]
     assert [dict(row.task_params) for row in rows] == [dict(b.parameters) for b in blocks]
 
@@ -202,3 +205,57 @@ def test_a_run_of_2019_is_the_records(records, tmp_path):
     np.testing.assert_array_equal(made.block, records.schedule.episode_blocks())
     scores = [float(row.extras["performance"]) for row in log.rows]
     np.testing.assert_array_equal(scores, records.columns["performance"][1])
+
+
+def run_directory(records, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    records.write(run / "records.parquet")
+    return run
+
+
+def test_lifetimes_of_a_finished_run_are_exported(records, tmp_path, capsys):
+    run = run_directory(records, tmp_path)
+    last = records.first_lifetime + records.num_lifetimes - 1
+    assert cli.main(["l2m", "export", str(run), "--lifetimes", f"{last - 1}-{last}"]) == 0
+    paths = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [path.parent for path in paths] == [run / "logs"] * 2
+    for path, lifetime in zip(paths, (last - 1, last), strict=True):
+        assert json.loads((path / "scenario_info.json").read_text())["lifetime"] == lifetime
+        assert cli.main(["l2m", "validate", str(path)]) == 0
+    out = tmp_path / "all"
+    words = ["--lifetimes", "all", "--format", "learnkit", "--out", str(out)]
+    assert cli.main(["l2m", "export", str(run / "records.parquet"), *words]) == 0
+    assert len(list(out.iterdir())) == records.num_lifetimes
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--lifetimes", "first"], "lifetimes is 'first'; it must be as 5, 0-63, 3,8-11 or all"),
+        (["--lifetimes", "5-3"], "a range goes upwards"),
+        (["--lifetimes", "0-999999999"], "over at most the run's"),
+        (["--lifetimes", "999"], "lifetime is 999; it must be from"),
+        (["--format", "csv"], "log format is 'csv'; it must be l2logger or learnkit"),
+    ],
+)
+def test_nothing_is_exported_on_a_bad_request(records, tmp_path, capsys, given, words):
+    run = run_directory(records, tmp_path)
+    assert cli.main(["l2m", "export", str(run), *given]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+    assert [path.name for path in run.iterdir()] == ["records.parquet"]
+
+
+def test_only_runs_are_exported(tmp_path, capsys):
+    assert cli.main(["l2m", "export", str(tmp_path)]) == 2
+    assert "there is no" in capsys.readouterr().err
+
+
+def test_numbers_are_the_shortest_text_that_reads_back():
+    values = np.array([0.075, 1 / 3, 2.0, np.nan, np.inf, 3e9, 1e-30, -0.0], np.float32)
+    texts = number_texts(values).to_pylist()
+    assert texts[:3] == ["0.075", "0.33333334", "2.0"]
+    np.testing.assert_array_equal(np.array([float(text) for text in texts], np.float32), values)
+    assert number_texts(np.array([0.1, 1 / 3])).to_pylist() == ["0.1", repr(1 / 3)]
+    assert [plain_scalar(value) for value in values[:3]] == [0.075, 0.33333334, 2.0]

@@ -179,7 +179,7 @@ def test_numpy_numbers_are_written_as_plain_ones(tmp_path):
         extras={"steps": np.int8(3)},
     )
     read = read_log(write(tmp_path, [episode])).rows[0]
-    assert (read.block_num, read.metrics["reward"]) == (0, float(np.float32(0.1)))
+    assert (read.block_num, read.metrics["reward"]) == (0, 0.1)
     assert read.extras == {"steps": "3"}
 
 

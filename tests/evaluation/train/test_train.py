@@ -32,7 +32,8 @@ def toy_task():
 
 
 def train(*arguments, out, episodes=12, task="Toy"):
-    words = [task, "--agent", LEARNER, "--lifetimes", LIFETIMES, "--out", out, "--quiet"]
+    words = [task, "--agent", LEARNER, "--lifetimes", LIFETIMES, "--width", 1]
+    words += ["--out", out, "--quiet"]
     words += ["--eval-every", 6, "--eval-episodes", 2, *arguments]
     if episodes:
         words += ["--episodes", episodes]
@@ -74,8 +75,8 @@ def test_tasks_of_the_command_line(arguments, found):
         (["Toy", "--agent", "bandti"], "unknown agent 'bandti'; did you mean 'bandit'"),
         (["Toy", "--agent", "checkpoint:absent"], "absent is no directory with checkpoints"),
         (["Toy", "--agent", "checkpoint:."], "checkpoints has no finished checkpoint"),
-        (["Toy", "--episodes", "500"], "episodes is 500; it must be a multiple of eval-every, 200"),
-        (["Toy", "--episodes", "0"], "episodes is 0; it must be a multiple of eval-every"),
+        (["Toy", "--episodes", "1000001"], "episodes is 1000001; it must be from 1 to 1000000"),
+        (["Toy", "--episodes", "0"], "episodes is 0; it must be from 1 to 1000000"),
         (["Toy", "--eval-every", "0", "--episodes", "5"], "eval-every is 0; it must be from 1"),
         (["Toy", "--eval-episodes", "-1"], "eval-episodes is -1; it must be from 1"),
         (["Toy", "--minutes", "0"], "minutes is 0; it must be above 0"),
@@ -117,6 +118,18 @@ def test_a_course_is_evaluation_and_learning_in_turn():
     assert course.schedule(18).blocks[:5] == plan.blocks
     assert course.ends(12) == {10, 18}
     assert [course.trained(end) for end in (2, 10, 18)] == [0, 6, 12]
+
+
+def test_the_last_stretch_of_a_course_takes_what_is_left():
+    course = Course("Toy", every=6, evaluation=2)
+    whole, plan = course.schedule(12), course.schedule(16)
+    assert plan.blocks[: len(whole.blocks)] == whole.blocks
+    assert [(b.mode, b.count) for b in plan.blocks[len(whole.blocks) :]] == [
+        ("train", 4),
+        ("test", 2),
+    ]
+    assert [b.count for b in course.schedule(5).blocks] == [2, 5, 2]
+    course.check(16)
 
 
 def test_help_says_how_to_train_stop_and_go_on(capsys):
@@ -236,6 +249,32 @@ def test_a_longer_run_goes_on_from_a_finished_one(trained, tmp_path):
     assert train(out=whole, episodes=18) == 0
     assert written(longer) == written(whole)
     assert train("--resume", out=longer) == 2  # shorter than what was played
+
+
+def test_a_run_that_ended_with_a_short_stretch_is_not_made_longer(tmp_path, capfd):
+    out = tmp_path / "out"
+    assert train(out=out, episodes=8) == 0
+    assert Curve.of(records.read(out / "records.parquet")).episodes.tolist() == [0, 6, 8]
+    assert train("--resume", out=out, episodes=12) == 2
+    assert "schedule.last-stretch is 2 in it and missing now" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "width", "words"),
+    [
+        ([], 6, "width 6: a lifetime learns from 6 episodes at once"),
+        (["--width", 2], 2, "width 2: learning after so few episodes is slow; --width 6"),
+        (["--width", 3], 3, None),
+    ],
+)
+def test_the_width_is_chosen_and_said(tmp_path, capsys, given, width, words):
+    out = tmp_path / "out"
+    arguments = ["Toy", "--eval-every", 6, "--eval-episodes", 2, "--episodes", 6, *given]
+    words_of = [*arguments, "--agent", LEARNER, "--lifetimes", 2, "--out", out]
+    assert cli.main(["train", *map(str, words_of)]) == 0
+    assert records.read(out / "records.parquet").metadata.get("width") == width
+    printed = capsys.readouterr().out
+    assert words in printed if words else not printed.startswith("width")
 
 
 def test_a_run_of_other_settings_is_refused(trained, capfd):

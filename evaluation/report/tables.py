@@ -1,0 +1,83 @@
+"""Cells and headings of the tables in a terminal, and a line for the rows they leave out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from evaluation.metrics import Estimate, Reason, Summary
+
+HEADINGS: Final = {
+    "mean": "mean",
+    "saturation_value": "saturation value",
+    "time_to_saturation": "time to saturation",
+    "normalized_integral": "normalized integral",
+    "recovery_time": "recovery time",
+    "performance_maintenance_saturation_value": "maintenance: saturation",
+    "performance_maintenance_time_to_saturation": "maintenance: time",
+}
+
+TASK_WIDTH: Final = 28
+"""Widest column of tasks with their parameters, characters."""
+
+UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
+"""Reasons why a metric says nothing about a block, though nothing is missing."""
+
+Place = int | tuple[()]
+"""Which number of a summary: that of a block or of a task, or its only one."""
+
+
+def heading(name: str) -> str:
+    """A metric in words."""
+    return HEADINGS.get(name, name)
+
+
+def digits(value: Any) -> str:
+    """A number as it stands in a table; a dash for one that is missing."""
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def interval_text(low: Any, high: Any) -> str:
+    """An interval; a dash for one that is missing."""
+    return f"{digits(low)} to {digits(high)}" if np.isfinite(low) else "–"
+
+
+def interval(summary: Summary, index: Place) -> str:
+    """The interval of a mean."""
+    return interval_text(summary.low[index], summary.high[index])
+
+
+def estimate_cell(estimate: Estimate, index: Place) -> str:
+    """A statistic above its interval."""
+    return f"{digits(estimate.value[index])}\n" + interval_text(
+        estimate.low[index], estimate.high[index]
+    )
+
+
+def with_value(summary: Summary, index: Place) -> str:
+    """How many lifetimes have a value."""
+    return f"{int(summary.count[index])} of {summary.lifetimes}"
+
+
+def missing(summaries: Iterable[Summary], index: Place) -> str:
+    """Why none of some metrics has a value at one place, in words; empty if one has."""
+    summaries = list(summaries)
+    if any(summary.count[index] for summary in summaries):
+        return ""
+    reasons = [Reason(int(summary.missing[index])) for summary in summaries]
+    told = [reason for reason in reasons if reason not in UNDEFINED] or reasons
+    return "; ".join(dict.fromkeys(reason.sentence for reason in told))
+
+
+def left_out(reasons: Mapping[str, str]) -> str:
+    """One line about what a table leaves out.
+
+    Args:
+      reasons: why, by the name of each row, as "block 3"; not empty.
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return "no value: " + "; ".join(f"{', '.join(of)} ({why})" for why, of in names.items())
