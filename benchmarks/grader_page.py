@@ -123,14 +123,31 @@ the suite goes on. Python cannot end a thread from outside: the one that was giv
 as it runs Python code again, but not if it catches even that, or never comes back from a call into
 a library; then it takes computing time until the program ends.
 
-With `isolate=True` the agent lives in a process of its own, which is ended for good, and the
+With `isolate=True`, the default of `jaxsim grade`, the agent lives in a process of its own, which is ended for good, and the
 suite survives its crash too. `memory_limit` is the address space of that process in bytes, of
 which importing NumPy alone takes more than 100 MB. Starting the process and importing the
 submission takes time that no limit counts, at most 60 s. The function that makes the agent must be
 at the top level of a module; a script runs its suite under `if __name__ == "__main__":`. States
 and actions travel as pickles, and only numbers, strings, lists, dictionaries and NumPy arrays come
-back, so that what an agent sends runs no code in the grader. It has the rights of the grader's
-user, though: a child process is no prison.
+back, so that what an agent sends runs no code in the grader.
+
+An agent has the rights of the grader's user, and a process of its own is no prison. What holds for
+`jaxsim grade` on Linux, each with a test, also where the user is root:
+
+| what an agent does | what happens |
+| --- | --- |
+| `os._exit(0)`, `sys.exit(0)`, a crash | an error of the case; exit code 1 |
+| closes or writes its standard output | nothing: it is the grader's standard error |
+| opens the grader's files or memory in `/proc`, traces it | refused by the kernel |
+| kills the grader | no result and an exit code other than 0: a failed grade, never a passed one |
+| leaves processes behind, in sessions of their own | they are ended before the result is written |
+| stops the grader (`SIGSTOP`) | **not held**: it waits; give the whole command a time limit |
+| writes, changes or removes files of its user, the suite's among them | **not held** |
+| uses the network, fills the disk or the memory of the machine | **not held** |
+
+For what is not held, run the command in a container, or as a user of its own. `--no-isolate` has
+the agent play in the grader's own process, where it can do all of this: it suits agents that you
+trust, and suites that read more of an agent than its methods.
 
 Environment and evaluator always stay in the thread of the caller; an agent that was given up
 cannot reach them any more. If one of them hangs, an alarm ends the case a second after its limit,

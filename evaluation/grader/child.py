@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from evaluation.grader.agent import checked_agent
+from evaluation.grader.containment import step_aside
 from evaluation.grader.exceptions import AgentError
 from evaluation.grader.limits import CREATE
 
@@ -63,6 +64,7 @@ def serve(connection: Connection, order: bytes, memory_limit: int | None) -> Non
       order: pickled function and arguments of the submission.
       memory_limit: bytes of address space, None for no limit.
     """
+    step_aside()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader ends this process
     with contextlib.suppress(OSError):
         os.dup2(2, 1)  # what an agent prints is no result

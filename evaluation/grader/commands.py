@@ -15,12 +15,14 @@ MIB = 1 << 20
 GRADE_EXAMPLES = """examples:
   jaxsim grade examples/grader/balance.py examples/grader/my_agent.py
   jaxsim grade my_test_suite submissions/alice --out alice.json
-  jaxsim grade suite.py:final agent.py:Expert --isolate --memory-limit 2048
+  jaxsim grade suite.py:final agent.py:Expert --memory-limit 2048
 
 SUITE and AGENT are a module, a file or a package's folder, and after a colon a name in it:
 test_suite and create_agent if none is given. The result is strict JSON, on standard output or in
---out; what agents print goes to standard error. Exit code 0: every case was played to its end; 1:
-an error ended one, which the result names; 2: there is no such suite or agent.
+--out; what agents print goes to standard error. In each case the agent has a process of its own,
+so that it cannot end the grader or write its result; --no-isolate has it play in the grader's own
+process, which suits agents that you trust. Exit code 0: every case was played to its end, and its
+result is written; 1: an error ended one, which the result names; 2: no such suite or agent.
 """
 
 
@@ -37,21 +39,37 @@ def add_to(commands: Any) -> None:
     grade.add_argument("agent", metavar="AGENT", help="what makes the agent, a function or class")
     grade.add_argument("--out", type=Path, metavar="FILE", help="write the result there")
     grade.add_argument(
-        "--isolate", action="store_true", help="give the agent a process of its own in every case"
+        "--isolate",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="give the agent a process of its own in every case; without it an agent can end the "
+        "grader and say what its result is (yes)",
     )
     grade.add_argument(
         "--memory-limit",
         type=int,
         metavar="MIB",
-        help="address space of the agent's process in every case; implies --isolate",
+        help="address space of the agent's process in every case",
     )
     grade.set_defaults(handler=_grade)
+
+
+def _agent(arguments: argparse.Namespace) -> Any:
+    """What makes agents; known to be there."""
+    from evaluation.grader import loading
+
+    if not arguments.isolate:
+        return loading.load_agent(arguments.agent)
+    submission = loading.Submission(arguments.agent)
+    submission.check()
+    return submission
 
 
 def _grade(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for them.
     from evaluation.files import write_whole
     from evaluation.grader import loading
+    from evaluation.grader.containment import contained
     from evaluation.grader.limits import LEAST_MEMORY
 
     if arguments.out is not None and arguments.out.is_dir():
@@ -59,15 +77,15 @@ def _grade(arguments: argparse.Namespace) -> int:
     least = LEAST_MEMORY // MIB
     if arguments.memory_limit is not None and arguments.memory_limit < least:
         raise ValueError(f"memory-limit is {arguments.memory_limit}; it must be at least {least}")
+    if not arguments.isolate and arguments.memory_limit is not None:
+        raise ValueError("--memory-limit needs a process for the agent; leave out --no-isolate")
     memory = None if arguments.memory_limit is None else arguments.memory_limit * MIB
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), contained():
         suite = loading.load_suite(arguments.suite)
         for case in suite.test_cases:
-            if arguments.isolate or memory is not None:
-                case.isolate, case.memory_limit = True, memory or case.memory_limit
-        isolated = any(case.isolate or case.memory_limit for case in suite.test_cases)
-        find = loading.Submission if isolated else loading.load_agent
-        results = suite.run(find(arguments.agent))
+            case.isolate = arguments.isolate
+            case.memory_limit = memory or case.memory_limit
+        results = suite.run(_agent(arguments))
     text = json.dumps(results, indent=2, allow_nan=False) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from evaluation.grader.agent import CreateAgent
-from evaluation.grader.exceptions import AgentNotFound, TestSuiteNotFound
+from evaluation.grader.exceptions import AgentError, AgentNotFound, TestSuiteNotFound
 
 SUITE, AGENT = "test_suite", "create_agent"
 """Names that are looked for where none is given."""
@@ -65,17 +65,18 @@ class Reference:
           ImportError: it cannot be imported, with what it raised as the cause.
         """
         if not self.exists():
-            raise FileNotFoundError(f"there is no {self._words()}")
+            raise FileNotFoundError(f"there is no {self.in_words()}")
         try:
             module = self._imported()
         except (Exception, SystemExit) as error:
             told = f"{type(error).__name__}: {error}"
-            raise ImportError(f"{self._words()} cannot be imported: {told}") from error
+            raise ImportError(f"{self.in_words()} cannot be imported: {told}") from error
         if not hasattr(module, self.name):
-            raise AttributeError(f"{self._words()} has no {self.name!r}")
+            raise AttributeError(f"{self.in_words()} has no {self.name!r}")
         return getattr(module, self.name)
 
-    def _words(self) -> str:
+    def in_words(self) -> str:
+        """What kind of module it is, and its name."""
         return f"{'module' if self.path is None else 'file'} {self.module!r}"
 
     def _imported(self) -> ModuleType:
@@ -177,7 +178,25 @@ class Submission:
         self.text = text
         reference = Reference.parse(text, AGENT)
         if not reference.exists():
-            raise AgentNotFound(f"agent not found: there is no module {reference.module!r}")
+            raise AgentNotFound(f"agent not found: there is no {reference.in_words()}")
+
+    def check(self) -> None:
+        """Import it in a process of its own, where an agent's process will.
+
+        Raises:
+          AgentNotFound: that fails, or there is no function in it that makes an agent.
+        """
+        from evaluation.grader.processes import ProcessHost
+
+        try:
+            with ProcessHost(self, {}, None):
+                pass
+        except AgentError as error:
+            words = str(error)
+            told = type(error).__name__ == AgentNotFound.__name__
+            raise AgentNotFound(
+                words if told else f"agent not found: {self.text}: {words}"
+            ) from None
 
     def __call__(self, **agent_init: Any) -> Any:
         """Import it and make an agent."""

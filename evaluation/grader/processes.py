@@ -4,11 +4,13 @@ import multiprocessing
 import pickle
 import signal
 from collections.abc import Mapping
+from multiprocessing import connection
 from typing import Any, Self
 
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import child
 from evaluation.grader.agent import CreateAgent
+from evaluation.grader.containment import end_session
 from evaluation.grader.exceptions import AgentError
 from evaluation.grader.limits import POLL, Host
 
@@ -97,7 +99,9 @@ class ProcessHost(Host):
         """End the process."""
         self._connection.close()  # what makes a process that waits for a call end
         if not any(error):
-            self._process.join(PATIENCE)
+            connection.wait([self._process.sentinel], PATIENCE)
+        if self._process.pid is not None:
+            end_session(self._process.pid)
         self._process.kill()
         self._process.join()
 

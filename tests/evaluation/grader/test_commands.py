@@ -96,8 +96,8 @@ def grade(capsys, *words):
         ("my_test_suite:other", "submissions.alice", 5.0),
     ],
 )
-def test_suites_and_agents_are_found_by_name(workplace, capsys, suite, agent, value):
-    code, result, err = grade(capsys, suite, agent)
+def test_suites_and_agents_are_found_by_name(workplace, capfd, suite, agent, value):
+    code, result, err = grade(capfd, suite, agent)
     assert code == 0
     assert {each["result"]["value"] for each in result["results"]} == {value}
     assert result["suite_id"] == ("other" if "other" in suite else "threes")
@@ -115,25 +115,153 @@ def test_the_result_goes_to_a_file(workplace, capsys):
 
 @pytest.mark.requirement(69)
 def test_an_agent_in_a_process_is_imported_there_only(workplace, capfd):
-    words = ["my_test_suite", "my_agent.py", "--isolate", "--memory-limit", "1024"]
+    words = ["my_test_suite", "my_agent.py", "--memory-limit", "1024"]
     code, result, _ = grade(capfd, *words)
     assert code == 0, result
     assert "my_agent" not in sys.modules
     assert [each["result"]["value"] for each in result["results"]] == [3.0, 3.0]
-    # A submission that cannot be imported is then an error of each case.
-    code, result, _ = grade(capfd, "my_test_suite", "broken", "--isolate")
-    error = result["results"][0]["result"]["error"]
-    assert code == 1 and error["type"] == "AgentNotFound"
-    assert "ModuleNotFoundError: No module named 'nowhere'" in error["message"]
+
+
+HOSTILE = """
+import os
+import signal
+import subprocess
+import sys
+
+
+class Quiet:
+    def step(self, state):
+        try:
+            self.attack()
+        except OSError:
+            pass
+        return 3
+
+    def reset(self):
+        pass
+
+
+class Leaves(Quiet):
+    def attack(self):
+        os._exit(0)
+
+
+class Exits(Quiet):
+    def attack(self):
+        sys.exit(0)
+
+
+class Closes(Quiet):
+    def attack(self):
+        os.close(1)
+        sys.stdout.close()
+
+
+class Writes(Quiet):
+    def attack(self):
+        os.write(1, b"mine")
+        with open(f"/proc/{os.getppid()}/fd/1", "w") as stream:
+            stream.write("mine")
+
+
+class Kills(Quiet):
+    def attack(self):
+        os.kill(os.getppid(), getattr(signal, os.environ["ATTACK"]))
+
+
+class Stays(Quiet):
+    def attack(self):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            with open("left", "w") as file:
+                file.write(str(os.getpid()))
+            import time
+
+            time.sleep(600)
+            os._exit(0)
+        while not os.path.exists("left") or not open("left").read():
+            pass
+"""
+
+
+@pytest.fixture
+def hostile(workplace):
+    (workplace / "hostile.py").write_text(HOSTILE)
+    return workplace
+
+
+def graded(agent, *words, **env):
+    """`jaxsim grade` as a program of its own: exit code, standard output."""
+    program = "import sys; from evaluation.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "grade", "my_test_suite", f"hostile.py:{agent}"]
+    place = {"PYTHONPATH": str(ROOT), **env}
+    done = subprocess.run(
+        [*command, *words], env={**os.environ, **place}, capture_output=True, text=True, timeout=120
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.requirement(69)
+@pytest.mark.parametrize(
+    ("agent", "code", "error"),
+    [
+        ("Leaves", 1, "the agent's process ended with exit code 0"),
+        ("Exits", 1, "0"),
+        ("Closes", 0, None),
+        ("Writes", 0, None),
+    ],
+)
+def test_an_agent_cannot_end_the_grader_or_write_its_result(hostile, agent, code, error):
+    found, out = graded(agent)
+    result = json.loads(out)
+    assert (found, result["suite_id"]) == (code, "threes")
+    for each in result["results"]:
+        assert (each["result"]["error"] or {}).get("message") == error
+        assert each["result"]["value"] == (0.0 if error else 3.0)
+
+
+@pytest.mark.requirement(69)
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
+def test_a_grader_that_is_killed_has_passed_nobody(hostile, number):
+    code, out = graded("Kills", ATTACK=number)
+    assert code != 0
+    assert out == ""
+    code, out = graded("Kills", "--out", "result.json", ATTACK=number)
+    assert code != 0
+    assert not (hostile / "result.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's subreaper")
+def test_what_an_agent_leaves_behind_is_ended(hostile):
+    code, out = graded("Stays")
+    assert code == 0 and json.loads(out)["suite_id"] == "threes"
+    pid = int((hostile / "left").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_without_isolation_the_agent_is_in_the_grader(hostile):
+    code, out = graded("Leaves", "--no-isolate")
+    assert (code, out) == (0, "")  # the very thing that isolation is for
 
 
 WRONG = {
     "no suite": (["absent", "my_agent"], "test suite not found: there is no module 'absent'"),
     "no suite file": (["absent.py", "my_agent"], "test suite not found: there is no file"),
     "no agent": (["my_test_suite", "absent"], "agent not found: there is no module 'absent'"),
-    "no agent to isolate": (
-        ["my_test_suite", "absent", "--isolate"],
+    "no agent in the grader itself": (
+        ["my_test_suite", "absent", "--no-isolate"],
         "agent not found: there is no module 'absent'",
+    ),
+    "broken in the grader itself": (
+        ["my_test_suite", "broken", "--no-isolate"],
+        "cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+    ),
+    "memory without a process": (
+        ["my_test_suite", "my_agent", "--no-isolate", "--memory-limit", "1024"],
+        "--memory-limit needs a process for the agent",
     ),
     "no agent folder": (["my_test_suite", "submissions/bob"], "there is no file 'submissions/bob'"),
     "no name of a suite": (["empty", "my_agent"], "module 'empty' has no 'test_suite'"),
