@@ -123,8 +123,8 @@ the suite goes on. Python cannot end a thread from outside: the one that was giv
 as it runs Python code again, but not if it catches even that, or never comes back from a call into
 a library; then it takes computing time until the program ends.
 
-With `isolate=True`, the default of `jaxsim grade`, the agent lives in a process of its own, which is ended for good, and the
-suite survives its crash too. `memory_limit` is the address space of that process in bytes, of
+With `isolate=True`, the default of `jaxsim grade`, the agent lives in a process of its own, which
+is ended for good, and the suite survives its crash too. `memory_limit` is the address space of that process in bytes, of
 which importing NumPy alone takes more than 100 MB. Starting the process and importing the
 submission takes time that no limit counts, at most 60 s. The function that makes the agent must be
 at the top level of a module; a script runs its suite under `if __name__ == "__main__":`. States
