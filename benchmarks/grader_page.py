@@ -124,12 +124,12 @@ as it runs Python code again, but not if it catches even that, or never comes ba
 a library; then it takes computing time until the program ends.
 
 With `isolate=True`, the default of `jaxsim grade`, the agent lives in a process of its own, which
-is ended for good, and the suite survives its crash too. `memory_limit` is the address space of that process in bytes, of
-which importing NumPy alone takes more than 100 MB. Starting the process and importing the
-submission takes time that no limit counts, at most 60 s. The function that makes the agent must be
-at the top level of a module; a script runs its suite under `if __name__ == "__main__":`. States
-and actions travel as pickles, and only numbers, strings, lists, dictionaries and NumPy arrays come
-back, so that what an agent sends runs no code in the grader.
+is ended for good, and the suite survives its crash too. `memory_limit` is the address space of that
+process in bytes, of which importing NumPy alone takes more than 100 MB. Starting the process and
+importing the submission takes time that no limit counts, at most 60 s. The function that makes the
+agent must be at the top level of a module; a script runs its suite under `if __name__ ==
+"__main__":`. States and actions travel as pickles, and only numbers, strings, lists, dictionaries
+and NumPy arrays come back, so that what an agent sends runs no code in the grader.
 
 An agent has the rights of the grader's user, and a process of its own is no prison. What holds for
 `jaxsim grade` on Linux, each with a test, also where the user is root:

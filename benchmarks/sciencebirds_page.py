@@ -28,7 +28,9 @@ The second command waits on port 2004 of this machine only, until an agent has p
 the third, in another terminal, is such an agent. `python -m evaluation.sciencebirds.demo_agent`
 is the same without the rest of the package:
 [demo_agent.py](../evaluation/sciencebirds/demo_agent.py) is the pattern for agents of one's own,
-[client.py](../evaluation/sciencebirds/client.py) the library that it uses. Neither needs JAX.
+[agent_client.py](../evaluation/sciencebirds/agent_client.py) the library that it uses. Neither
+needs JAX. Agents that import `client.agent_client` find it there with `jaxsim shims` on their path:
+[naive_agent_groundtruth.py](../examples/sciencebirds/naive_agent_groundtruth.py) is one.
 The documents are read with defusedxml, which the extra `sciencebirds` brings.
 """
 
@@ -194,7 +196,7 @@ def layout(fields: codec.Fields) -> str:
 
 def requests() -> Iterator[tuple[str, ...]]:
     """Rows of the table of requests."""
-    for message in codec.REQUESTS.values():
+    for message in sorted([*codec.REQUESTS.values(), *codec.BEHIND.values()], key=lambda m: m.code):
         yield (
             str(message.code),
             f"`{message.name}`",

@@ -33,6 +33,7 @@ from evaluation.report import commands as report_commands
 from evaluation.report import terminal
 from evaluation.sailon import commands as sailon_commands
 from evaluation.sciencebirds import commands as sciencebirds_commands
+from evaluation.shims import commands as shims_commands
 from evaluation.train import commands as train_commands
 
 FAILED, USAGE_ERROR = 1, 2
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     grader_commands.add_to(commands)
     sciencebirds_commands.add_to(commands)
     catalogue.add_to(commands)
+    shims_commands.add_to(commands)
     return parser
 
 

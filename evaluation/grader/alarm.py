@@ -25,8 +25,39 @@ def backstop(limits: Limits) -> Iterator[None]:
     if not (limits.timed and isinstance(limits.clock, SystemClock) and _free()):
         yield
         return
+    with _alarm(min(limits.seconds, LONGEST) + GRACE):
+        yield
+
+
+@contextmanager
+def time_limiter(seconds: float | None) -> Iterator[None]:
+    """Raise `TimeoutException` in what runs here as soon as the time is over, and again.
+
+    Args:
+      seconds: fractions count; 0, infinity or None for no limit.
+
+    Raises:
+      ValueError: a number that is no time.
+      RuntimeError: no signal can be heard here, or somebody else has set an alarm.
+    """
+    limits = Limits(seconds)
+    if not limits.timed:
+        yield
+        return
+    if not _free():
+        raise RuntimeError(
+            "time_limiter works in the main thread of a POSIX system, where no alarm is set; give "
+            "the test case a time_limit instead"
+        )
+    with _alarm(min(limits.seconds, LONGEST)):
+        yield
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Ring after so long, and then every `GRACE` seconds."""
     before = signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, min(limits.seconds, LONGEST) + GRACE, GRACE)
+    signal.setitimer(signal.ITIMER_REAL, seconds, GRACE)
     try:
         yield
     finally:

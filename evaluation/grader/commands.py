@@ -67,10 +67,12 @@ def _agent(arguments: argparse.Namespace) -> Any:
 
 def _grade(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for them.
+    from evaluation import shims
     from evaluation.files import write_whole
     from evaluation.grader import loading
     from evaluation.grader.containment import contained
     from evaluation.grader.limits import LEAST_MEMORY
+    from evaluation.shims.commands import warn
 
     if arguments.out is not None and arguments.out.is_dir():
         raise ValueError(f"out is {arguments.out}, a folder; name a file")
@@ -80,11 +82,13 @@ def _grade(arguments: argparse.Namespace) -> int:
     if not arguments.isolate and arguments.memory_limit is not None:
         raise ValueError("--memory-limit needs a process for the agent; leave out --no-isolate")
     memory = None if arguments.memory_limit is None else arguments.memory_limit * MIB
+    shims.put_on_path()
     with contextlib.redirect_stdout(sys.stderr), contained():
         suite = loading.load_suite(arguments.suite)
         for case in suite.test_cases:
             case.isolate = arguments.isolate
             case.memory_limit = memory or case.memory_limit
+        warn(sys.path, ("aivle_grader", "gym"))
         results = suite.run(_agent(arguments))
     text = json.dumps(results, indent=2, allow_nan=False) + "\n"
     if arguments.out is None:

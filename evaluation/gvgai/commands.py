@@ -162,10 +162,12 @@ def _given_rules(arguments: argparse.Namespace, rules: "Rules") -> "Rules":
 
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation import shims
     from evaluation.clock import SystemClock
     from evaluation.gvgai.agent import load_class
     from evaluation.gvgai.harness import run
 
+    shims.put_on_path()
     track, agent = _given_track(arguments), load_class(arguments.agent)
     with _results(arguments, track, arguments.out) as announcer:
         trial = run(

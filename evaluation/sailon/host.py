@@ -1,7 +1,7 @@
 """Agent files written for the WSU generator, run as they are.
 
 Such a file imports `objects.TA2_logic` and ends by making an agent and calling its `run`. While it
-runs here, that module is `evaluation.sailon.ta2`.
+runs here, that module is the one of `jaxsim shims`, which leads to `evaluation.sailon.ta2`.
 """
 
 import runpy
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from evaluation import shims
 from evaluation.sailon import interactive
 from evaluation.sailon.experiment import Experiment
 from evaluation.sailon.interactive import Options
@@ -86,21 +87,20 @@ def _agent_class(names: dict[str, Any], path: Path) -> type[TA2Logic]:
 @contextmanager
 def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
     """Modules, command line and search path as the file expects them."""
-    package, logic = ModuleType("objects"), ModuleType("objects.TA2_logic")
-    package.__path__ = []
-    package.TA2_logic, logic.TA2Logic = logic, TA2Logic  # type: ignore[attr-defined]
-    ours = {"objects": package, "objects.TA2_logic": logic}
-    before = {name: sys.modules.get(name) for name in ours}
+    before = _objects()
     argv, search = sys.argv, list(sys.path)
-    sys.modules |= ours
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
+    shims.put_on_path()
     try:
         yield
     finally:
         sys.argv, sys.path[:] = argv, search
-        for name, module in before.items():
-            if module is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module
+        _objects()
+        sys.modules |= before
+
+
+def _objects() -> dict[str, ModuleType]:
+    """Take the modules of the name that agents import out of the table of modules."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "objects"]
+    return {name: sys.modules.pop(name) for name in names}

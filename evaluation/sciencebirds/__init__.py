@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.sciencebirds.client import Client, Disconnected, Header
+    from evaluation.sciencebirds.agent_client import AgentClient, Disconnected, Header
     from evaluation.sciencebirds.codes import State
     from evaluation.sciencebirds.demo_agent import DemoAgent, Learner
     from evaluation.sciencebirds.document import Evaluation, load, load_meta
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from evaluation.sciencebirds.server import Server, listen
 
 _HOMES = {
+    "AgentClient": "agent_client",
     "CartPoleGame": "game",
-    "Client": "client",
     "DemoAgent": "demo_agent",
-    "Disconnected": "client",
+    "Disconnected": "agent_client",
     "Evaluation": "document",
     "Game": "game",
     "Harness": "harness",
-    "Header": "client",
+    "Header": "agent_client",
     "Learner": "demo_agent",
     "Level": "levels",
     "Server": "server",
@@ -34,8 +34,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AgentClient",
     "CartPoleGame",
-    "Client",
     "DemoAgent",
     "Disconnected",
     "Evaluation",

@@ -25,6 +25,12 @@ MAX_GROUPS: Final = 1024
 MAX_REPLY: Final = 64 * 2**20
 """Longest part of a reply that a client takes, bytes."""
 
+TRAILER: Final = b" " * 5
+"""Behind each ground truth: public Python clients cut five bytes off before they read the JSON.
+
+Spaces behind JSON mean nothing, so that clients that cut nothing read the same.
+"""
+
 NOTHING_LEFT: Final = 0xFF
 """First byte to a client that is not served: another one is, or the server stops."""
 
@@ -107,12 +113,17 @@ def _write_json(value: Any) -> bytes:
     return struct.pack(">I", len(data)) + data
 
 
-def _read_documents(take: Read) -> list[Any]:
+def _write_truth(value: Any) -> bytes:
+    data = json.dumps(value, allow_nan=False, separators=(",", ":")).encode() + TRAILER
+    return struct.pack(">I", len(data)) + data
+
+
+def _read_truths(take: Read) -> list[Any]:
     return [_read_json(take) for _ in range(_count(take, ">I", MAX_TEXT, "documents"))]
 
 
-def _write_documents(values: Sequence[Any]) -> bytes:
-    return struct.pack(">I", len(values)) + b"".join(map(_write_json, values))
+def _write_truths(values: Sequence[Any]) -> bytes:
+    return struct.pack(">I", len(values)) + b"".join(map(_write_truth, values))
 
 
 class Picture(NamedTuple):
@@ -171,7 +182,13 @@ KINDS: Final[dict[str, Kind]] = {
     "shots": Kind("i32 number, for each i32 x, y, t1, t2", _read_shots, _write_shots),
     "groups": Kind("u24 number, as many f32", _read_groups, _write_groups),
     "json": Kind("u32 length, JSON", _read_json, _write_json),
-    "documents": Kind("u32 number, for each u32 length, JSON", _read_documents, _write_documents),
+    "truth": Kind("u32 length, JSON, five spaces", _read_json, _write_truth),
+    "truths": Kind(
+        "u32 number, for each u32 length, JSON, five spaces", _read_truths, _write_truths
+    ),
+    "rest": Kind(
+        "u24", lambda take: int.from_bytes(take(3), "big"), lambda n: n.to_bytes(3, "big")
+    ),
     "picture": Kind("u32 width, u32 height, 3 width height bytes", _read_picture, _write_picture),
     "answers": Kind("one u8 for each shot", _read_answers, bytes),
 }
@@ -237,7 +254,7 @@ _LIKELIHOOD: Final = (
     ("level", "i32"),
     ("description", "signed text"),
 )
-_TRUTH: Final = (("vector", "json"),)
+_TRUTH: Final = (("vector", "truth"),)
 _TRUTH_AND_PICTURE: Final = (*_TRUTH, ("picture", "picture"))
 HEADER: Final = (
     ("time_limit", "u32"),
@@ -250,13 +267,6 @@ HEADER: Final = (
 )
 
 _TABLE: Final = (
-    Message(
-        0,
-        "report_groups",
-        (("likelihoods", "groups"),),
-        (),
-        "likelihoods of groups of objects, only right behind 66; there is no reply",
-    ),
     Message(
         1,
         "configure",
@@ -281,7 +291,7 @@ _TABLE: Final = (
         38,
         "shoot_and_record",
         (*_SHOT, ("frequency", "i32")),
-        (("vectors", "documents"),),
+        (("vectors", "truths"),),
         "an action, and the feature vector after every so many steps of it",
     ),
     Message(41, "shoot_fast", _SHOT, _OK, "as 31"),
@@ -312,7 +322,7 @@ _TABLE: Final = (
         69, "novelty_info", (), (("novelty", "i32"),), "-1 not told, 0 not in this level, 1 novelty"
     ),
     Message(
-        70, "batch", (("frequency", "i32"),), (("vectors", "documents"),), "one vector: time stands"
+        70, "batch", (("frequency", "i32"),), (("vectors", "truths"),), "one vector: time stands"
     ),
     Message(71, "initial_screenshot", (), (("picture", "picture"),), "as the level began"),
     Message(
@@ -324,6 +334,36 @@ _TABLE: Final = (
     ),
 )
 
+_BEHIND: Final = (
+    Message(
+        0,
+        "report_groups",
+        (("likelihoods", "groups"),),
+        (),
+        "likelihoods of groups of objects, behind 66; there is no reply",
+    ),
+    Message(
+        0,
+        "recorded_option",
+        (("option", "rest"),),
+        (),
+        "the i32 option that some clients send behind 38, without effect; there is no reply",
+    ),
+    Message(
+        0,
+        "batch_frames",
+        (("frames", "rest"),),
+        (),
+        "the i32 number of frames that some clients send behind 70, without effect; no reply",
+    ),
+)
+BEHIND: Final[dict[int, Message]] = {66: _BEHIND[0], 38: _BEHIND[1], 70: _BEHIND[2]}
+"""What longer layouts have behind a request, by its code.
+
+It begins with the first byte of a number that is small, a zero; no request has that for its code.
+So both layouts are told apart without a word, wherever the bytes are cut on their way.
+"""
+
 REQUESTS: Final[dict[int, Message]] = {message.code: message for message in _TABLE}
 """Every request, by its code."""
 EARLY: Final[dict[int, Message]] = REQUESTS | {
@@ -333,7 +373,7 @@ EARLY: Final[dict[int, Message]] = REQUESTS | {
 }
 """Requests as they were when the document was written, up to version 0.3.6 of the original."""
 DIALECTS: Final = {"current": REQUESTS, "early": EARLY}
-BY_NAME: Final = {message.name: message for message in _TABLE}
+BY_NAME: Final = {message.name: message for message in (*_BEHIND, *_TABLE)}
 
 
 @dataclass(frozen=True)
@@ -390,11 +430,10 @@ class Decoder:
         """
         if len(self._buffer) < self._needed:
             return None
-        message = self._table.get(self._buffer[0])
-        if message is None or (
-            message.code == 0 and self._last != BY_NAME["report_likelihood"].code
-        ):
-            raise ProtocolError(f"unknown request code {self._buffer[0]}")
+        code = self._buffer[0]
+        message = self._table.get(code) if code else BEHIND.get(self._last)
+        if message is None:
+            raise ProtocolError(self._unknown(code))
         at = 1
 
         def take(size: int) -> bytes:
@@ -412,3 +451,19 @@ class Decoder:
         del self._buffer[:at]
         self._needed, self._last = 1, message.code
         return Request(message, values)
+
+    def waiting(self) -> str:
+        """Say what was begun and is not whole."""
+        message = self._table.get(self._buffer[0]) if self._buffer else None
+        name = f" of {message.name}" if message else ""
+        words = f"{len(self._buffer)} bytes{name} and no more"
+        return words if self._table is EARLY else f"{words}; is the client of the early dialect?"
+
+    def _unknown(self, code: int) -> str:
+        """Say what stands where a request should begin, and what may be the reason."""
+        words = f"unknown request code {code}"
+        before = self._table.get(self._last)
+        if before is None:
+            return words
+        advice = "; is the client of the early dialect?" if self._table is not EARLY else ""
+        return f"{words} behind {before.name}{advice}"

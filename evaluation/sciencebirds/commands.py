@@ -4,7 +4,7 @@ import argparse
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evaluation.arguments import add_command
 from evaluation.sciencebirds import demo_agent, legacy
@@ -104,9 +104,9 @@ def _add_serve(parts: Any) -> None:
     serve.add_argument(
         "--config-meta",
         type=Path,
-        default=Path("configMeta.xml"),
         metavar="FILE",
-        help="without --config: what they are drawn from (configMeta.xml)",
+        help="without --config: what they are drawn from (configMeta.xml, here or in "
+        "./StreamingAssets); samples of ./ScienceBirds/configMetaSamples go by their names",
     )
     _add_generation(serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
@@ -166,11 +166,12 @@ def _generate(arguments: argparse.Namespace) -> int:
     from evaluation.sciencebirds import document, generate
 
     options = _options(arguments, legacy.names_of(arguments.legacy))
+    meta = _meta(arguments.meta)
     if arguments.overwrite:
-        text = generate.config_text(arguments.meta, arguments.seed, options)
+        text = generate.config_text(meta, arguments.seed, options)
         write_whole(arguments.out, text)
     else:
-        generate.refresh(arguments.meta, arguments.out, arguments.seed, options)
+        generate.refresh(meta, arguments.out, arguments.seed, options)
     print(f"{arguments.out}: {_summary(document.load(arguments.out))}")
     return 0
 
@@ -257,6 +258,27 @@ def _say_nothing(text: str) -> None:
     pass
 
 
+META: Final = Path("configMeta.xml")
+PLACES: Final = (Path(), Path("StreamingAssets"), Path("ScienceBirds", "configMetaSamples"))
+"""Where documents are looked for: here, and where the original has them and its samples."""
+
+
+def _meta(named: Path | None) -> Path:
+    """Find a configMeta.xml: by its path, or by its name in one of `PLACES`.
+
+    Raises:
+      ValueError: there is none.
+    """
+    name = named or META
+    bare = len(name.parts) == 1 and not name.is_absolute()
+    places = [place / name for place in PLACES] if bare else [name]
+    for path in places:
+        if path.is_file():
+            return path
+    listed = " or ".join(map(str, places))
+    raise ValueError(f"there is no {listed}; name trials with --config, or --config-meta")
+
+
 def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple["Evaluation", str]:
     """Read the trials, which are generated first where no config.xml is named.
 
@@ -267,9 +289,7 @@ def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple[
 
     if arguments.config is not None:
         return document.load(arguments.config), ""
-    meta: Path = arguments.config_meta
-    if not meta.exists():
-        raise ValueError(f"there is no {meta}; name trials with --config, or --config-meta")
+    meta = _meta(arguments.config_meta)
     config = meta.with_name("config.xml")
     written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
     said = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""

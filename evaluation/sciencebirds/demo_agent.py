@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import write_whole
-from evaluation.sciencebirds.client import Client
+from evaluation.sciencebirds.agent_client import AgentClient
 from evaluation.sciencebirds.codes import State
 
 REPORT = (0.9, 0.1, (1, -2, -398879789), 0, "")
@@ -97,7 +97,7 @@ class DemoAgent:
       digests: fingerprint of the learner at each of them.
     """
 
-    client: Client
+    client: AgentClient
     backups: Path | None = None
     learner: Learner = field(default_factory=Learner)
     history: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ class DemoAgent:
           Disconnected: the server has closed the connection.
           RuntimeError: nothing can be loaded although nothing is announced.
         """
-        while (state := self.client.state()) != State.EVALUATION_TERMINATED:
+        while (state := self.client.get_game_state()) != State.EVALUATION_TERMINATED:
             self._do(state)
         self._note(str(int(state)))
         self._back_up()
@@ -126,10 +126,10 @@ class DemoAgent:
             self._end_level()
         if state == State.PLAYING:
             self._playing = True
-            self.client.shoot(*self.learner.shot(self.client.ground_truth()))
+            self.client.shoot(*self.learner.shot(self.client.get_ground_truth_without_screenshot()))
         elif state == State.REQUESTNOVELTYLIKELIHOOD:
             self._note(str(int(state)))
-            self.client.report_likelihood(*REPORT)
+            self.client.report_novelty_likelihood(*REPORT)
         elif state in (State.NEWTRIAL, State.NEWTRAININGSET):
             self._note(str(int(state)))
             self._back_up()
@@ -150,13 +150,13 @@ class DemoAgent:
 
     def _get_ready(self) -> None:
         """Go on; whether it may learn is what the reply says, whatever was announced."""
-        header = self.client.ready()
+        header = self.client.ready_for_new_set()
         self.testing = header.testing
         self.learning = not header.testing
 
     def _load(self) -> None:
-        number = self.client.load_next()
-        self.client.novelty_info()
+        number = self.client.load_next_available_level()
+        self.client.get_novelty_info()
         if number:
             self._refused = 0
             self.learner = self.learner.begin(self.learning)
@@ -170,7 +170,7 @@ class DemoAgent:
         """Learn from a level that is over."""
         self._playing = False
         if self.learning:
-            self.learner = self.learner.end(self.client.score())
+            self.learner = self.learner.end(self.client.get_current_score())
 
     def _back_up(self) -> None:
         """Write what was learned to a file of its own."""
@@ -196,7 +196,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def play(arguments: argparse.Namespace) -> int:
     """Connect and play; return the exit code."""
     try:
-        with Client(arguments.host, arguments.port) as client:
+        with AgentClient(arguments.host, arguments.port) as client:
             agent = DemoAgent(client, arguments.backups)
             agent.run()
     except (OSError, RuntimeError) as error:

@@ -297,6 +297,8 @@ def _always(*answer: Any) -> Callable[[Harness, Mapping[str, Any]], tuple[Any, .
 
 _HANDLERS: dict[str, Callable[[Harness, Mapping[str, Any]], tuple[Any, ...] | None]] = {
     "report_groups": _always(),
+    "recorded_option": _always(),
+    "batch_frames": _always(),
     "configure": _always(0, 0, 0),
     "set_speed": _always(1),
     "screenshot": Harness._screenshot,

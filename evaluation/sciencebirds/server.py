@@ -19,7 +19,9 @@ from evaluation.sciencebirds.harness import Harness
 HOST: Final = "127.0.0.1"
 PORT: Final = 2004
 IDLE_LIMIT: Final = 300.0
-"""Time that a client may take for a request and for taking the reply, s."""
+"""Time that a client may take between requests, and for taking a whole reply, s."""
+REQUEST_LIMIT: Final = 10.0
+"""Time from the first byte of a request to its last, s: other layouts may be shorter."""
 PIECE: Final = 65_536
 """Most bytes that are received at once."""
 BURST: Final = 64
@@ -37,7 +39,8 @@ class _Client:
     Attributes:
       socket: never blocks.
       decoder: what was received and not answered yet.
-      deadline: on the server's clock, s.
+      deadline: of the next request, or of the reply that is being taken, on the server's clock, s.
+      whole: when a request that has begun must be there; None if none has.
       unsent: of the last reply.
       more: whether the decoder may hold another request.
     """
@@ -45,6 +48,7 @@ class _Client:
     socket: socket.socket
     decoder: Decoder
     deadline: float
+    whole: float | None = None
     unsent: bytearray = field(default_factory=bytearray)
     more: bool = False
 
@@ -72,7 +76,8 @@ class Server:
       harness: the evaluation.
       listener: from `listen`; the server closes it.
       clock: what clients' time is measured with.
-      idle_limit: time that a client may take, s.
+      idle_limit: time that a client may take between requests and for a whole reply, s.
+      request_limit: time that a client may take for a request that it has begun, s.
       table: requests by code; see `codec.DIALECTS`.
       note: told what happens, for people.
     """
@@ -84,11 +89,12 @@ class Server:
         *,
         clock: Clock,
         idle_limit: float = IDLE_LIMIT,
+        request_limit: float = REQUEST_LIMIT,
         table: Mapping[int, Message] = REQUESTS,
         note: Note = lambda text: None,
     ) -> None:
         self._harness, self._clock, self._table, self._note = harness, clock, table, note
-        self._idle_limit = idle_limit
+        self._idle_limit, self._request_limit = idle_limit, min(request_limit, idle_limit)
         self._listener = listener
         self._listener.setblocking(False)
         self._wake, self._waker = socket.socketpair()
@@ -148,8 +154,16 @@ class Server:
         client = self._client
         if client is not None and client.more and not client.unsent:
             self._exchange(client)
-        if self._client is not None and self._clock.now() >= self._client.deadline:
-            self._drop(f"no whole request, or a reply not taken, for {self._idle_limit:g} s")
+        if self._client is not None:
+            self._check_time(self._client)
+
+    def _check_time(self, client: _Client) -> None:
+        """Disconnect a client that takes too long."""
+        now = self._clock.now()
+        if client.whole is not None and not client.unsent and now >= client.whole:
+            self._drop(f"{client.decoder.waiting()} for {self._request_limit:g} s")
+        elif now >= client.deadline:
+            self._drop(f"no request, or a reply not taken, for {self._idle_limit:g} s")
 
     def _accept(self) -> None:
         """Take in a client, or refuse it politely while there is one."""
@@ -196,7 +210,12 @@ class Server:
             request = client.decoder.next()
             client.more = request is not None
             if request is None:
+                if not len(client.decoder):
+                    client.whole = None
+                elif client.whole is None:
+                    client.whole = self._clock.now() + self._request_limit
                 return
+            client.whole = None
             reply = self._harness.answer(request)
             if reply is None:
                 self._note(f"{request.message.name} is not answered, as in the original")
@@ -210,14 +229,11 @@ class Server:
 
     def _send(self, client: _Client) -> None:
         """Send what the client takes; go on reading when it has taken all."""
-        now = self._clock.now()
         try:
             sent = client.socket.send(client.unsent)
         except (BlockingIOError, InterruptedError):
             sent = 0
         del client.unsent[:sent]
-        if sent:
-            client.deadline = now + self._idle_limit
         wanted = selectors.EVENT_WRITE if client.unsent else selectors.EVENT_READ
         self._selector.modify(client.socket, wanted)
 

@@ -13,7 +13,7 @@ import pytest
 
 from evaluation import cli, records
 from evaluation.sciencebirds import document, generate, legacy, scheduler, selection, server
-from evaluation.sciencebirds.client import Client
+from evaluation.sciencebirds.agent_client import AgentClient
 from evaluation.sciencebirds.demo_agent import DemoAgent
 from tests.evaluation.sciencebirds.support import evaluation, trial
 
@@ -127,6 +127,26 @@ def test_help_does_not_wait_for_anything_heavy():
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("place", ["", "StreamingAssets", "ScienceBirds/configMetaSamples"])
+def test_documents_are_found_where_the_original_has_them(tmp_path, monkeypatch, capsys, place):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    sample = (EXAMPLES / "unordered_sets.xml").read_text()
+    (folder / "configMeta.xml").write_text(sample)
+    assert cli.main(["sciencebirds", "generate", "configMeta.xml", "-o", "config.xml"]) == 0
+    assert "1 trials, 100 training levels" in capsys.readouterr().out
+
+
+def test_documents_that_are_nowhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["sciencebirds", "serve"]) == 2
+    line = capsys.readouterr().err
+    assert "there is no configMeta.xml or StreamingAssets/configMeta.xml or" in line
+    assert cli.main(["sciencebirds", "serve", "--config-meta", "./absent.xml"]) == 2
+    assert "absent.xml" in capsys.readouterr().err
+
+
 # --- which trials ----------------------------------------------------------------------------
 
 FIVE = evaluation(*(trial(1, notify=number % 2 == 1) for number in range(5)))
@@ -235,7 +255,7 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
         line = running.stdout.readline()
         found = re.match(r"listening on 127\.0\.0\.1, port (\d+); 2 trials", line)
         assert found, running.stderr.read()
-        with Client(port=int(found[1]), timeout=60) as client:
+        with AgentClient(port=int(found[1]), timeout=60) as client:
             agent = DemoAgent(client)
             agent.run()
         assert running.wait(60) == 0
@@ -280,11 +300,11 @@ def test_a_server_that_is_ended_in_a_level_keeps_its_records(tmp_path, number):
         limit = threading.Timer(120, running.kill)
         limit.start()
         port = int(running.stdout.readline().split("port ")[1].split(";")[0])
-        with Client(port=port, timeout=60) as client:
+        with AgentClient(port=port, timeout=60) as client:
             agent = DemoAgent(client)
             while "T1" not in agent.history:
-                agent._do(client.state())
-            agent._do(client.state())
+                agent._do(client.get_game_state())
+            agent._do(client.get_game_state())
             running.send_signal(number)
             assert running.wait(60) == 128 + number
         limit.cancel()

@@ -42,7 +42,7 @@ def test_every_request_is_answered_at_every_time():
     run = Run(what)
     usual = {
         "u8": 0, "u32": 1, "i32": 1, "f32": 0.5, "text": "x", "signed text": "x", "ids": (1,),
-        "shots": ((1, 0, 0, 0), (1, 0, 0, 0)), "groups": (0.5,),
+        "shots": ((1, 0, 0, 0), (1, 0, 0, 0)), "groups": (0.5,), "rest": 300,
     }  # fmt: skip
     for _ in range(12):
         for name, message in codec.BY_NAME.items():

@@ -1,5 +1,6 @@
 """The server: whole evaluations over TCP, and clients that do not behave."""
 
+import json
 import os
 import random
 import socket
@@ -9,10 +10,12 @@ import sys
 import threading
 from datetime import datetime
 
+import numpy as np
 import pytest
 
 from evaluation.sciencebirds import codec, harness
-from evaluation.sciencebirds.client import Client, Disconnected
+from evaluation.sciencebirds import server as server_module
+from evaluation.sciencebirds.agent_client import AgentClient, Disconnected
 from evaluation.sciencebirds.codec import BY_NAME
 from evaluation.sciencebirds.codes import State
 from evaluation.sciencebirds.demo_agent import DemoAgent, Learner
@@ -30,8 +33,10 @@ from tests.evaluation.sciencebirds.support import (
 STARTED = datetime(2020, 4, 7)
 
 
-def connect(server) -> Client:
-    return Client(port=server.address[1], timeout=20)
+def connect(server) -> AgentClient:
+    client = AgentClient(port=server.address[1], timeout=20)
+    client.connect_to_server()
+    return client
 
 
 def plug(server) -> socket.socket:
@@ -54,7 +59,7 @@ def rest(connected) -> bytes:
 
 def still_answers(server) -> None:
     with connect(server) as client:
-        assert client.state() == State.NEWTRIAL
+        assert client.get_game_state() == State.NEWTRIAL
 
 
 # --- the demo agent --------------------------------------------------------------------------
@@ -68,7 +73,7 @@ def test_the_demo_agent_plays_whole_evaluations(name):
         agent = DemoAgent(client)
         agent.run()
         assert " ".join(agent.history) == wanted
-        assert client.state() == State.EVALUATION_TERMINATED
+        assert client.get_game_state() == State.EVALUATION_TERMINATED
 
 
 @pytest.mark.requirement(35, 36, 37)
@@ -134,7 +139,7 @@ def test_announcements_of_the_original_over_the_wire():
         clock.advance(301)
         waiting.join(20)
         assert " ".join(agent.history) == "11 9 L1 L2 9 T1 T2 10"
-        assert notes[-1].startswith("disconnected: no whole request")
+        assert notes[-1].startswith("disconnected: no request")
 
 
 # --- bytes -----------------------------------------------------------------------------------
@@ -196,14 +201,14 @@ def test_noise_is_answered_or_closed():
                     pass  # it was closed before all was sent
                 rest(connected)
         with connect(server) as client:
-            assert client.state() in tuple(State)
+            assert client.get_game_state() in tuple(State)
 
 
 def test_the_early_dialect_over_the_wire():
     what = evaluation(trial(1), step=1, in_training=True)
     with (
         serving(what, table=codec.EARLY) as (server, _, _),
-        Client(port=server.address[1], dialect="early") as client,
+        AgentClient(port=server.address[1], dialect="early") as client,
     ):
         agent = DemoAgent(client)
         agent.run()
@@ -214,17 +219,32 @@ def test_every_method_of_the_client():
     what = evaluation(trial(level_set(2, attempts=0)))
     with serving(what, shots=9) as (server, _, _), connect(server) as client:
         assert client.configure(7) == (0, 0, 0)
-        assert client.ready().testing is False
-        client.ready()
+        assert client.ready_for_new_set().testing is False
+        client.ready_for_new_set()
         assert client.load_level(0)  # clients ask for level 1 instead
-        assert client.restart() and client.shoot(1, 0)
+        assert client.restart_level() and client.shoot(1, 0)
         assert client.shoot_sequence([(1, 0), (0, 0)]) == [True, True]
-        assert client.score() == 30
-        assert client.ground_truth() == {"shots": 3}
-        assert client.screenshot() == codec.Picture(1, 2, b"abcdef")
-        assert client.report_likelihood(0.5, 0.5) and client.report_description("")
-        assert client.novelty_info() == -1
-        assert client.load_next() == 2
+        assert client.get_current_score() == 30
+        assert client.get_ground_truth_without_screenshot() == {"shots": 3}
+        picture = np.frombuffer(b"abcdef", np.uint8).reshape(2, 1, 3)
+        np.testing.assert_array_equal(client.do_screenshot(), picture)
+        assert client.get_initial_state_screenshot().tobytes() == b"xyz"
+        for seen, vector in (
+            client.get_ground_truth_with_screenshot(),
+            client.get_noisy_ground_truth_with_screenshot(),
+        ):
+            np.testing.assert_array_equal(seen, picture)
+            assert vector == client.get_noisy_ground_truth_without_screenshot() == {"shots": 3}
+        assert client.batch_ground_truth(1, 5) == [{"shots": 3}]
+        assert client.fully_zoom_in() and client.fully_zoom_out()
+        assert client.set_game_simulation_speed(20)
+        assert client.get_number_of_levels() == 0 and client.get_current_level() == 1
+        assert client.get_all_level_scores() == () and client.get_novelty_hint(1) == []
+        assert client.fast_shoot(1, 0) and client.shoot(100, 90, polar=True)
+        assert len(client.shoot_and_record_ground_truth(1, 0, frequency=1)) == 1
+        assert client.report_novelty_likelihood(0.5, 0.5) and client.report_novelty_description("")
+        assert client.get_novelty_info() == -1
+        assert client.load_next_available_level() == 2
 
 
 # --- clients that come and go ----------------------------------------------------------------
@@ -298,13 +318,13 @@ def test_a_connection_that_is_reset_is_dropped():
 
 def test_a_second_client_is_refused_politely():
     with serving(evaluation(trial(1))) as (server, _, notes), connect(server) as first:
-        assert first.state() == State.NEWTRIAL
+        assert first.get_game_state() == State.NEWTRIAL
         for _ in range(3):
             with plug(server) as second:
                 assert rest(second) == bytes([codec.NOTHING_LEFT])
             with connect(server) as second, pytest.raises(Disconnected):
-                second.state()
-        assert first.state() == State.NEWTRIAL
+                second.get_game_state()
+        assert first.get_game_state() == State.NEWTRIAL
         assert "refused a second client" in notes
 
 
@@ -322,11 +342,13 @@ def test_a_silent_client_is_disconnected(sent):
                 except TimeoutError:
                     continue
             connected.settimeout(20)
-            clock.advance(299.9)
+            limit = server_module.REQUEST_LIMIT if sent.startswith(b"\x42") else 300
+            clock.advance(limit - 0.1)
             connected.sendall(b"")
             clock.advance(0.2)
             assert rest(connected) == b""
-        assert notes[-1].startswith("disconnected: no whole request")
+        words = "2 bytes of report_likelihood and no more" if limit < 300 else "no request"
+        assert notes[-1].startswith(f"disconnected: {words}")
         still_answers(server)
 
 
@@ -346,6 +368,72 @@ def test_a_request_that_never_ends_has_no_more_time():
                     break
             assert closed or rest(connected) == b""
         still_answers(server)
+
+
+LAYOUTS = {
+    "batch with frames": (struct.pack(">Bii", 70, 1, 300), 1),
+    "batch without": (struct.pack(">Bi", 70, 1), 1),
+    "record with an option": (struct.pack(">B6i", 38, 1, 0, 0, 0, 1, 0), 1),
+    "record without": (struct.pack(">B5i", 38, 1, 0, 0, 0, 1), 1),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("pause", [False, True])
+def test_both_layouts_are_answered(name, pause):
+    """Also where the bytes come one by one, so that the reply is there before the last ones."""
+    data, vectors = LAYOUTS[name]
+    with serving(evaluation(trial(1)), shots=9) as (server, _, notes), plug(server) as line:
+        line.sendall(bytes([68, 68, 53]))
+        stream = line.makefile("rb")
+        assert len(stream.read(19 + 19 + 4)) == 42
+        for byte in (data[i : i + 1] for i in range(len(data))) if pause else [data]:
+            line.sendall(byte)
+        (count,) = struct.unpack(">I", stream.read(4))
+        assert count == vectors
+        for _ in range(count):
+            (length,) = struct.unpack(">I", stream.read(4))
+            text = stream.read(length)
+            assert text[-5:] == codec.TRAILER
+            assert json.loads(text[:-5]) == json.loads(text)
+        line.sendall(b"\x0c")  # and the line goes on
+        assert stream.read(1)[0] in tuple(State)
+        assert not any("disconnected" in note for note in notes)
+
+
+def test_requests_of_the_early_dialect_are_not_waited_for():
+    """A likelihood without ids is shorter, a shot with its point longer: the line is closed."""
+    early = codec.EARLY
+    likelihood = early[66].encode({"novel": 0.5, "non_novel": 0.5})
+    shot = early[31].encode({"fx": 0, "fy": 0, "dx": 9, "dy": 9, "t1": 0, "t2": 0})
+    with serving(evaluation(trial(1))) as (server, clock, notes):
+        with plug(server) as line:
+            line.sendall(likelihood)
+            while server._client is None or server._client.whole is None:
+                threading.Event().wait(0.01)
+            clock.advance(server_module.REQUEST_LIMIT + 0.1)
+            assert rest(line) == b""
+        assert "9 bytes of report_likelihood and no more; is the client of the early" in notes[-1]
+        with plug(server) as line:
+            line.sendall(shot)
+            assert len(rest(line)) <= 1
+        assert "unknown request code 0 behind shoot; is the client of the early" in notes[-1]
+
+
+def test_a_reply_that_is_taken_byte_by_byte_has_no_more_time():
+    with serving(evaluation(trial(1)), game=WideGame(2)) as (server, clock, notes):
+        with plug(server) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.sendall(bytes([68, 68, 53, 11]))
+            received = 0
+            for _ in range(200):
+                clock.advance(2)  # 400 s, a little taken in each
+                received += len(line.recv(1000))
+                if any("disconnected" in note for note in notes):
+                    break
+            assert received < 3_000_000
+        while not any("a reply not taken, for 300 s" in note for note in notes):
+            threading.Event().wait(0.01)
 
 
 class WideGame(ShotGame):
@@ -370,7 +458,7 @@ def test_replies_that_are_not_taken_do_not_pile_up():
 
 def still_answers_after_play(server) -> None:
     with connect(server) as client:
-        assert client.state() == State.PLAYING
+        assert client.get_game_state() == State.PLAYING
 
 
 # --- the end ---------------------------------------------------------------------------------
@@ -380,7 +468,7 @@ def test_the_server_ends_behind_the_last_client():
     with serving(evaluation()) as (server, _, _):
         address = server.address
         with connect(server) as client:
-            assert client.state() == State.EVALUATION_TERMINATED
+            assert client.get_game_state() == State.EVALUATION_TERMINATED
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, 5)
 
@@ -392,13 +480,13 @@ def test_levels_that_are_over_are_on_disk_whenever_the_server_stops(tmp_path):
         serving(what, shots=2, results=files) as (server, _, _),
         connect(server) as client,
     ):
-        client.ready(), client.ready()
+        client.ready_for_new_set(), client.ready_for_new_set()
         for number in range(3):
-            client.load_next()
+            client.load_next_available_level()
             client.shoot(1, 0), client.shoot(1, 0)
             (path,) = files.folder.iterdir()
             assert path.read_text().count("Pass") == number + 1
-        client.load_next()
+        client.load_next_available_level()
         client.shoot(1, 0)
     assert [line.split(",")[3] for line in path.read_text().splitlines()[1:]] == [
         "Pass",
@@ -420,6 +508,6 @@ def test_a_disk_that_is_full_ends_the_server(tmp_path):
         serving(evaluation(trial(1)), results=files) as (server, _, _),
         connect(server) as client,
     ):
-        client.ready(), client.ready(), client.load_next()
+        client.ready_for_new_set(), client.ready_for_new_set(), client.load_next_available_level()
         with pytest.raises(Disconnected):
             client.shoot(1, 0)

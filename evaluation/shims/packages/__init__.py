@@ -1,0 +1,1 @@
+"""Packages under the names of other tools; `jaxsim shims` prints this folder."""

@@ -1,0 +1,1 @@
+"""`aivle_grader.abc`: what suites and submissions derive from."""

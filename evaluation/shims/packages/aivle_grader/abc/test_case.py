@@ -1,0 +1,5 @@
+"""`aivle_grader.abc.test_case`."""
+
+from evaluation.grader.test_case import TestCase
+
+__all__ = ["TestCase"]

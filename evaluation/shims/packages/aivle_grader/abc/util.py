@@ -1,0 +1,5 @@
+"""`aivle_grader.abc.util`."""
+
+from evaluation.grader.alarm import time_limiter
+
+__all__ = ["time_limiter"]

@@ -1,0 +1,1 @@
+"""`client` of the Science Birds agents, as far as they import it."""

@@ -1,0 +1,7 @@
+"""`gym` before version 0.26, as far as graders and agents use it: environments of Gymnasium."""
+
+from gymnasium import error, spaces
+
+from evaluation.shims.old_gym import Env, Wrapper, make
+
+__all__ = ["Env", "Wrapper", "error", "make", "spaces"]

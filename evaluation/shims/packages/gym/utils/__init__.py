@@ -1,0 +1,5 @@
+"""`gym.utils`."""
+
+from gymnasium.utils import seeding
+
+__all__ = ["seeding"]

@@ -1,0 +1,1 @@
+"""`objects` of the WSU generator, as far as agents import it."""
