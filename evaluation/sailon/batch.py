@@ -374,7 +374,7 @@ def _fill(
     level = column(said.level)
     probability = column(said.probability).astype(np.float64)
     threshold = column(said.threshold).astype(np.float64)
-    if experiment.settings.phase == "1":
+    if experiment.settings.of_2021:
         probability, threshold = from_prediction(level)
     rows["reward"][at] = column(outcome.reward)
     rows["length"][at] = column(outcome.length)

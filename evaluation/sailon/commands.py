@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.arguments import add_command
 from evaluation.report import terminal
+from evaluation.sailon.serve import commands as serving
 
 if TYPE_CHECKING:
     from evaluation.sailon.analysis import Analysis
@@ -61,7 +62,7 @@ def add_to(commands: Any) -> None:
     """Add `sailon` to the subcommands of `jaxsim`."""
     sailon = commands.add_parser(
         "sailon",
-        help="novelty experiments: generate, run, analyze, evaluate",
+        help="novelty experiments: generate, run, serve, analyze, evaluate",
         description="Novelty experiments of SAIL-ON, as the WSU novelty generator has them.",
     )
     parts = sailon.add_subparsers(dest="part", required=True, metavar="PART")
@@ -69,6 +70,7 @@ def add_to(commands: Any) -> None:
     _add_run(parts)
     _add_analyze(parts)
     _add_evaluate(parts)
+    serving.add_to(parts)
     replay = add_command(parts, "replay", "play transcripts again and compare", "")
     replay.add_argument(
         "files", type=Path, nargs="+", metavar="FILE", help="transcripts, JSON lines"

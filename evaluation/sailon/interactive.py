@@ -31,17 +31,17 @@ from evaluation.sailon.answers import (
     verdict,
 )
 from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
+from evaluation.sailon.labels import LEFT, Labels
 from evaluation.sailon.results import Results
 from evaluation.sailon.transcript import INDICATORS, Coordinates, Recorder, performance_of
 from evaluation.sailon.worlds import Group
 from evaluation.session import Episode, Session
-from jaxsim import __version__, agents
+from jaxsim import __version__
 from jaxsim.parameters import shown
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 Progress = Callable[[int, int], None]
 MOST_SAID = 300  # characters of a reason
-REFERENCE = "pd"  # agent whose actions labels and feedback name
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Options:
       testing: whether trials are played after the training.
       most_trials: number of trials that are played; None for all.
       progress: called as `progress(episodes done, episodes in all)`.
+      trial_over: called after each trial with the results so far.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -65,6 +66,7 @@ class Options:
     testing: bool = True
     most_trials: int | None = None
     progress: Progress | None = None
+    trial_over: Callable[[Results], None] | None = None
 
 
 class _OutOfTime(BaseException):
@@ -109,10 +111,11 @@ class _Game:
         self.model = str(models / f"model.TA2.cartpole.{secret}.file")
         models.mkdir(parents=True, exist_ok=True)
         self.problems: list[str] = []
-        self.done = 0
+        self.done, self.name = 0, ""
 
     def play(self, name: str) -> Results:
         """Play everything and return the results."""
+        self.name = name
         self._tell("experiment_start")
         try:
             self._train()
@@ -120,8 +123,12 @@ class _Game:
                 self._test()
         finally:
             self._tell("experiment_end")
+        return self._results()
+
+    def _results(self) -> Results:
+        """The results so far."""
         versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
-        metadata: dict[str, Any] = {"agent": name, "engine": "session", "versions": versions}
+        metadata: dict[str, Any] = {"agent": self.name, "engine": "session", "versions": versions}
         metadata |= {"seed": self.settings.seed, "problems": self.problems}
         return Results(self.rows, self.experiment, metadata)
 
@@ -166,6 +173,8 @@ class _Game:
                 self._skip(rows, f"not played: {ended}")
             else:
                 ended = self._trial(trial, rows)
+                if self.options.trial_over:
+                    self.options.trial_over(self._results())
             first += len(trial.seeds)
 
     def _trial(self, trial: Trial, rows: range) -> str:
@@ -182,13 +191,17 @@ class _Game:
                 played = row + 1
                 player.episode(plan, row)
                 if getattr(self.agent, "end_experiment_early", False):
-                    raise _TrialOver("the agent ended the experiment early")
+                    raise _TrialOver(self._wish())
         except (Fault, _TrialOver) as over:
             self._skip(range(played, rows.stop), f"not played: {over}")
         for method in ("testing_end", "trial_end"):
             self._tell(method)
         early = getattr(self.agent, "end_experiment_early", False)
-        return "the agent ended the experiment early" if early else ""
+        return self._wish() if early else ""
+
+    def _wish(self) -> str:
+        """Why the experiment ends early, in the agent's words if it has some."""
+        return getattr(self.agent, "end_reason", "") or "the agent ended the experiment early"
 
     def _skip(self, rows: range, reason: str) -> None:
         for row in rows:
@@ -259,6 +272,8 @@ class _Player:
         self.training = trial is None
         self.mode = "training" if self.training else "testing"
         self.budget_active = False
+        lifetime = 0 if trial is None else trial.number + 1
+        self.labels = Labels(game.settings.labels, game.settings.seed, lifetime)
 
     def episode(self, plan: EpisodePlan, row: int) -> None:
         """Play an episode and write its row.
@@ -271,6 +286,7 @@ class _Player:
         recorder = Recorder(self._path(plan), where, self.training)
         episode = where.open(self.session, self.group)
         turn = _Turn(self, plan, where, episode, recorder)
+        self.labels.begin(plan.index)
         game.rows["budget_active"][row] = self.budget_active
         said, problem = Verdict(), ""
         try:
@@ -366,14 +382,14 @@ class _Turn:
         method = f"{self.player.mode}_episode_end"
         performance, feedback = self.performance, self.feedback
         value = self.player.game.call(method, performance=performance, feedback=feedback)
-        if self.settings.phase == "1":
+        if self.settings.of_2021:
             return self._of_predictions()
         said = verdict(value, method)
         self.recorder.say(said.message())
         return said
 
     def _of_predictions(self) -> Verdict:
-        """In phase 1 the last prediction is the report."""
+        """In the messages of 2021 the last prediction is the report."""
         level = self.prediction or 0
         probability, threshold = batch.from_prediction(np.array(level))
         told = {"level": [{"level_number": level, "probability": 1.0}]}
@@ -386,7 +402,7 @@ class _Turn:
         label = self._label()
         said = self._ask(vector, label)
         self.recorder.say({"action": said.action})
-        if self.settings.phase == "1" and not self.player.training:
+        if self.settings.of_2021 and not self.player.training:
             self.prediction = said.prediction or 0
             self.recorder.say({"novelty_prediction": self.prediction})
         self.feedback = self._feedback(label)
@@ -417,20 +433,15 @@ class _Turn:
     def _label(self) -> dict[str, str]:
         """The action that is right, where it is needed."""
         needed = self.player.training or self.player.budget_active
-        if self.settings.labels == "left" or not needed:
-            return {"action": "left"}
-        return {"action": ACTIONS[int(_reference_action(self.episode.observation))]}
+        if not needed:
+            return {"action": LEFT}
+        return {"action": self.player.labels.action(self.episode.observation)}
 
     def _feedback(self, label: dict[str, str]) -> dict[str, Any] | None:
         """The right action, with the probability of the budget, once novelty was reported."""
         share = int(self.draws.random_raw()) / 2**64
         due = self.player.budget_active and share < self.settings.budget
-        if not due or self.settings.labels == "left" or self.player.training:
+        if not due or self.player.labels.fixed or self.player.training:
             return None
         self.feedbacks += 1
         return dict(label)
-
-
-@jax.jit
-def _reference_action(observation: Any) -> jax.Array:
-    return agents.get(REFERENCE).act((), observation, jax.random.key(0))[0]

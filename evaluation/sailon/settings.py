@@ -14,7 +14,7 @@ from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, TOLD
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 Starts = Literal["wsu", "counter"]
-Labels = Literal["reference", "left"]
+Messages = Literal["0.8", "2021"]
 Indicator = Literal["button", "episode"]
 
 DOMAIN: Final = "cartpole"
@@ -48,15 +48,19 @@ class Settings:
       training_timeout_multiplier: what `train_model` may take in addition, as a factor.
       budget: probability of feedback per tick once the agent has reported novelty; negative for
         never.
-      phase: of the SAIL-ON programme; in phase 1 a novelty prediction is a number from 0 to 10.
+      phase: of the SAIL-ON programme.
+      messages: "2021" for those of the framework document of that year: blocks as fields block_0,
+        block_1, ..., no hints, and a novelty prediction from 0 to 10 beside every action; "0.8"
+        for those of the generator's version 0.8; None for "2021" in phase 1 and "0.8" later.
       seed: that plan and seeds are drawn from.
       starts: "wsu" for the starts that the original draws from an episode's seed, "counter" for
         this package's own.
-      labels: "reference" for labels and feedback that name the action of the agent `pd`, "left"
-        for the label that the original always sends, and no feedback.
+      labels: "reference" for labels and feedback that name the action of the agent `pd`, the name
+        of any other pure agent, such as "mpc", for its actions, "left" for the label that the
+        original always sends, and no feedback.
       indicator: "button" for an indicator that stays true once novelty has come, as the original
-        does it, "episode" for one that tells of each episode; None for "episode" in phase 1 and
-        "button" later.
+        does it, "episode" for one that tells of each episode; None for "episode" with the messages
+        of 2021 and "button" with others.
     """
 
     novelty: tuple[int, ...] = (200,)
@@ -75,7 +79,8 @@ class Settings:
     phase: str = "3"
     seed: int = 0
     starts: Starts = "wsu"
-    labels: Labels = "reference"
+    labels: str = "reference"
+    messages: Messages | None = None
     indicator: Indicator | None = None
 
     def __post_init__(self) -> None:
@@ -99,7 +104,12 @@ class Settings:
     @property
     def tells_of_episodes(self) -> bool:
         """Whether the indicator tells of each episode rather than of the button."""
-        return (self.indicator or ("episode" if self.phase == "1" else "button")) == "episode"
+        return (self.indicator or ("episode" if self.of_2021 else "button")) == "episode"
+
+    @property
+    def of_2021(self) -> bool:
+        """Whether messages are those of the framework document of 2021."""
+        return (self.messages or ("2021" if self.phase == "1" else "0.8")) == "2021"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -148,6 +158,20 @@ def _real(low: float, high: float) -> Callable[[Any], str]:
     return check
 
 
+def _label(value: Any) -> str:
+    if not isinstance(value, str):
+        return "it must be 'reference', 'left' or the name of an agent"
+    if value in ("reference", "left"):
+        return ""
+    from jaxsim import agents  # here, since it takes a while
+
+    try:
+        agents.get(value)
+    except ValueError as error:
+        return f"it must be 'reference', 'left' or an agent: {error}"
+    return ""
+
+
 _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "novelty": _several(tuple(TOLD)),
     "difficulty": _several(DIFFICULTIES),
@@ -167,7 +191,8 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "phase": _one(*PHASES),
     "seed": _whole(0, 2**32 - 1),
     "starts": _one("wsu", "counter"),
-    "labels": _one("reference", "left"),
+    "labels": _label,
+    "messages": _one(None, "0.8", "2021"),
     "indicator": _one(None, "button", "episode"),
 }
 

@@ -37,7 +37,7 @@ class Coordinates:
       lifetime: number of the trial's lifetime, 0 for the training.
       played: levels with difficulties that share the environment.
       starts: "wsu" or "counter".
-      flat: whether feature vectors have the older form of phase 1.
+      flat: whether feature vectors have the form of the messages of 2021.
       plan: the episode.
     """
 
@@ -55,7 +55,7 @@ class Coordinates:
         """Those of an episode of a trial, or of the training."""
         settings = experiment.settings
         lifetime = 0 if trial is None else trial.number + 1
-        flat = settings.phase == "1"
+        flat = settings.of_2021
         return cls(settings.seed, lifetime, group.played, settings.starts, flat, plan)
 
     def open(self, session: Session, group: Group) -> Episode:
@@ -82,7 +82,7 @@ class Coordinates:
                 flat_blocks=self.flat,
             )
         except ValueError as error:
-            raise ValueError(f"phase 1 cannot say this observation: {error}") from error
+            raise ValueError(f"this observation cannot be said: {error}") from error
 
 
 def performance_of(episode: Episode) -> float:

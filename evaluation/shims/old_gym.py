@@ -4,7 +4,9 @@
 numbers are Gymnasium's: a seed starts other episodes here than it did in gym.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import gymnasium
 
@@ -15,7 +17,7 @@ CUT = "TimeLimit.truncated"
 class Env:
     """What environments of the old interface have."""
 
-    metadata: ClassVar[Any] = {}
+    metadata: Mapping[str, Any] = MappingProxyType({})
     reward_range = (-float("inf"), float("inf"))
     spec: Any = None
     action_space: Any = None

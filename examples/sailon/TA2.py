@@ -47,11 +47,18 @@ def distance(one, other):
     return sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5
 
 
-def flies_freely(block, vector):
+def blocks_of(vector):
+    """Blocks by number or name: a list with ids, or in messages of 2021 fields block_0, block_1."""
+    if "blocks" in vector:
+        return {block["id"]: block for block in vector["blocks"]}
+    return {name: block for name, block in vector.items() if name.startswith("block_")}
+
+
+def flies_freely(number, block, vector):
     """Whether nothing is near that could push a block."""
     here = place(block)
     inside = all(low < at < high for at, (low, high) in zip(here, ROOM, strict=True))
-    others = [b for b in vector["blocks"] if b["id"] != block["id"]]
+    others = [b for i, b in blocks_of(vector).items() if i != number]
     alone = all(distance(here, place(b)) > APART for b in others)
     return inside and alone and distance(here[:2], place(vector["cart"])[:2]) > CLEAR
 
@@ -87,14 +94,14 @@ class TA2Agent(TA2Logic):
 
     def oddities(self, before, after):
         """Number of free blocks whose velocity changed."""
-        now = {block["id"]: block for block in after["blocks"]}
+        now = blocks_of(after)
         count = 0
-        for block in before["blocks"]:
-            if block["id"] in now and flies_freely(block, before):
+        for number, block in blocks_of(before).items():
+            if number in now and flies_freely(number, block, before):
                 v = speed(block)
                 left = 1 - TICK * DRAG * (1 + distance(v, (0, 0, 0)))
                 expected = [left * component for component in v]
-                count += distance(expected, speed(now[block["id"]])) > ODD
+                count += distance(expected, speed(now[number])) > ODD
         return count
 
     def training_episode_end(self, performance, feedback=None):

@@ -37,6 +37,8 @@ WALLS = tuple((x, y, z) for z in (0, 10) for x, y in ((-5, -5), (5, -5), (5, 5),
 """Nominal corners of the room, m; the faces that blocks bounce off lie elsewhere."""
 
 DIGITS = 6  # decimals of every position, velocity and quaternion
+FLAT_CART_HEIGHT = 0.1
+"""What the older form says of the cart's height, m; the later one says 0."""
 FIRST_ID = 3  # the original's simulator numbers cart, walls and a marker 0 to 2
 UNIT_TOLERANCE = 1e-3  # of a quaternion's length; rounding to six decimals costs 1e-6
 LARGEST = float(np.finfo(np.float32).max)  # what an observation in float32 can hold
@@ -106,11 +108,12 @@ def feature_vector(
 
     Returns:
       Dicts, lists, strings and numbers in the generator's order; every position, velocity and
-      quaternion rounded to six decimals as Python rounds; the cart's z fields are 0.
+      quaternion rounded to six decimals as Python rounds; the cart's z fields are 0, in the flat
+      form its height is 0.1 m, as that document prints it.
 
     Raises:
       ValueError: leaves that have a batch axis, a number that is not finite, ids that do not fit
-        the blocks, a malformed hint, or no block at all in the flat form, which cannot say so.
+        the blocks, or a malformed hint.
     """
     table = _table(observation)
     if table.ndim != 1:
@@ -219,8 +222,9 @@ def _listed(name: str, values: Sequence[Any] | None, count: int) -> Sequence[Any
 def _emit(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
     """One vector from one row of `_table`; its checks are those of parsing."""
     x, y, vx, vy, *pole = row[:BODY]
+    height = FLAT_CART_HEIGHT if lane.flat_blocks else 0.0
     vector: dict[str, Any] = {
-        "cart": _rounded(CART, [x, y, 0.0, vx, vy, 0.0], _join(place, "cart")),
+        "cart": _rounded(CART, [x, y, height, vx, vy, 0.0], _join(place, "cart")),
         "pole": _rounded(POLE, pole, _join(place, "pole")),
         **_emit_blocks(row, lane, place),
     }
@@ -239,8 +243,6 @@ def _emit(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
 def _emit_blocks(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
     slots = [row[i + 1 : i + PER_BLOCK] for i in range(BODY, len(row), PER_BLOCK) if row[i]]
     if lane.flat_blocks:
-        if not slots:
-            raise ValueError(f"{_join(place, 'block_0')!r}: the flat form needs at least one block")
         names = [f"block_{i}" for i in range(len(slots))]
         return {n: _rounded(CART, s, _join(place, n)) for n, s in zip(names, slots, strict=True)}
     path = _join(place, "blocks")
@@ -400,7 +402,9 @@ def _top_level(vector: object, place: str) -> Mapping[str, Any]:
             f"{_join(place, 'blocks')!r} stands beside fields block_0, block_1, ...; "
             "a feature vector has one or the other"
         )
-    blocks = [f"block_{i}" for i in range(flat)] or ["blocks"]
+    # Without either it is the flat form of a room without blocks, which is older than hints.
+    empty = "blocks" not in names and "hint" not in names
+    blocks = [f"block_{i}" for i in range(flat)] or ([] if empty else ["blocks"])
     walls = ["walls"] if "hint" in names else []  # a hint is in first vectors only
     needed = ["cart", "pole", *blocks, "time_stamp", "image", *walls]
     return _fields(vector, needed, place, optional=("walls", "hint"))

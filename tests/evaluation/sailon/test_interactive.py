@@ -13,6 +13,7 @@ from evaluation.sailon.interactive import Options, play
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay
 from jaxsim.worlds.cartpole3d import messages
+from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 pytestmark = pytest.mark.slow  # compiling the step takes longer than a few seconds
 
@@ -259,6 +260,49 @@ def test_phase_1_counts_the_last_prediction(draw):
 
 
 # What agents do wrong -----------------------------------------------------------------------------
+
+
+def test_the_messages_of_2021_are_a_setting(draw):
+    """Those of phase 1, in any phase: the example of the page."""
+    example = {"messages": "2021", "indicator": "episode", "labels": "pd", "seed": 7}
+    seen = []
+
+    class Agent(TA2Logic):
+        def training_instance(self, feature_vector, feature_label):
+            assert feature_label["action"] in ("left", "right", "forward", "backward", "nothing")
+            return {"action": "give_up"}
+
+        def testing_instance(self, feature_vector, novelty_indicator=None):
+            seen.append(feature_vector)
+            return {"action": "give_up"}, {"novelty_prediction": 2}
+
+    results = play(draw(training_episodes=1, **example), Agent())
+    vector = seen[0]
+    assert vector["cart"]["z_position"] == 0.1
+    assert "block_0" in vector and "blocks" not in vector and "hint" not in vector
+    assert [name for name in vector if name[0] in "ti"] == ["time_stamp", "image"]
+    assert set(column(results, "novelty_probability")[1:]) == {0.2}
+
+
+def test_labels_are_those_of_a_chosen_agent(draw):
+    labels = {}
+    for name in ("reference", "pd", "mpc", "random", "left"):
+
+        class Agent(TA2Logic):
+            said = labels.setdefault(name, [])
+
+            def training_instance(self, feature_vector, feature_label):
+                self.said.append(feature_label["action"])
+                return {"action": "nothing" if len(self.said) < 25 else "give_up"}
+
+        play(draw(training_episodes=1, labels=name), Agent(), Options(testing=False))
+    assert labels["pd"] == labels["reference"]
+    assert set(labels["left"]) == {"left"}
+    assert set(labels["mpc"]) <= set(ACTIONS) and len(labels["mpc"]) == 25
+    assert len({tuple(labels[name]) for name in ("pd", "random", "left")}) == 3
+    for wrong in ("nobody", 3):
+        with pytest.raises(ValueError, match=r"'labels' is .*it must be 'reference', 'left' or"):
+            draw(labels=wrong)
 
 
 def failing(method, value):

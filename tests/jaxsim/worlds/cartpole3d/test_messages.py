@@ -253,8 +253,16 @@ def test_shapes_that_do_not_fit_are_refused():
         feature_vectors(two, first=[True] * 3, time_stamp=0.0)
     with pytest.raises(ValueError, match="hint has 1 entries; it must be None or have 2"):
         feature_vectors(two, first=True, time_stamp=0.0, hint=[None])
-    with pytest.raises(ValueError, match="'block_0': the flat form needs at least one block"):
-        feature_vector(an_observation(blocks=[]), first=True, time_stamp=0.0, flat_blocks=True)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_rooms_without_blocks_are_said_in_the_flat_form(first):
+    empty = an_observation(blocks=[])
+    vector = feature_vector(empty, first=first, time_stamp=0.0, flat_blocks=True)
+    assert list(vector) == ["cart", "pole", "time_stamp", "image", *(["walls"] if first else [])]
+    observation, extras = parse_feature_vector(vector)
+    assert extras.flat_blocks and extras.first == first
+    assert not any(bool(alive) for alive in observation.block_alive)
 
 
 def test_emitted_values_equal_a_recording_of_the_original(recorded_data):
@@ -477,7 +485,6 @@ def test_the_documented_example_is_read_once_repaired():
     assert [bool(alive) for alive in observation.block_alive] == [True, True, False, False]
     again = feature_vector(observation, first=False, time_stamp=extras.time_stamp, flat_blocks=True)
     expected = json.loads(REPAIRED)
-    expected["cart"]["z_position"] = 0.0  # an observation has none
     assert again == expected
     assert list(again) == list(expected)
 

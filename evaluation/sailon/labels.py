@@ -1,0 +1,54 @@
+"""The actions that labels and feedback name: those of an agent that is taken to be right."""
+
+from functools import lru_cache
+from typing import Any, Final
+
+import jax
+
+from jaxsim import agents
+from jaxsim.worlds.cartpole3d.types import ACTIONS
+
+LEFT: Final = "left"
+"""The label that the original always sends, whatever is right."""
+REFERENCE: Final = "reference"
+"""The agent `pd`."""
+
+
+class Labels:
+    """Labels of the episodes of a trial, or of the training.
+
+    Args:
+      name: `LEFT`, `REFERENCE`, or the name of a pure agent.
+      seed: of the agent's randomness.
+      lifetime: number of the trial, another one of its own for the training.
+    """
+
+    def __init__(self, name: str, seed: int, lifetime: int) -> None:
+        self.fixed = name == LEFT
+        if not self.fixed:
+            self._agent = agents.get("pd" if name == REFERENCE else name)
+            self._key = jax.random.fold_in(jax.random.key(seed), lifetime)
+            self._memory = self._agent.init(self._key)
+
+    def begin(self, episode: int) -> None:
+        """Start an episode."""
+        if not self.fixed:
+            self._key = jax.random.fold_in(self._key, episode)
+            self._memory = self._agent.begin(self._memory, self._key)
+
+    def action(self, observation: Any) -> str:
+        """The action that is right for an observation.
+
+        An agent that plans ahead goes on from its last plan, so ask it at every tick at which a
+        label is needed.
+        """
+        if self.fixed:
+            return LEFT
+        self._key, own = jax.random.split(self._key)
+        action, _, self._memory = _acting(self._agent)(self._memory, observation, own)
+        return ACTIONS[int(action)]
+
+
+@lru_cache(maxsize=8)
+def _acting(agent: agents.Agent) -> Any:
+    return jax.jit(agent.act)

@@ -1,0 +1,108 @@
+"""Messages of the generator's transport, version 0.8: JSON lists with one object each.
+
+An agent (TA2) sends a request with a correlation id and the queue that it waits at; the generator's
+side (TA1) answers there, with the same id. Every object names its type in `obj_type`.
+
+Source: the wire contract of the WSU novelty generator 0.8; written anew.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jaxsim.parameters import shown
+
+REQUESTS_QUEUE: Final = "experiment.request.v0.8"
+"""Shared by all agents and generators: where experiments are asked for."""
+SERVER_QUEUE: Final = "rpc.server.v0.8."
+"""Beginning of the queue that an agent talks to during its experiment."""
+MAX_BYTES: Final = 2**20
+"""Largest message that is read."""
+MAX_NAME: Final = 200
+"""Characters of a name that an agent gives itself."""
+
+REQUEST_EXPERIMENT: Final = "request_experiment"
+REQUEST_TRIALS: Final = "request_experiment_trials"
+REQUEST_STATE: Final = "request_state"
+BENCHMARK_DATA: Final = "benchmark_data"
+
+Message = dict[str, Any]
+
+
+class BadMessage(ValueError):
+    """Bytes that are no message, with the reason in one line."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Bytes from a queue.
+
+    Attributes:
+      queue: where they came in.
+      body: the message.
+      reply_to: queue that waits for the answer; "" for none.
+      correlation_id: what the answer is known by; "" for none.
+    """
+
+    queue: str
+    body: bytes
+    reply_to: str = ""
+    correlation_id: str = ""
+
+
+def decode(body: bytes) -> Message:
+    """Read a message.
+
+    Raises:
+      BadMessage: too large, no JSON, or not a list of one object with a type.
+    """
+    if len(body) > MAX_BYTES:
+        raise BadMessage(f"a message of {len(body)} bytes; at most {MAX_BYTES} are read")
+    try:
+        value = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise BadMessage(f"a message that is no JSON: {error}") from error
+    if not isinstance(value, list) or len(value) != 1 or not isinstance(value[0], dict):
+        raise BadMessage(f"a message must be a list with one object, not {shown(value)}")
+    if not isinstance(value[0].get("obj_type"), str):
+        raise BadMessage(f"a message without an obj_type: {shown(value[0])}")
+    message: Message = value[0]
+    return message
+
+
+def _refuse(token: str) -> Any:
+    raise ValueError(f"{token} is no JSON number")
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Write a message."""
+    return json.dumps([message], allow_nan=False).encode()
+
+
+def refusal(reason: str) -> Message:
+    """The answer to a request that is not allowed now, or is none."""
+    return {"obj_type": "casas_response", "status": "error", "error_message": reason}
+
+
+def model_of(request: Mapping[str, Any]) -> Message:
+    """Who asks for an experiment: the object in `model`, which is JSON text or an object.
+
+    Raises:
+      BadMessage: there is none.
+    """
+    model = request.get("model")
+    if isinstance(model, str):
+        try:
+            model = json.loads(model)
+        except (ValueError, RecursionError) as error:
+            raise BadMessage(f"model is no JSON: {error}") from error
+    if not isinstance(model, dict):
+        raise BadMessage(f"model is {shown(model)}; it must be JSON text of an object")
+    return model
+
+
+def name_of(model: Mapping[str, Any]) -> str:
+    """The name that an agent gives itself."""
+    name = model.get("model_name")
+    return name[:MAX_NAME] if isinstance(name, str) and name.strip() else "agent"

@@ -1,0 +1,292 @@
+"""An agent at the other end of a broker, as an object with the methods of `TA2Logic`.
+
+`interactive.play` calls these methods. Each waits for the request that the agent has to send next
+and answers it, so that the agent sees the sequence of the generator's messages.
+"""
+
+import queue
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from evaluation.clock import Clock
+from evaluation.sailon.serve import protocol
+from evaluation.sailon.serve.protocol import BadMessage, Delivery, Message
+
+POLL: Final = 0.05
+"""Longest time, s, for which a message is awaited without a look at the clock."""
+MARGIN: Final = 5.0
+"""Time, s, by which an agent's silence ends before the limit of a call does."""
+REMEMBERED: Final = 16
+"""Answers that are sent again if their request comes twice."""
+MOST_PROBLEMS: Final = 100
+"""Problems of a conversation that are kept."""
+
+Send = Callable[[Delivery, Mapping[str, Any]], None]
+
+
+class Gone(Exception):
+    """Nobody answers any more; the message says why."""
+
+
+class Conversation:
+    """Requests of one agent, in the order in which they are due.
+
+    Args:
+      secret: what every request has to hold.
+      send: answers a delivery; called from the thread of the conversation.
+      clock: measures the agent's silence.
+      limit: s of silence after which the agent is gone.
+    """
+
+    def __init__(self, secret: str, send: Send, clock: Clock, limit: float) -> None:
+        self._secret, self._send, self._clock, self._limit = secret, send, clock, limit
+        self._inbox: queue.Queue[Delivery | str] = queue.Queue()
+        self._answers: OrderedDict[str, Message] = OrderedDict()
+        self._due: Delivery | None = None
+        self._gone = ""
+        self.problems: list[str] = []
+
+    def put(self, delivery: Delivery) -> None:
+        """Hand over what has come in; from any thread."""
+        self._inbox.put(delivery)
+
+    def end(self, reason: str) -> None:
+        """Have the agent be gone; from any thread."""
+        self._inbox.put(reason)
+
+    @property
+    def gone(self) -> str:
+        """Why nobody answers any more; "" while somebody may."""
+        return self._gone
+
+    def receive(self, *expected: str, limit: float | None = None) -> Message:
+        """Wait for a request of one of these types; it is answered by `reply`.
+
+        Others are refused and noted. A request that was answered already is answered again.
+
+        Raises:
+          Gone: the agent was silent for too long, or there is no way to it any more.
+        """
+        if self._gone:
+            raise Gone(self._gone)
+        limit = self._limit if limit is None else limit
+        end = self._clock.now() + limit
+        while True:
+            try:
+                delivery = self._inbox.get(timeout=POLL)
+            except queue.Empty:
+                if self._clock.now() >= end:
+                    self._leave(f"the agent sent no {' or '.join(expected)} for {limit:g} s")
+                continue
+            if isinstance(delivery, str):
+                self._leave(delivery)
+            elif not self._again(delivery):
+                message = self._checked(delivery, expected)
+                if message is not None:
+                    self._due = delivery
+                    return message
+
+    def reply(self, obj_type: str, **fields: Any) -> None:
+        """Answer the request that was received last, if it is not answered yet."""
+        if self._due is None:
+            return
+        message = {"obj_type": obj_type, **fields}
+        if self._due.correlation_id:
+            self._answers[self._due.correlation_id] = message
+            while len(self._answers) > REMEMBERED:
+                self._answers.popitem(last=False)
+        self._send(self._due, message)
+        self._due = None
+
+    def after_the_end(self, delivery: Delivery) -> Message:
+        """What answers a request when the conversation is over."""
+        over = protocol.refusal(self._gone or "the experiment has ended")
+        return self._answers.get(delivery.correlation_id, over)
+
+    def note(self, problem: str) -> None:
+        """Keep a problem, as far as there is room."""
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def _leave(self, reason: str) -> None:
+        self._gone = reason
+        self.note(reason)
+        raise Gone(reason)
+
+    def _again(self, delivery: Delivery) -> bool:
+        """Whether a request came before; then it is answered as it was."""
+        answer = self._answers.get(delivery.correlation_id) if delivery.correlation_id else None
+        if answer is not None:
+            self.note(f"a request came twice, which {answer['obj_type']} had answered")
+            self._send(delivery, answer)
+        return answer is not None
+
+    def _checked(self, delivery: Delivery, expected: tuple[str, ...]) -> Message | None:
+        """The message if it is what is due; otherwise it is refused."""
+        try:
+            message = protocol.decode(delivery.body)
+            if message["obj_type"] not in expected:
+                raise BadMessage(f"{message['obj_type']} instead of {' or '.join(expected)}")
+            if message.get("secret", self._secret) != self._secret:
+                raise BadMessage(f"{message['obj_type']} with another secret")
+            return message
+        except BadMessage as error:
+            self.note(f"refused: {error}")
+            self._send(delivery, protocol.refusal(str(error)))
+            return None
+
+
+@dataclass
+class RemoteAgent:
+    """What `interactive.play` calls.
+
+    Attributes:
+      talk: the conversation.
+      secret: of the experiment.
+      trials: number of trials.
+      training_limit: s that the agent may take to train and to come back.
+      wall: time of day, s.
+      end_training_early: whether the agent asked for the end of the training.
+      end_experiment_early: whether it asked for that of the experiment, or is gone.
+    """
+
+    talk: Conversation
+    secret: str
+    trials: int
+    training_limit: float
+    wall: Callable[[], float]
+    end_training_early: bool = False
+    end_experiment_early: bool = False
+
+    @property
+    def end_reason(self) -> str:
+        """Why the experiment ends early, where it is not the agent's wish."""
+        return self.talk.gone
+
+    def _state(self, obj_type: str, limit: float | None = None, **fields: Any) -> None:
+        """Answer the next request for the state."""
+        self._receive(protocol.REQUEST_STATE, limit=limit)
+        self.talk.reply(obj_type, **fields)
+
+    def _receive(self, *expected: str, limit: float | None = None) -> Message:
+        try:
+            return self.talk.receive(*expected, limit=limit)
+        except Gone:
+            self.end_training_early = self.end_experiment_early = True
+            raise
+
+    # The experiment -----------------------------------------------------------------------------
+
+    def experiment_start(self) -> None:
+        """Ask for the figures of the agent's machine, and start."""
+        self._state("benchmark_request", benchmark_script="")
+        self._receive(protocol.BENCHMARK_DATA)
+        self.talk.reply("benchmark_ack")
+        self._state("experiment_start")
+
+    def training_start(self) -> None:
+        """Announce the training."""
+        self._state("training_start")
+
+    def training_end(self) -> None:
+        """Announce its end: the agent learns from it now."""
+        self._state("training_end", message="train and save the model, then come back")
+
+    def train_model(self) -> None:
+        """Wait until the agent is back."""
+        self._state("training_model_end", limit=self.training_limit)
+
+    def trial_start(self, trial_number: int, novelty_description: Mapping[str, Any]) -> None:
+        """Announce a trial."""
+        self._state(
+            "trial_start",
+            trial_number=trial_number,
+            total_trials=self.trials,
+            message="reset the model",
+            novelty_description=dict(novelty_description),
+        )
+
+    def testing_start(self) -> None:
+        """Announce the episodes of a trial."""
+        self._state("testing_start")
+
+    def testing_end(self) -> None:
+        """Announce the end of the episodes."""
+        self._state("testing_end")
+
+    def trial_end(self) -> None:
+        """Announce the end of a trial."""
+        self._state("trial_end")
+
+    def experiment_end(self) -> None:
+        """Announce the end of the experiment."""
+        self._state("experiment_end")
+
+    # Episodes -----------------------------------------------------------------------------------
+
+    def training_episode_start(self, episode_number: int) -> None:
+        """Announce an episode of the training."""
+        self._state("training_episode_start", episode_number=episode_number, total_episodes=0)
+
+    def testing_episode_start(self, episode_number: int) -> None:
+        """Announce an episode of a trial."""
+        self._state("testing_episode_start", episode_number=episode_number, total_episodes=0)
+
+    def training_instance(
+        self, feature_vector: Mapping[str, Any], feature_label: Mapping[str, Any]
+    ) -> Any:
+        """Send what is seen and the label; return the agent's answer."""
+        return self._instance("training", feature_vector, feature_label=dict(feature_label))
+
+    def testing_instance(
+        self, feature_vector: Mapping[str, Any], novelty_indicator: bool | None = None
+    ) -> Any:
+        """Send what is seen; return the agent's answer."""
+        return self._instance("testing", feature_vector, novelty_indicator=novelty_indicator)
+
+    def _instance(self, mode: str, feature_vector: Mapping[str, Any], **fields: Any) -> Any:
+        self._receive(f"request_{mode}_data")
+        now = self.wall()
+        self.talk.reply(
+            f"{mode}_data",
+            secret=self.secret,
+            feature_vector=dict(feature_vector),
+            utc_remote_epoch_received=now,
+            utc_remote_epoch_sent=now,
+            **fields,
+        )
+        # Answered when it is known what became of the action.
+        message = self._receive(f"{mode}_data_prediction")
+        if message.get("end_early") is True:
+            self.end_training_early |= mode == "training"
+            self.end_experiment_early |= mode == "testing"
+        return message.get("label_prediction")
+
+    def training_performance(self, performance: float, feedback: Any = None) -> None:
+        """Acknowledge an action."""
+        self._performance("training", performance, feedback)
+
+    def testing_performance(self, performance: float, feedback: Any = None) -> None:
+        """Acknowledge an action."""
+        self._performance("testing", performance, feedback)
+
+    def _performance(self, mode: str, performance: float, feedback: Any) -> None:
+        fields = {"secret": self.secret, "performance": performance, "feedback": feedback}
+        self.talk.reply(f"{mode}_data_ack", **fields)
+
+    def training_episode_end(self, performance: float, feedback: Any = None) -> Any:
+        """Answer the last action of an episode; return what the agent reports of novelty."""
+        return self._episode_end("training", performance, feedback)
+
+    def testing_episode_end(self, performance: float, feedback: Any = None) -> Any:
+        """Answer the last action of an episode; return what the agent reports of novelty."""
+        return self._episode_end("testing", performance, feedback)
+
+    def _episode_end(self, mode: str, performance: float, feedback: Any) -> Any:
+        self.talk.reply(f"{mode}_episode_end", performance=performance, feedback=feedback)
+        message = self._receive(f"{mode}_episode_novelty")
+        self.talk.reply(f"{mode}_episode_novelty_ack")
+        names = ("novelty_probability", "novelty_threshold", "novelty", "novelty_characterization")
+        return tuple(message.get(name) for name in names)
