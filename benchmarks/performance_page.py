@@ -37,6 +37,8 @@ ABOUT = {
     "devices": "level 200 on a device for each core, over one device",
     "single": "Gymnasium's single environment, level 200, over one process of PyBullet's",
     "session": "an agent in Python through `evaluation.session`, over one process of PyBullet's",
+    "grader": "a test case of the grader without limits, over one process of PyBullet's",
+    "ta2": "an agent of the WSU generator's interface, over one process of PyBullet's",
 }
 """What the ratios say, in words."""
 
@@ -50,7 +52,7 @@ GOALS = {
 }
 """What was aimed at, with default flags and configured."""
 
-SINGLE_GOALS = {"single": 0.5, "session": 0.5}
+SINGLE_GOALS = {"single": 0.5, "session": 0.5, "grader": 0.5, "ta2": 0.5}
 
 ONE_AT_A_TIME = """\
 ## One episode at a time

@@ -69,6 +69,10 @@ class Tasks:
         _check_spaces(worlds, [schedule.variants[inside[0]][0] for inside in members])
         return cls(tuple(worlds), world, row, levels)
 
+    def env(self, index: int) -> Any:
+        """Return the environment of one variant."""
+        return self.worlds[self.world[index]].env
+
     def variant(self, index: int) -> tuple[Any, Any]:
         """Return environment and parameters, scalar leaves, of one variant."""
         env, table = self.worlds[self.world[index]]

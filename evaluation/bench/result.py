@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from evaluation.bench.rate import Rate
-from evaluation.bench.workloads import FLOOD, MIX, NOMINAL, ONE_DEVICE, SESSION, SINGLE
+from evaluation.bench.workloads import FLOOD, GRADER, MIX, NOMINAL, ONE_DEVICE, SESSION, SINGLE, TA2
 
 FORMAT = 1
 PACKAGES = ("jaxsim-novelty", "jax", "jaxlib", "numpy", "pybullet", "mujoco", "gymnasium", "gymnax")
@@ -125,6 +125,8 @@ RATIOS: dict[str, Ratio] = {
     "devices": Ratio(NOMINAL, OURS, ONE_DEVICE),
     "single": Ratio(SINGLE, "pybullet", NOMINAL, each=True),
     "session": Ratio(SESSION, "pybullet", NOMINAL, each=True),
+    "grader": Ratio(GRADER, "pybullet", NOMINAL, each=True),
+    "ta2": Ratio(TA2, "pybullet", NOMINAL, each=True),
 }
 
 

@@ -18,12 +18,14 @@ from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Ro
 from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import (
     FLOOD,
+    GRADER,
     MIX,
     MOST_EPISODES,
     NOMINAL,
     ONE_DEVICE,
     SESSION,
     SINGLE,
+    TA2,
     WORKLOADS,
     Kind,
 )
@@ -37,7 +39,7 @@ PROGRAMS: dict[Kind, str] = {
 }
 CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
-QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD, SINGLE, SESSION)
+QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD, SINGLE, SESSION, GRADER, TA2)
 """What the ratios need."""
 
 Progress = Callable[[str, int, int], None]

@@ -1,8 +1,10 @@
 """The program that measures one episode at a time: what an agent in Python gets.
 
 The workload "single" is Gymnasium's environment as `gymnasium.make` gives it, "session" the engine
-for agents outside of JAX. Both play level 200 with the rule of `pd` in Python, and everything is
-timed: starts of episodes, the rule, and the loop.
+for agents outside of JAX. Graders and agents of the WSU generator stand on these two: "grader" is a
+test case without limits, "ta2" trials of a novelty experiment, with a message for every step. All
+play level 200 with the rule of `pd` in Python, and everything is timed: starts of episodes, the
+rule, and the loop.
 """
 
 import sys
@@ -14,11 +16,16 @@ from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.rule import pd
 from evaluation.bench.settings import Settings
-from evaluation.bench.workloads import SESSION, SINGLE
+from evaluation.bench.workloads import GRADER, SESSION, SINGLE, TA2
+from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 ENV = "CartPole3D-v0"
 WARM = 20
-"""Episodes before the first measurement: some have contacts, whose program is compiled then."""
+"""Calls before the first measurement: some have contacts, whose program is compiled then."""
+MOST_STEPS = 200
+"""Steps of an episode."""
+TRIAL = 10
+"""Episodes of a trial."""
 
 
 @dataclass
@@ -30,7 +37,12 @@ class Singles:
 
     def prepare(self, workload: str) -> dict[str, Any]:
         """Compile the programs of a workload by playing some episodes."""
-        makers = {SINGLE: gymnasium_player, SESSION: session_player}
+        makers = {
+            SINGLE: gymnasium_player,
+            SESSION: session_player,
+            GRADER: grader_player,
+            TA2: ta2_player,
+        }
         play = self.players[workload] = makers[workload](self.settings.seed)
         steps = sum(play() for _ in range(WARM))
         return {"mean_length": steps / WARM}
@@ -81,6 +93,70 @@ def session_player(seed: int) -> Callable[[], int]:
         return episode.length
 
     return play
+
+
+def grader_player(seed: int) -> Callable[[], int]:
+    """Return what plays an episode of a test case, with the agent in the grader's own process."""
+    try:
+        import gymnasium
+    except ModuleNotFoundError as error:
+        raise missing("gymnasium", "gymnasium") from error
+    import jaxsim.adapters.gymnasium as adapter
+    from evaluation.grader import ReinforcementLearningTestCase, StepCountEvaluator
+
+    env = gymnasium.make(f"{adapter.NAMESPACE}/{ENV}")
+    env.reset(seed=seed)
+
+    def play() -> int:
+        evaluator = StepCountEvaluator()
+        case: Any = ReinforcementLearningTestCase(MOST_STEPS, [], 0, None, 1, env, evaluator)
+        return int(case.evaluate(_Graded).results["total_steps"])
+
+    return play
+
+
+class _Graded:
+    """A submission of the grader's."""
+
+    def step(self, state: Any) -> int:
+        return pd(state[4:8].tolist(), state[8:11].tolist())
+
+    def reset(self) -> None:
+        pass
+
+
+def ta2_player(seed: int) -> Callable[[], int]:
+    """Return what plays a trial of one level, episode by episode."""
+    from evaluation import sailon
+
+    settings = sailon.Settings(
+        novelty=(200,),
+        difficulty=("easy",),
+        novelty_visibility=(0,),
+        trials=1,
+        training_episodes=0,
+        testing_episodes=TRIAL,
+        seed=seed,
+    )
+    experiment = sailon.generate(settings)
+
+    def play() -> int:
+        return int(sailon.play(experiment, _Told()).rows["length"].sum())
+
+    return play
+
+
+class _Told:
+    """An agent of the generator's interface."""
+
+    def testing_instance(self, feature_vector: Any, novelty_indicator: Any = None) -> Any:
+        pole = feature_vector["pole"]
+        quaternion = [pole[f"{axis}_quaternion"] for axis in "xyzw"]
+        action = pd(quaternion, [pole[f"{axis}_velocity"] for axis in "xyz"])
+        return {"action": ACTIONS[action]}
+
+    def testing_episode_end(self, performance: float, feedback: Any = None) -> Any:
+        return 0.0, 1.0, 0, {}
 
 
 def main() -> None:

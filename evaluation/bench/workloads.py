@@ -33,7 +33,7 @@ class Workload:
 
 
 NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
-SINGLE, SESSION = "single", "session"
+SINGLE, SESSION, GRADER, TA2 = "single", "session", "grader", "ta2"
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -47,6 +47,8 @@ WORKLOADS: dict[str, Workload] = {
         Workload(FLOOD, ((208, "hard"),), most=8192),
         Workload(SINGLE, ((200, "easy"),), kind="single"),
         Workload(SESSION, ((200, "easy"),), kind="single"),
+        Workload(GRADER, ((200, "easy"),), kind="single"),
+        Workload(TA2, ((200, "easy"),), kind="single"),
     )
 }
 """What is measured by default, in this order; the first is what a first result is timed with."""

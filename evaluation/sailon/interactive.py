@@ -5,7 +5,6 @@ wrong answer or an exception ends there with the performance so far, a report of
 none counts as no report, and a call that takes longer than its limit breaks off the trial.
 """
 
-import json
 import signal
 import threading
 import time
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -111,18 +110,20 @@ class _Game:
         self.model = str(models / f"model.TA2.cartpole.{secret}.file")
         models.mkdir(parents=True, exist_ok=True)
         self.problems: list[str] = []
+        self.alarm = _Alarm()
         self.done, self.name = 0, ""
 
     def play(self, name: str) -> Results:
         """Play everything and return the results."""
         self.name = name
-        self._tell("experiment_start")
-        try:
-            self._train()
-            if self.options.testing:
-                self._test()
-        finally:
-            self._tell("experiment_end")
+        with self.alarm.heard():
+            self._tell("experiment_start")
+            try:
+                self._train()
+                if self.options.testing:
+                    self._test()
+            finally:
+                self._tell("experiment_end")
         return self._results()
 
     def _results(self) -> Results:
@@ -229,7 +230,7 @@ class _Game:
         late = f"{method} took longer than its limit of {limit:g} s"
         started = self.options.clock.now()
         try:
-            with _alarm(limit):
+            with self.alarm(limit):
                 value = function(**values)
         except _OutOfTime as error:
             raise Fault(late, hung=True) from error
@@ -241,27 +242,43 @@ class _Game:
         return value
 
 
-@contextmanager
-def _alarm(limit: float) -> Iterator[None]:
-    """Interrupt Python code that runs longer than a limit, where the system can do that."""
-    if (
-        not hasattr(signal, "setitimer")
-        or threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
+class _Alarm:
+    """Interrupts Python code that runs longer than a limit, where the system can do that."""
 
-    def ring(number: int, frame: Any) -> None:
-        raise _OutOfTime
+    def __init__(self) -> None:
+        self._limit = 0.0
+        main = threading.current_thread() is threading.main_thread()
+        self._works = main and hasattr(signal, "setitimer")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    # It rings again, should the agent get over the first time.
-    signal.setitimer(signal.ITIMER_REAL, limit, limit)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear the alarm here, and put back what was heard before."""
+        if not self._works:
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, _ring)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def __call__(self, limit: float) -> Self:
+        """Set the limit of the code that runs next, s."""
+        self._limit = limit
+        return self
+
+    def __enter__(self) -> None:
+        if self._works:
+            # It rings again, should the agent get over the first time.
+            signal.setitimer(signal.ITIMER_REAL, self._limit, self._limit)
+
+    def __exit__(self, *_: object) -> None:
+        if self._works:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _ring(number: int, frame: Any) -> None:
+    raise _OutOfTime
 
 
 class _Player:
@@ -398,7 +415,7 @@ class _Turn:
     def _step(self) -> bool:
         """One tick; whether the episode goes on."""
         stamp = self.began + self.episode.length * self.tick
-        vector = json.loads(json.dumps(self.where.feature_vector(self.episode, stamp)))
+        vector = self.where.feature_vector(self.episode, stamp)
         label = self._label()
         said = self._ask(vector, label)
         self.recorder.say({"action": said.action})

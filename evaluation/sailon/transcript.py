@@ -63,7 +63,7 @@ class Coordinates:
         given = None
         index = group.variant(self.plan)
         if self.starts == "wsu" and worlds.drawn_by_seed(self.plan):
-            env, _ = session.tasks.variant(index)
+            env = session.tasks.env(index)
             given = worlds.first(worlds.original_starts([self.plan], env))
         return session.start(index, self.plan.index, given)
 

@@ -115,13 +115,16 @@ def feature_vector(
       ValueError: leaves that have a batch axis, a number that is not finite, ids that do not fit
         the blocks, or a malformed hint.
     """
+    lane = _Lane(first, hint, time_stamp, block_ids, image, flat_blocks)
+    row = _row(observation)
+    if row is not None:
+        return _emit(row, lane, "")
     table = _table(observation)
     if table.ndim != 1:
         raise ValueError(
             f"the observation has batch shape {table.shape[:-1]}; feature_vector takes one lane, "
             "feature_vectors one leading axis"
         )
-    lane = _Lane(first, hint, time_stamp, block_ids, image, flat_blocks)
     return _emit(table.tolist(), lane, "")
 
 
@@ -181,10 +184,24 @@ class _Lane:
     flat_blocks: bool
 
 
+def _body(o: Observation) -> list[Any]:
+    """The leaves of cart and pole, as in a row."""
+    return [*o.cart_position[:2], *o.cart_velocity[:2], *o.pole_quaternion, *o.pole_velocity]
+
+
+def _row(o: Observation) -> list[float] | None:
+    """The row of `_table` for NumPy scalars, as a session has them; None for anything else."""
+    leaves = _body(o)
+    for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
+        leaves += (alive, *p, *v)
+    if not all(isinstance(leaf, np.generic) for leaf in leaves):
+        return None
+    return [float(leaf) for leaf in leaves]
+
+
 def _table(o: Observation) -> np.ndarray:
     """(..., 11 + 7 N) numbers on the host: cart, pole, then per block alive, position, velocity."""
-    leaves: list[Any] = [*o.cart_position[:2], *o.cart_velocity[:2]]
-    leaves += [*o.pole_quaternion, *o.pole_velocity]
+    leaves = _body(o)
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
         each: list[Any] = [alive, *p, *v]
         if np.ndim(alive) > np.ndim(o.cart_position.x):
@@ -255,6 +272,8 @@ def _emit_blocks(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
 
 
 def _rounded(names: Sequence[str], values: Sequence[float], path: str) -> dict[str, float]:
+    if math.isfinite(sum(values)):
+        return {name: round(value, DIGITS) for name, value in zip(names, values, strict=True)}
     return {
         name: round(_number(value, _join(path, name)), DIGITS)
         for name, value in zip(names, values, strict=True)
