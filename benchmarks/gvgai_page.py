@@ -80,11 +80,15 @@ timer each. `result` hears of every level, ended or broken off. The order is one
 """
 
 LIMITS = (
-    ("constructor", "less than START_SECONDS s", "disqualified: the track is over"),
+    (
+        "constructor",
+        "less than START_SECONDS s",
+        "disqualified: there is no agent, so the track is over",
+    ),
     (
         "`init`",
         "less than INIT_SECONDS s",
-        "the level is disqualified; the track is over in training, the repetition in validation",
+        "disqualified: the level is lost (winner -100, score -1000), and `result` is asked",
     ),
     (
         "`act`",
@@ -100,11 +104,29 @@ LIMITS = (
 )
 
 TIME = """\
-Time is wall time, as the framework's Python client measures it: the CPU time of one thread would
-count neither sleep nor what JAX computes in others. An exception counts as a failure (constructor,
-`init`) or as overspent time (`act`, `result`). The harness in this process measures a method when
-it returns and cannot interrupt it; a server hangs up on a client whose reply takes TRANSPORT s
-longer than the limit.
+A disqualification costs the game being played, as the document says, and a game is one play of a
+level. `--scope phase` gives the published server's answer to a late `init` instead: the track is
+over in training, the repetition in validation. A late `result` disqualifies nobody, since its level
+is over; it ends what its time was for.
+
+The document's two sentences on `init` and `act` can be read in two ways:
+
+| sentence | as printed | with the two exchanged |
+| --- | --- | --- |
+| of `init`: "`act` has to finish in 40 ms", else `ACTION_NIL` | of `act` | of `act` |
+| of `act`: 1 s, else disqualified | of `act`: 40 ms cost the action, 1 s the level | of `init` |
+| time of `init` | 1 s, like the constructor's | 1 s, else disqualified |
+| hard limit of `act` | 1 s | 50 ms, from the framework's constants |
+| flag | `--preset document` | `--preset track`, the default |
+
+Time is wall time, as the framework's Python client measures it. `--timer processor` measures the
+processor time of the agent's process instead, all threads together, in the manner of the Java
+framework's `ElapsedCpuTimer` (which takes the thread's own): sleep is free then, and JAX's threads
+count. The time for training is wall time in either case.
+
+An exception counts as a failure (constructor, `init`) or as overspent time (`act`, `result`). The
+harness in this process measures a method when it returns and cannot interrupt it; a server hangs up
+on a client whose reply takes TRANSPORT s longer than the limit.
 """
 
 SOCKET = """\

@@ -58,6 +58,7 @@ the same results. checkpoint:DIR plays what agents have learned in `jaxsim train
 BENCH_EXAMPLES = """examples:
   jaxsim bench --json bench.json --plot bench.png
   jaxsim bench --quick --workload 200 --workload 208_hard --peer pybullet
+  jaxsim bench --quick --workload 200 --peer none --agent mine.py
 
 Each program runs in a process of its own and is measured round by round. Peers run from a clone of
 the repository; those that are not installed are left out, with the reason: the extras bench,
@@ -181,8 +182,13 @@ def _add_bench(commands: Any) -> None:
         ("flags", "default or configured, with jaxsim.configure_cpu(); may be repeated"),
     ):
         bench.add_argument(f"--{option}", action="append", metavar="NAME", help=text)
+    bench.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="pure agent that plays whole batches, built-in or FILE.py (pd, as the peers)",
+    )
     for option, text in (
-        ("episodes", "episodes of a call (65,536), at most 512 at levels 108 and 208"),
+        ("episodes", "episodes of a call (65,536), at most 8,192 at levels 108 and 208"),
         ("rounds", "measurements of each (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
         ("devices", "CPU devices (one a core)"),

@@ -20,6 +20,14 @@ class SystemClock:
         return time.monotonic()
 
 
+class ProcessorClock:
+    """The processor time of this process, all threads together; it stands still in sleep."""
+
+    def now(self) -> float:
+        """Time since some moment that does not change, s."""
+        return time.process_time()
+
+
 class ScriptedClock:
     """A clock that stands still until it is told to go on.
 

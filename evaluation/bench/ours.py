@@ -1,4 +1,4 @@
-"""The program that measures this package: `jaxsim.rollout` with the PD policy, whole episodes."""
+"""The program that measures this package: `jaxsim.rollout` with a pure agent, whole episodes."""
 
 import os
 import resource
@@ -14,14 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from evaluation import agents
 from evaluation.bench.program import serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import WORKLOADS, Workload
-from jaxsim import agents
 
 ENV = "CartPole3D-v0"
-AGENT = "pd"
 
 
 @dataclass
@@ -91,7 +90,7 @@ def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[]
     if len(rows) > 1:
         params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
         variant = np.arange(episodes, dtype=np.int32) % len(rows)
-    agent, seeds = agents.get(AGENT), iter(range(settings.seed, 2**32))
+    agent, seeds = agents.get(settings.agent), iter(range(settings.seed, 2**32))
     options = spread(workload, settings)
 
     def play() -> int:

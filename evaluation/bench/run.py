@@ -11,11 +11,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluation import agents
 from evaluation.bench import peers
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import PD, Settings
 from evaluation.bench.workloads import (
     FLOOD,
     GRADER,
@@ -58,6 +59,8 @@ class Benchmark:
         whole calls.
       rounds: number of measurements of each.
       seconds: s, length of a measurement at least.
+      agent: that plays `jaxsim.rollout`, by name or "FILE.py"; one episode at a time and with the
+        peers it is always `pd`, whose rule they have in plain Python.
       seed: root of the randomness of our own workloads.
       devices: number of devices; None for one a core.
       lanes: episodes that a device plays side by side; None for what suits the backend.
@@ -72,6 +75,7 @@ class Benchmark:
     episodes: int = 65_536
     rounds: int = 5
     seconds: float = 3.0
+    agent: str = PD
     seed: int = 0
     devices: int | None = None
     lanes: int | None = None
@@ -102,6 +106,7 @@ class Benchmark:
                 raise ValueError(f"{name} is {number}; it must be from 1 to {most}")
         if not 0 < self.seconds <= 3600:
             raise ValueError(f"seconds is {self.seconds}; it must be above 0 and up to 3600")
+        agents.get(self.agent)
         if not 0 <= self.seed < 2**31:
             raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**31 - 1}")
 
@@ -146,7 +151,7 @@ def run(benchmark: Benchmark, progress: Progress | None = None) -> Result:
     Raises:
       ValueError: a program refused a setting or failed.
     """
-    sources = list(_sources(benchmark))
+    sources = list(sources_of(benchmark))
     measured = [(source, name) for source in sources for name in source.workloads]
     counted = _Counter(progress, (1 + benchmark.rounds) * len(measured) + _points(benchmark))
     result = Result(benchmark.settings(), cores())
@@ -176,7 +181,7 @@ class _Counter:
         self.done += 1
 
 
-def _sources(benchmark: Benchmark) -> Iterator[_Source]:
+def sources_of(benchmark: Benchmark) -> Iterator[_Source]:
     """Our own programs, once for each choice of flags, then the peers."""
     # The nominal workload first: the time to the first result is taken with it.
     ordered = [name for name in WORKLOADS if name in benchmark.workloads]
@@ -185,6 +190,7 @@ def _sources(benchmark: Benchmark) -> Iterator[_Source]:
             configured=flags == CONFIGURED,
             cores=benchmark.devices or cores(),
             episodes=benchmark.episodes,
+            agent=benchmark.agent,
             seed=benchmark.seed,
             devices=benchmark.devices,
             lanes=benchmark.lanes,

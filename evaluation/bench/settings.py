@@ -3,6 +3,9 @@
 import json
 from dataclasses import asdict, dataclass
 
+PD = "pd"
+"""The agent that is measured unless another is asked for; the peers have no other."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -12,6 +15,7 @@ class Settings:
       configured: whether `jaxsim.configure_cpu` is called.
       cores: devices to make of the processor, if it is what JAX runs on.
       episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
+      agent: that plays `jaxsim.rollout`, by name or "FILE.py".
       seed: of the first call; each later one has the next.
       devices: number of devices; None for all.
       lanes: episodes that a device plays side by side; None for what suits the backend.
@@ -22,6 +26,7 @@ class Settings:
     configured: bool
     cores: int
     episodes: int
+    agent: str = PD
     seed: int = 0
     devices: int | None = None
     lanes: int | None = None

@@ -20,7 +20,7 @@ from evaluation.gvgai import phases
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, NIL, WINNERS, push
 from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.results import PHASES, LevelResult, final_score
-from evaluation.gvgai.rules import SCORE_DISQUALIFIED
+from evaluation.gvgai.rules import SCORE_DISQUALIFIED, Rules
 from evaluation.gvgai.track import Track
 from evaluation.scanner import LANES
 from evaluation.tasks import Tasks
@@ -149,11 +149,11 @@ def _step(envs: tuple[Any, ...], place: _Place, game: _Game, pushes: Any, moving
     return _where(moving, after, game)
 
 
-@partial(jax.jit, static_argnames="validation_times")
+@partial(jax.jit, static_argnames="rules")
 def _advance(
-    lanes: Lane, answers: Any, chosen: Any, late: Any, keys: rng.Words, validation_times: int
+    lanes: Lane, answers: Any, chosen: Any, late: Any, keys: rng.Words, rules: Rules
 ) -> Lane:
-    one = partial(phases.advance, validation_times=validation_times)
+    one = partial(phases.advance, validation_times=rules.validation_times, scope=rules.scope)
     return jax.vmap(one)(lanes, answers, chosen, late, keys)
 
 
@@ -326,9 +326,7 @@ class _Batch:
         rules, before = self._track.rules, self._at
         late = before.play + 1 >= rules.most_plays
         late[: self._lanes] |= rules.learning_over(self._clocks.now() - self._began)
-        self._at = _on_host(
-            _advance(before, answer, chosen, late, self._keys, rules.validation_times)
-        )
+        self._at = _on_host(_advance(before, answer, chosen, late, self._keys, rules))
         fresh = self._at.play > before.play
         if np.any(fresh):
             self._place, opened = self._opened()

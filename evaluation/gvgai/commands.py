@@ -110,7 +110,12 @@ def _add_track(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", metavar="NAME", help="other rules: track or gvgai2017")
+    parser.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="other rules: track, document (every limit as the document prints it) or gvgai2017 "
+        "(the published server's)",
+    )
     parser.add_argument(
         "--learning-seconds", type=float, metavar="S", help="time for training (600)"
     )
@@ -121,6 +126,18 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         "--on-overspent",
         metavar="WHAT",
         help="what an overspent action does: disqualify or abort_level (disqualify)",
+    )
+
+    parser.add_argument(
+        "--scope",
+        metavar="WHAT",
+        help="what an init that fails or is late costs: its level, or as on the published server "
+        "its phase (level)",
+    )
+    parser.add_argument(
+        "--timer",
+        metavar="WHICH",
+        help="what the agent's methods are measured by: wall or processor time (wall)",
     )
 
 
@@ -155,7 +172,7 @@ def _given_rules(arguments: argparse.Namespace, rules: "Rules") -> "Rules":
 
     if arguments.preset:
         rules = preset(arguments.preset)
-    options = ("learning_seconds", "validation_times", "on_overspent")
+    options = ("learning_seconds", "validation_times", "on_overspent", "scope", "timer")
     given = {name: getattr(arguments, name) for name in options}
     return rules.changed({name: value for name, value in given.items() if value is not None})
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from evaluation.gvgai.rules import TRAINING, VALIDATION
+from evaluation.gvgai.rules import TRAINING, VALIDATION, Scope
 from jaxsim import rng
 
 LEVEL_CHOICE = 2
@@ -70,9 +70,15 @@ def first(shape: tuple[int, ...] = ()) -> Lane:
     return Lane(zero + Call.START, zero + Phase.FIRST, zero, zero, zero)
 
 
-@partial(jax.jit, static_argnames="validation_times")
+@partial(jax.jit, static_argnames=("validation_times", "scope"))
 def advance(
-    lane: Lane, answer: Any, chosen: Any, late: Any, key: rng.Words, validation_times: int
+    lane: Lane,
+    answer: Any,
+    chosen: Any,
+    late: Any,
+    key: rng.Words,
+    validation_times: int,
+    scope: Scope,
 ) -> Lane:
     """Go on to the next call of one lane.
 
@@ -83,19 +89,21 @@ def advance(
       late: () bool, whether the time for training is used up.
       key: of the lifetime; random levels are drawn from it.
       validation_times: how often the validation levels are played.
+      scope: what an INIT that failed costs; see `Rules.scope`.
 
     Returns:
       The lane, as it was if it waited for nothing.
     """
     ready = answer == Answer.DONE
     closed = lane._replace(call=jnp.int32(Call.CLOSED))
+    if scope == "level":
+        out = lane._replace(call=jnp.int32(Call.RESULT))
+    else:
+        again = _next_repetition(lane, validation_times)
+        out = _if(lane.phase == Phase.VALIDATION, again, closed)
     after = {
         Call.START: _if(ready, lane._replace(call=jnp.int32(Call.INIT)), closed),
-        Call.INIT: _if(
-            ready,
-            lane._replace(call=jnp.int32(Call.ACT)),
-            _if(lane.phase == Phase.VALIDATION, _next_repetition(lane, validation_times), closed),
-        ),
+        Call.INIT: _if(ready, lane._replace(call=jnp.int32(Call.ACT)), out),
         Call.ACT: lane._replace(call=jnp.where(ready, Call.ACT, Call.RESULT).astype(jnp.int32)),
         Call.RESULT: _if(
             lane.phase == Phase.VALIDATION,

@@ -7,7 +7,7 @@ meets the same limits in both.
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.clock import Clock
+from evaluation.clock import Clock, ProcessorClock
 from evaluation.gvgai import protocol
 from evaluation.gvgai.agent import ElapsedTimer, described, fitting
 from evaluation.gvgai.observation import (
@@ -30,7 +30,7 @@ class Player:
 
     Args:
       make: the agent's class.
-      clock: measures its methods.
+      clock: measures the time for training and, unless the rules say "processor", its methods.
       rules: its limits.
       form: what observations shall hold.
 
@@ -45,6 +45,7 @@ class Player:
         self.form: Form = form
         self.error, self.seconds = "", 0.0
         self._make, self._clock, self._rules = make, clock, rules
+        self._stopwatch = ProcessorClock() if rules.timer == "processor" else clock
         self._began = clock.now()
         self._agent: Any = None
 
@@ -76,7 +77,7 @@ class Player:
         done, level = self._timed(self._agent.result, float(rules.result_limit(learned)), sso)
         if not done or rules.result_overspent(learned, self.seconds):
             return protocol.END_OVERSPENT
-        if rules.learning_over(learned + self.seconds):
+        if rules.learning_over(self._clock.now() - self._began):
             return protocol.END_VALIDATION if sso.isValidation else protocol.END_TRAINING
         return _text(level)
 
@@ -114,17 +115,17 @@ class Player:
 
     def _timed(self, function: Callable[..., Any], limit: float, sso: Any) -> tuple[bool, Any]:
         """Call the agent; whether it returned, and what. The time is in `seconds`."""
-        timer = ElapsedTimer(self._clock, limit)
+        timer = ElapsedTimer(self._stopwatch, limit)
         arguments = fitting(function, sso, timer)
         self.error = ""
-        began = self._clock.now()
+        began = self._stopwatch.now()
         try:
             return True, function(*arguments)
         except (Exception, SystemExit) as error:
             self.error = described(error)
             return False, None
         finally:
-            self.seconds = self._clock.now() - began
+            self.seconds = self._stopwatch.now() - began
 
 
 def _text(value: Any) -> str:

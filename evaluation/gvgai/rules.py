@@ -20,6 +20,10 @@ MOST_PLAYS = 1_000_000
 
 Overspent = Literal["disqualify", "abort_level"]
 OVERSPENT: tuple[Overspent, ...] = ("disqualify", "abort_level")
+Scope = Literal["level", "phase"]
+SCOPES: tuple[Scope, ...] = ("level", "phase")
+Timer = Literal["wall", "processor"]
+TIMERS: tuple[Timer, ...] = ("wall", "processor")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,12 @@ class Rules:
       validation_times: how often the validation levels are played.
       on_overspent: what an overspent action makes of the level: "disqualify" (winner -100, score
         -1000) or "abort_level" (no winner, score kept). The next level follows in either case.
+      scope: what an `init` that fails or is late costs. With "level" it is what a disqualification
+        always costs here, the level in play, and `result` is asked as after any level; with
+        "phase", as on the published server, the track in training and the repetition in validation.
+      timer: what constructor, `init`, `act` and `result` are measured by: "wall", or "processor",
+        the processor time of the agent's whole process, which stands still while it sleeps. The
+        time for training is wall time in either case.
       most_plays: plays in training after which validation follows, so that an agent that breaks off
         every level at once cannot fill memory and disk.
       original_fields: fill `isValidation` and `gameTick` as the original server does: the first is
@@ -53,6 +63,8 @@ class Rules:
     grace_on_crossing: bool = True
     validation_times: int = 1
     on_overspent: Overspent = "disqualify"
+    scope: Scope = "level"
+    timer: Timer = "wall"
     most_plays: int = 10_000
     original_fields: bool = False
 
@@ -70,10 +82,11 @@ class Rules:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
-        if self.on_overspent not in OVERSPENT:
-            raise ValueError(
-                f"on_overspent is {self.on_overspent!r}; it must be {' or '.join(OVERSPENT)}"
-            )
+        options = (("on_overspent", OVERSPENT), ("scope", SCOPES), ("timer", TIMERS))
+        for name, allowed in options:
+            if getattr(self, name) not in allowed:
+                found = getattr(self, name)
+                raise ValueError(f"{name} is {found!r}; it must be {' or '.join(allowed)}")
         for name in ("grace_on_crossing", "original_fields"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false")
@@ -147,15 +160,22 @@ def _check_seconds(name: str, value: Any) -> None:
 
 PRESETS: dict[str, Rules] = {
     "track": Rules(),
+    "document": Rules(act_hard_seconds=1.0),
     "gvgai2017": Rules(
         learning_seconds=300.0,
         grace_on_crossing=False,
         validation_times=10,
         on_overspent="abort_level",
+        scope="phase",
         original_fields=True,
     ),
 }
-"""Rules by name: those of the track's description, and those of the published server."""
+"""Rules by name.
+
+"track" reads the track's description with its two sentences on `init` and `act` put right, and
+with the framework's hard limit; "document" takes every limit as printed; "gvgai2017" are the rules
+of the published server.
+"""
 
 
 def preset(name: str) -> Rules:

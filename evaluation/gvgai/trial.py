@@ -372,7 +372,8 @@ def _advance(
 ) -> Lane:
     """Go on to the next call; see `phases.advance`."""
     said = np.int32(answer), np.int32(level), np.bool_(late)
-    return _on_host(phases.advance(lane, *said, key, track.rules.validation_times))
+    rules = track.rules
+    return _on_host(phases.advance(lane, *said, key, rules.validation_times, rules.scope))
 
 
 def _on_host(lane: Lane) -> Lane:

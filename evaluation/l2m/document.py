@@ -21,6 +21,9 @@ MAX_PROBLEMS = 50
 
 _MAX_DIGITS = 100
 _MAX_SHOWN = 60
+_REFUSABLE = re.compile(
+    r"(?P<constant>NaN|-?Infinity)|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+)
 LEVELS = 4  # brackets around a parameter: syllabus, instructions, instruction, $repeat
 
 _JSON_HELP = {
@@ -206,10 +209,12 @@ def _first_refused(text: str) -> tuple[int, str]:
         if entry.repeated:
             key = short(str(entry.path[-1]))
             return entry.key, f"key {key!r} stands twice in this object; remove one"
-        if re.fullmatch(r"NaN|-?Infinity", entry.token):
-            return entry.start, f"{entry.token} is not JSON; write a finite number"
-        if entry.token[0] in "-0123456789" and _overflows(entry.token):
-            return entry.start, f"the number {short(entry.token)} is too large"
+        # What stands behind it without a space is for the decoder, which did not come so far.
+        refusable = _REFUSABLE.match(entry.token)
+        if refusable and refusable["constant"]:
+            return entry.start, f"{refusable[0]} is not JSON; write a finite number"
+        if refusable and _overflows(refusable[0]):
+            return entry.start, f"the number {short(refusable[0])} is too large"
     raise AssertionError("nothing was refused")
 
 

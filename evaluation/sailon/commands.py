@@ -58,6 +58,11 @@ experiment.json, and plots if matplotlib is installed (the extra plots).
 """
 
 
+DOMAIN_EXAMPLES = """examples:
+  jaxsim sailon domain > cartpole.json
+"""
+
+
 def add_to(commands: Any) -> None:
     """Add `sailon` to the subcommands of `jaxsim`."""
     sailon = commands.add_parser(
@@ -71,6 +76,10 @@ def add_to(commands: Any) -> None:
     _add_analyze(parts)
     _add_evaluate(parts)
     serving.add_to(parts)
+    domain = add_command(
+        parts, "domain", "print cartpole.json: actions, sensors and their ranges", DOMAIN_EXAMPLES
+    )
+    domain.set_defaults(handler=_domain)
     replay = add_command(parts, "replay", "play transcripts again and compare", "")
     replay.add_argument(
         "files", type=Path, nargs="+", metavar="FILE", help="transcripts, JSON lines"
@@ -325,6 +334,14 @@ def _numbers(name: str, text: str | None) -> tuple[int, ...] | None:
         raise ValueError(
             f"{name} is {text!r}; it must be whole numbers with commas between them"
         ) from error
+
+
+def _domain(arguments: argparse.Namespace) -> int:
+    from importlib import resources
+
+    shipped = resources.files("jaxsim.worlds.cartpole3d") / "cartpole.json"
+    print(shipped.read_text(encoding="utf-8"), end="")
+    return 0
 
 
 def _replay(arguments: argparse.Namespace) -> int:

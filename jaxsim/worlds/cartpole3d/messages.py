@@ -16,6 +16,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import repeat
 from typing import Any
 
 import jax
@@ -45,6 +46,7 @@ LARGEST = float(np.finfo(np.float32).max)  # what an observation in float32 can 
 
 BODY = 11  # numbers of cart and pole in a row, and per block then:
 PER_BLOCK = 7
+SCALARS = {np.float32, np.float64, np.bool_}  # types of an observation's leaves on the host
 FLAT = re.compile(r"block_(0|[1-9][0-9]*)")
 
 Hint = Sequence[Mapping[str, Any]]
@@ -194,9 +196,9 @@ def _row(o: Observation) -> list[float] | None:
     leaves = _body(o)
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
         leaves += (alive, *p, *v)
-    if not all(isinstance(leaf, np.generic) for leaf in leaves):
+    if not SCALARS.issuperset(map(type, leaves)):
         return None
-    return [float(leaf) for leaf in leaves]
+    return list(map(float, leaves))
 
 
 def _table(o: Observation) -> np.ndarray:
@@ -273,7 +275,7 @@ def _emit_blocks(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
 
 def _rounded(names: Sequence[str], values: Sequence[float], path: str) -> dict[str, float]:
     if math.isfinite(sum(values)):
-        return {name: round(value, DIGITS) for name, value in zip(names, values, strict=True)}
+        return dict(zip(names, map(round, values, repeat(DIGITS)), strict=True))
     return {
         name: round(_number(value, _join(path, name)), DIGITS)
         for name, value in zip(names, values, strict=True)
@@ -349,9 +351,21 @@ def feature_vector_schema() -> dict[str, Any]:
     A schema cannot say that ids differ, that a quaternion has unit length or that block_0,
     block_1, ... leave no gap; `parse_feature_vector` checks these too.
     """
-    shipped = resources.files("jaxsim.worlds.cartpole3d") / "feature_vector.schema.json"
-    schema: dict[str, Any] = json.loads(shipped.read_text(encoding="utf-8"))
-    return schema
+    return _shipped("feature_vector.schema.json")
+
+
+def domain_specification() -> dict[str, Any]:
+    """Return the domain for machines: actions, sensors and their ranges on every level.
+
+    `python -m benchmarks.domain` generates the file, `cartpole.json`, by playing every level.
+    """
+    return _shipped("cartpole.json")
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    text = (resources.files("jaxsim.worlds.cartpole3d") / name).read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _width(config: Config) -> int:

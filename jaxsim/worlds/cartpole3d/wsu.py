@@ -259,23 +259,21 @@ def _states(
 ) -> State:
     """Assemble the states of episodes, joined leaf by leaf."""
 
-    def numbers(values: Sequence[Any]) -> jax.Array:
-        return jnp.asarray(join(values), dtype)
-
-    def leaf(*values: Any) -> jax.Array:
+    def leaf(*values: Any) -> np.ndarray:
         joined = join(values)
-        return jnp.asarray(joined, None if joined.dtype == bool else dtype)
+        return joined if joined.dtype == bool else joined.astype(dtype)
 
     worlds = [one.world for one in drawn]
     lines = any(world.blocks[0].rail is not None for world in worlds)
     slots = [_slots_of(world, lines) for world in worlds]
     blocks = tuple(jax.tree.map(leaf, *alike) for alike in zip(*slots, strict=True))
-    x, y = (numbers([world.xy[axis] for world in worlds]) for axis in range(2))
-    forces = [numbers([world.push[axis] for world in worlds]) for axis in range(2)]
-    rates = [numbers([world.lean[place] for world in worlds]) for place in range(6)]
-    bounce = numbers([one.bounce for one in drawn])
-    angle = numbers([one.wind_angle for one in drawn])
-    return starts.initial(x, y, forces, rates, blocks, bounce, angle)
+    x, y = (leaf(*(world.xy[axis] for world in worlds)) for axis in range(2))
+    push = [leaf(*(world.push[axis] for world in worlds)) for axis in range(2)]
+    lean = [leaf(*(world.lean[place] for world in worlds)) for place in range(6)]
+    bounce = leaf(*(one.bounce for one in drawn))
+    angle = leaf(*(one.wind_angle for one in drawn))
+    # One transfer: one for each leaf would take most of the time.
+    return starts.initial(*jax.device_put((x, y, push, lean, blocks, bounce, angle)))
 
 
 def _slots_of(world: _World, lines: bool) -> list[Block]:

@@ -2,8 +2,10 @@
 
 import json
 from importlib import resources
+from types import SimpleNamespace
 
 import jsonschema
+import numpy as np
 import pytest
 
 import jaxsim
@@ -13,7 +15,7 @@ from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import RATIOS, Curve, Result, Row, Sample
-from evaluation.bench.run import Benchmark, quick
+from evaluation.bench.run import Benchmark, quick, sources_of
 from evaluation.bench.settings import Settings
 from evaluation.bench.workloads import MIX, WORKLOADS
 
@@ -304,12 +306,33 @@ def test_quick_measures_what_the_ratios_need():
         ({"seconds": 0.0}, "seconds is 0.0; it must be above 0"),
         ({"seconds": float("nan")}, "seconds is nan; it must be above 0"),
         ({"seed": -1}, "seed is -1; it must be from 0"),
+        ({"agent": "pdd"}, "unknown agent 'pdd'; did you mean 'pd'"),
+        ({"agent": "none.py"}, "there is no file none.py"),
         ({"devices": 0}, "devices is 0; it must be from 1 to 256"),
     ],
 )
 def test_bad_settings(changes, words):
     with pytest.raises(ValueError, match=words):
         Benchmark(**changes).check()
+
+
+def test_another_agent_plays_the_batches(tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text("from jaxsim import agents\nmine = agents.get('greedy')\n")
+    played = []
+
+    def rollout(env, params, agent, episodes, **options):
+        played.append(agent.name)
+        return SimpleNamespace(length=np.ones(episodes))
+
+    monkeypatch.setattr(jaxsim, "rollout", rollout)
+    for name in ("pd", str(file)):
+        (source,) = sources_of(
+            Benchmark(workloads=("200",), peers=(), flags=("default",), agent=name)
+        )
+        settings = Settings.loads(source.arguments[0])
+        assert ours.player(ours.WORKLOADS["200"], 3, settings)() == 3
+    assert played == ["pd", "greedy"]
 
 
 @pytest.mark.parametrize(("asked", "played"), [(64, 64), (65_536, 8192)])

@@ -1,21 +1,24 @@
 """An agent in this process: order of levels, limits and what they cost, by a scripted clock."""
 
 import re
+import time
 
 import numpy as np
 import pytest
 
-from evaluation.clock import ScriptedClock
-from evaluation.gvgai import Agent, ElapsedTimer
+from evaluation.clock import ScriptedClock, SystemClock
+from evaluation.gvgai import Agent, ElapsedTimer, harness
 from evaluation.gvgai.phases import Call
 from evaluation.gvgai.player import Player
-from evaluation.gvgai.rules import PRESETS, Rules
+from evaluation.gvgai.results import Announcer
+from evaluation.gvgai.rules import PRESETS, TIMERS, Rules
 from evaluation.gvgai.track import Level, Track
 from evaluation.gvgai.trial import Trial
 from tests.evaluation import toy
 from tests.evaluation.gvgai.scripted import (
     ESCAPE,
     LEFT,
+    LEVELS,
     NIL,
     RIGHT,
     Script,
@@ -271,17 +274,56 @@ def test_init_comes_before_every_level_and_has_one_second(seconds, plays):
         # What init returns is an action that nobody plays.
         assert {sso.avatarLastAction for sso in script.seen("act")} == {NIL}
         return
-    assert methods == ["constructor", "init", "act", "result", "init"]
-    last = done.results[-1]
-    assert (last.level, last.winner, last.score, last.ticks) == (1, -100, -1000.0, 0)
+    # It costs its level, and `result` is asked as after any other.
+    begun = ["constructor", "init", "act", "result", "init", "result", "init"]
+    assert methods[: len(begun)] == begun
+    lost = done.results[1]
+    assert (lost.level, lost.winner, lost.score, lost.ticks) == (1, -100, -1000.0, 0)
+    told = script.seen("result")[1]
+    assert (told.gameWinner, told.gameScore, told.phase) == ("PLAYER_DISQ", -1000.0, "END")
+    assert done.levels[:3] == [0, 1, 2]
+    assert done.trial.call == Call.FINISH
+
+
+@pytest.mark.parametrize(
+    ("scope", "played"),
+    [("level", [3, 4, 3, 4]), ("phase", [3, 3, 4])],
+)
+def test_what_a_late_init_in_validation_costs(scope, played):
+    script = Script(times={**training(HOUR / 6, 0.0), "init": in_turn(0.0, 1.5, 0.0)})
+    done = run(script, validation_times=2, scope=scope)
+    assert [(r.level, r.winner) for r in done.results[:2]] == [(0, -1), (3, -100)]
+    assert done.levels[1:] == played
+    assert done.trial.call == Call.FINISH
+
+
+def test_a_late_init_in_training_ends_the_track_of_the_published_server():
+    script = trained_for(3, levels=always(0))
+    script.times["init"] = in_turn(0.0, 1.5, 0.0)
+    done = run(script, scope="phase")
+    assert done.levels == [0, 1]
     assert done.trial.call == Call.CLOSED
 
 
-def test_a_late_init_in_validation_costs_the_rest_of_the_repetition():
-    script = Script(times={**training(HOUR / 6, 0.0), "init": in_turn(0.0, 1.5, 0.0)})
-    done = run(script, validation_times=2)
-    assert [(r.level, r.winner) for r in done.results] == [(0, -1), (3, -100), (3, -1), (4, -1)]
-    assert done.trial.call == Call.FINISH
+@pytest.mark.parametrize("timer", TIMERS)
+def test_processor_time_stands_still_while_an_agent_sleeps(timer):
+    rules = Rules(act_seconds=0.1, act_hard_seconds=0.15, most_plays=1, timer=timer)
+
+    class Sleeper(Agent):
+        def act(self, sso, elapsed_timer):
+            if sso.gameTick == 0:
+                time.sleep(0.3)
+                return LEFT
+            return ESCAPE
+
+        def result(self, sso, elapsed_timer):
+            return 0
+
+    results = []
+    announcer = Announcer(keep=results.append)
+    harness.run(Track("poles", LEVELS, rules), Sleeper, SystemClock(), announcer)
+    first = results[0]
+    assert (first.overspent, first.ticks) == ((True, 0) if timer == "wall" else (False, 1))
 
 
 @pytest.mark.requirement(86)

@@ -12,7 +12,7 @@ import pytest
 from evaluation import counters
 from evaluation.gvgai import phases
 from evaluation.gvgai.phases import Answer, Call, Lane, Phase
-from evaluation.gvgai.rules import LONGEST, PRESETS, Rules, preset
+from evaluation.gvgai.rules import LONGEST, PRESETS, SCOPES, Rules, preset
 from jaxsim import rng
 
 LANES, TURNS = 192, 60
@@ -25,6 +25,7 @@ class Twin:
 
     randoms: np.ndarray  # the level drawn after each play
     times: int
+    scope: str
     call: Call = Call.START
     phase: Phase = Phase.FIRST
     level: int = 0
@@ -40,6 +41,8 @@ class Twin:
             self.call = Call.INIT if answer == Answer.DONE else Call.CLOSED
         elif self.call == Call.INIT and answer == Answer.DONE:
             self.call = Call.ACT
+        elif self.call == Call.INIT and self.scope == "level":
+            self.call = Call.RESULT
         elif self.call == Call.INIT and self.phase != VALIDATION:
             self.call = Call.CLOSED
         elif self.call == Call.INIT:
@@ -81,13 +84,14 @@ def keys(count):
 
 
 @pytest.mark.requirement(73, 74, 76, 77, 80, 96)
-def test_lanes_go_the_way_of_the_twin_whatever_is_answered():
+@pytest.mark.parametrize("scope", SCOPES)
+def test_lanes_go_the_way_of_the_twin_whatever_is_answered(scope):
     random, times = np.random.default_rng(0), 2
-    one = jax.jit(jax.vmap(partial(phases.advance, validation_times=times)))
+    one = jax.jit(jax.vmap(partial(phases.advance, validation_times=times, scope=scope)))
     lanes, lane_keys = phases.first((LANES,)), keys(LANES)
     draws = jax.jit(jax.vmap(phases.random_level, in_axes=(None, 0), out_axes=1))
     randoms = np.asarray(draws(lane_keys, jnp.arange(TURNS)))
-    twins = [Twin(row, times) for row in randoms]
+    twins = [Twin(row, times, scope) for row in randoms]
     met = set()
     for _ in range(TURNS):
         # Mostly what leads on, so that lanes come far.
@@ -129,7 +133,7 @@ def test_a_random_level_follows_any_choice_that_is_none():
     expected = phases.random_level(key, 5)
     for chosen in (-1, 3, 4, 7, 2**31 - 1, -(2**31)):
         after = phases.advance(
-            lane, jnp.int32(Answer.DONE), jnp.int32(chosen), jnp.bool_(False), key, 1
+            lane, jnp.int32(Answer.DONE), jnp.int32(chosen), jnp.bool_(False), key, 1, "level"
         )
         assert after.level == expected
 
@@ -157,6 +161,8 @@ def test_limits_hold_for_every_lane_by_itself():
         ("validation_times", 1.0, "a whole number"),
         ("most_plays", 10**9, "from 1 to"),
         ("on_overspent", "forgive", "disqualify or abort_level"),
+        ("scope", "all", "level or phase"),
+        ("timer", "cpu", "wall or processor"),
         ("original_fields", 1, "true or false"),
         ("pauses", 1, "the rules are start_seconds"),
     ],
@@ -168,6 +174,7 @@ def test_rules_that_make_no_sense_are_refused(name, value, words):
 
 def test_presets():
     assert preset("track") == Rules()
-    with pytest.raises(ValueError, match="must be one of track, gvgai2017"):
+    assert preset("document") == Rules(act_hard_seconds=1.0)
+    with pytest.raises(ValueError, match="must be one of track, document, gvgai2017"):
         preset("gvgai2016")
     assert {rules.start_seconds for rules in PRESETS.values()} == {1.0}

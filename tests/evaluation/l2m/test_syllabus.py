@@ -294,6 +294,8 @@ ERRORS = {
         "key 'width' stands twice",
     ),
     "nan": (with_parameter('"width": NaN'), (3, 30), "NaN is not JSON"),
+    "nan and more": (with_parameter('"width": NaN000'), (3, 30), "NaN is not JSON"),
+    "too large and more": (with_parameter('"width": 1e999x'), (3, 30), "1e999 is too large"),
     "infinity": (with_parameter('"width": -Infinity'), (3, 30), "-Infinity is not JSON"),
     "overflow": (with_parameter('"width": 1e999'), (3, 30), "the number 1e999 is too large"),
     "many digits": (counted("9" * 5000), (3, 43), "is too large"),
