@@ -210,11 +210,16 @@ def _ranges(low: _Seen, high: _Seen) -> Ranges:
     rows = zip(SENSORS.items(), low, high, strict=True)
     return {
         part: {
-            name: (outward(float(a), -1), outward(float(b), 1))
+            name: _within(_bounds(part, name), outward(float(a), -1), outward(float(b), 1))
             for name, a, b in zip(names, lows, highs, strict=True)
         }
         for (part, names), lows, highs in rows
     }
+
+
+def _within(bounds: list[float] | None, low: float, high: float) -> Range:
+    """A rounded range, which must not leave the bounds."""
+    return (max(low, bounds[0]), min(high, bounds[1])) if bounds else (low, high)
 
 
 def outward(number: float, way: int) -> float:

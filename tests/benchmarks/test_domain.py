@@ -72,3 +72,11 @@ def test_ranges_are_rounded_outwards(number, way, expected):
 def test_the_command_prints_it(capsys):
     assert cli.main(["sailon", "domain"]) == 0
     assert json.loads(capsys.readouterr().out) == domain_specification()
+
+
+def test_no_range_leaves_its_bounds():
+    shipped = domain_specification()
+    for of in shipped["feature_vector"]["sensors"].values():
+        for sensor in of.values():
+            low, high = sensor["bounds"] or (-np.inf, np.inf)
+            assert low <= sensor["seen"][0] <= sensor["seen"][1] <= high
