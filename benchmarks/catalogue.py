@@ -53,10 +53,14 @@ def groups(**options: Any) -> list[Group]:
     """
     found: dict[Any, Group] = {}
     for name, env_id, values in cases():
-        env, params = jaxsim.make(env_id, values, **options)
-        kind = env.name, getattr(env.config, "stacked", False)
-        group = found.setdefault(kind, Group(env))
-        if group.env != env:
-            group.env = group.env.covering(env)
-        group.params[name] = params
+        add_to(found, name, *jaxsim.make(env_id, values, **options))
     return list(found.values())
+
+
+def add_to(found: dict[Any, Group], name: str, env: Any, params: Any) -> None:
+    """Add a case to the group whose program can play it, or to a new one."""
+    kind = env.name, getattr(env.config, "stacked", False)
+    group = found.setdefault(kind, Group(env))
+    if group.env != env:
+        group.env = group.env.covering(env)
+    group.params[name] = params

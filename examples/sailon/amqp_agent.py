@@ -141,6 +141,8 @@ class Line:
 
         self.connection = pika.BlockingConnection(pika.URLParameters(self.url))
         self.channel = self.connection.channel()
+        # A queue that is not there yet, after the broker was gone, is an error and no silence.
+        self.channel.confirm_delivery()
         self.inbox = self.channel.queue_declare("", exclusive=True, auto_delete=True).method.queue
         self.channel.basic_consume(self.inbox, self.arrived, auto_ack=True)
 
@@ -162,6 +164,7 @@ class Line:
                     queue,
                     json.dumps([message]).encode(),
                     pika.BasicProperties(correlation_id=known_by, reply_to=self.inbox),
+                    mandatory=True,
                 )
                 end = time.monotonic() + self.patience
                 while known_by not in self.answers and time.monotonic() < end:

@@ -48,9 +48,20 @@ def expected():
     return sailon.play(plan, amqp_agent.Agent())
 
 
+STARTED = []
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    """No program of a test that failed is there when the next one begins."""
+    yield
+    while STARTED:
+        STARTED.pop().kill()
+
+
 def start(*words):
     place = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
+    program = subprocess.Popen(
         [sys.executable, *map(str, words)],
         env=place,
         cwd=ROOT,
@@ -58,6 +69,8 @@ def start(*words):
         stderr=subprocess.PIPE,
         text=True,
     )
+    STARTED.append(program)
+    return program
 
 
 def serve(broker, out, *words):
@@ -112,7 +125,7 @@ def test_a_server_that_is_ended_keeps_finished_trials(broker, tmp_path):
     server = serve(broker, tmp_path / "out")
     player = agent(broker, "cut")
     kept = tmp_path / "out" / "00-cut" / "results.parquet"
-    end = time.monotonic() + 200
+    end = time.monotonic() + 600
     while not kept.exists() and time.monotonic() < end:
         time.sleep(0.05)
     server.send_signal(signal.SIGTERM)

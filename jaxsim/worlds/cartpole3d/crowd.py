@@ -59,13 +59,13 @@ def resolve(
     needed: jax.Array,
 ) -> tuple[list[Vector], Velocity]:
     """Velocities after all contacts of one tick, of stacked blocks; see `solver.resolve`."""
-    if blocks[0].rail is not None:
-        return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
+    # What is written for rows of friction is the iteration over bodies.
+    each = _with_room if blocks[0].rail is None else solver.resolve
     world: Any = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
     single = not needed.shape
     if single:
         world = jax.tree.map(lambda a: jnp.asarray(a)[..., None], world)
-    result = packing.in_parts(_with_room, PART, world)
+    result = packing.in_parts(each, PART, world)
     return jax.tree.map(lambda leaf: leaf[..., 0], result) if single else result
 
 
