@@ -19,6 +19,8 @@ CHANGED = 0.2
 AT_BOUND = 0.3
 """Share of those that it sets to a bound."""
 
+MOST_SLOTS = 205
+"""Blocks of the largest world that is played; more only take longer."""
 PAIRS = (
     ("blocks/count_min", "blocks/count_max"),
     ("blocks/speed_min", "blocks/speed_max"),
@@ -75,10 +77,34 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
         if jaxsim.spec(env_id).task == "CartPole3DLeans":
             continue  # CartPole3D with other actions
         randoms = (drawn(table, np.random.default_rng([seed, index, n])) for n in range(count))
-        for values in (*at_bounds(table), *randoms):
+        for number, values in enumerate((*at_bounds(table), *randoms)):
             env, params = jaxsim.make(env_id, values)
             if getattr(getattr(env, "config", None), "max_blocks", 0) <= most_slots:
-                add_to(found, f"{env.name} {values}", env, params)
+                add_to(found, f"{env.name} {number}: {values}", env, params)
+    return list(found.values())
+
+
+def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
+    """Random settings of CartPole3D for the property kit, sorted by program.
+
+    Without what the kit cannot compare: rounded readings, which two programs may round to different
+    steps, and level 112, whose episodes start alike.
+
+    Args:
+      count: number of settings.
+      seed: of their choice.
+      most_slots: settings whose episodes may hold more blocks are left out.
+    """
+    spec = jaxsim.spec("CartPole3D-v0").parameters
+    table = {path: p for path, p in spec.items() if not path.startswith("sensors/step")}
+    found: dict[Any, Group] = {}
+    number = 0
+    while sum(len(group.params) for group in found.values()) < count:
+        values = drawn(table, np.random.default_rng([seed, number]))
+        number += 1
+        env, params = jaxsim.make("CartPole3D-v0", values)
+        if env.config.max_blocks <= most_slots and "one_start" not in env.config.terms:
+            add_to(found, str(values), env, params)
     return list(found.values())
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from benchmarks import catalogue
+from benchmarks import bounds, catalogue
 from jaxsim import rng
 from jaxsim.testing import Programs, check_env
 from jaxsim.worlds.cartpole3d.levels import SAME_START
@@ -64,6 +64,22 @@ def test_every_option_together_keeps_the_contract():
     env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=2)
     assert set(env.config.terms) == set(TERMS) - {"lines", "one_start", "spawn"}
     check_env(env, params)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_combinations_of_options_keep_the_contract():
+    """Random settings of several options at and between their bounds, in and beyond four slots.
+
+    But for rounded readings, as above.
+    """
+    for group in bounds.combinations(40, seed=7, most_slots=8):
+        programs = Programs(group.env)
+        for name, params in group.params.items():
+            try:
+                check_env(group.env, params, programs=programs)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from error
 
 
 # Ten settings, one a row, of what changes the physics.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from benchmarks import fuzz
+from benchmarks import bounds, fuzz
 from benchmarks.catalogue import Group, cases, groups
 from jaxsim.wrappers import Wrapper
 
@@ -46,8 +46,45 @@ def test_two_thousand_random_episodes_and_made_up_states(found):
 @pytest.mark.long
 def test_a_hundred_thousand_random_episodes(tmp_path):
     page = tmp_path / "fuzz.md"
-    assert fuzz.main(["--episodes", "100000", "--seed", "0", "--out", str(page)]) == 0
+    words = ["--episodes", "100000", "--settings", "-1", "--seed", "0", "--out", str(page)]
+    assert fuzz.main(words) == 0
     assert "**0 leaks.**" in page.read_text()
+
+
+@pytest.mark.parametrize("name", ["CartPole", "CartPole2D"])
+def test_settings_at_bounds_in_two_dimensions(name):
+    check_bounds(name, 200)
+
+
+@pytest.mark.long
+def test_settings_at_bounds_in_three_dimensions():
+    check_bounds("CartPole3D", 2000)
+
+
+def check_bounds(name, settings):
+    """Every parameter at both bounds and random settings: no leak, and one program for all."""
+    (group,) = (g for g in bounds.groups(settings, 1, 4) if g.env.name == name)
+    player = fuzz.Player(group)
+    hunt = player.episodes(len(group.params), 0)
+    assert hunt.leaks == ()
+    assert hunt.tries >= settings
+    assert hunt.steps > 10 * hunt.tries
+    assert player.programs == 1
+
+
+def test_every_parameter_is_played_at_both_bounds():
+    (spec,) = (jaxsim.spec(i) for i in jaxsim.registered_envs() if i.startswith("CartPole3D-"))
+    settings = list(bounds.at_bounds(spec.parameters))
+    for path, parameter in spec.parameters.items():
+        played = {values[path] for values in settings if path in values}
+        ends = set(parameter.choices) or {parameter.low, parameter.high}
+        assert ends <= played, path
+
+
+def test_random_settings_follow_from_their_seed():
+    table = jaxsim.spec("CartPole3D-v0").parameters
+    first, again, other = (bounds.drawn(table, np.random.default_rng(s)) for s in (1, 1, 2))
+    assert first == again != other
 
 
 def test_crowded_states_are_all_different():
@@ -89,7 +126,7 @@ def cartpole(wrapper):
 @pytest.mark.parametrize("wrapper", [Leaks, GoesOn])
 def test_leaks_are_found_and_fail_the_command(wrapper, monkeypatch, capsys):
     monkeypatch.setattr(fuzz, "groups", lambda: cartpole(wrapper))
-    assert fuzz.main(["--episodes", "30", "--seed", "3"]) == 1
+    assert fuzz.main(["--episodes", "30", "--settings", "-1", "--seed", "3"]) == 1
     text = capsys.readouterr().out
     assert "| CartPole | random episodes | 30 |" in text
     assert "* CartPole, episode 0\n" in text

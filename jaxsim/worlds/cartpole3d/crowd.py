@@ -44,8 +44,6 @@ MANY = Room(candidates.MAX_PAIRS, candidates.MAX_PAIRS, candidates.MAX_NEAR, 64,
 """What does not fit here is left out; 15 pairs and 6 contacts with walls are the most recorded."""
 GROUP = 8
 """Lanes for which there must be more room are taken together in groups of this size."""
-PART = 64
-"""Lanes that are resolved together: in loops of other lengths numbers may be rounded otherwise."""
 
 
 def resolve(
@@ -59,14 +57,14 @@ def resolve(
     needed: jax.Array,
 ) -> tuple[list[Vector], Velocity]:
     """Velocities after all contacts of one tick, of stacked blocks; see `solver.resolve`."""
-    # What is written for rows of friction is the iteration over bodies.
-    each = _with_room if blocks[0].rail is None else solver.resolve
+    if blocks[0].rail is not None:
+        # The caller takes the whole tick in parts.
+        return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
     world: Any = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
-    single = not needed.shape
-    if single:
-        world = jax.tree.map(lambda a: jnp.asarray(a)[..., None], world)
-    result = packing.in_parts(each, PART, world)
-    return jax.tree.map(lambda leaf: leaf[..., 0], result) if single else result
+    if needed.shape:
+        return packing.in_parts(_with_room, packing.PART, world)
+    result = _with_room(*jax.tree.map(lambda a: jnp.asarray(a)[..., None], world))
+    return jax.tree.map(lambda leaf: leaf[..., 0], result)
 
 
 def _with_room(*world: Any) -> Any:

@@ -7,6 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsim.backend import opaque_one
+
+PART = 64
+"""Lanes with stacked blocks that are taken together: in loops of other lengths numbers may be
+rounded otherwise."""
+
 
 def replaced(
     compute: Callable[..., Any], size: int, pending: jax.Array, arguments: Any, result: Any
@@ -48,7 +54,7 @@ def replaced(
     return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), group, (pending, result))[1]
 
 
-def in_parts(compute: Callable[..., Any], size: int, arguments: Any) -> Any:
+def in_parts(compute: Callable[..., Any], size: int, arguments: Any, *, apart: bool = False) -> Any:
     """Compute for equal parts of the lanes, one part after the other.
 
     A part is the same program for any number of lanes, which rounds a lane's numbers alike.
@@ -57,27 +63,41 @@ def in_parts(compute: Callable[..., Any], size: int, arguments: Any) -> Any:
       compute: from arguments like those here; its result has leaves (..., size).
       size: lanes of a part; if the lanes are no multiple of it, they are one part.
       arguments: leaves (..., L), or () for all lanes alike; the last is (L,).
+      apart: whether a part that is all is kept apart from what is around it, with which XLA would
+        fuse it, and may round it otherwise. That takes copies of everything.
 
     Returns:
       As `compute`, leaves (..., L).
     """
     lanes = arguments[-1].shape[0]
-    if lanes % size or lanes == size:
+    if lanes % size or (lanes == size and not apart):
         return compute(*arguments)
+    parts = lanes // size
     leaves, tree = jax.tree.flatten(arguments)
     varied = [jnp.ndim(leaf) > 0 for leaf in leaves]
 
+    room = max(parts, 2)  # of one part XLA knows that the loop has one pass
+
     def split(leaf: jax.Array) -> jax.Array:
-        return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, size), -2, 0)
+        split = jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], parts, size), -2, 0)
+        return split if parts == room else jnp.concatenate([split] * room)
 
     def joined(leaf: jax.Array) -> jax.Array:
-        leaf = jnp.moveaxis(leaf, 0, -2)
+        leaf = jnp.moveaxis(leaf[:parts], 0, -2)
         return leaf.reshape(*leaf.shape[:-2], lanes)
 
-    def part(own: list[jax.Array]) -> Any:
-        found = iter(own)
-        every = [next(found) if v else leaf for v, leaf in zip(varied, leaves, strict=True)]
-        return compute(*jax.tree.unflatten(tree, every))
+    each = [split(leaf) if v else leaf for v, leaf in zip(varied, leaves, strict=True)]
 
-    mapped = [split(leaf) for v, leaf in zip(varied, leaves, strict=True) if v]
-    return jax.tree.map(joined, jax.lax.map(part, mapped))
+    def part(index: Any) -> Any:
+        own = [leaf[index] if v else leaf for v, leaf in zip(varied, each, strict=True)]
+        return compute(*jax.tree.unflatten(tree, own))
+
+    def put(index: jax.Array, result: Any) -> Any:
+        return jax.tree.map(lambda all_, own: all_.at[index].set(own), result, part(index))
+
+    empty = jax.tree.map(
+        lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), jax.eval_shape(part, 0)
+    )
+    some = jnp.asarray(arguments[-1]).reshape(-1)[0].astype(jnp.float32)
+    hidden = opaque_one(some).astype(jnp.int32) * parts
+    return jax.tree.map(joined, jax.lax.fori_loop(0, hidden, put, empty))

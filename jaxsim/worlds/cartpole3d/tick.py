@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.backend import mask, materialise, opaque_one
+from jaxsim.backend import mask, materialise, on_cpu, opaque_one
 from jaxsim.worlds.cartpole3d import (
     contacts,
     crowd,
@@ -208,6 +208,27 @@ def advance(
     Returns:
       The state after the tick, and what `move` said of it.
     """
+    crowded = slots.are_stacked(state.blocks, active) and jnp.ndim(active)
+    if not (crowded and "lines" in config.terms and on_cpu()):
+        return _advanced(params, config, key, state, force, active, move)
+
+    def part(params: Params, key: rng.Words, state: State, force: Vector, active: Any) -> State:
+        return _advanced(params, config, key, state, force, active, move)[0]
+
+    after = packing.in_parts(part, packing.PART, [params, key, state, force, active], apart=True)
+    return after, Moved((after.pose, after.velocity, after.blocks), active, EVERY)
+
+
+def _advanced(
+    params: Params,
+    config: Config,
+    key: rng.Words,
+    state: State,
+    force: Vector,
+    active: jax.Array,
+    move: Move,
+) -> tuple[State, Moved]:
+    """As `advance`, for all lanes at once."""
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
     if "pole_wind" in config.terms:
