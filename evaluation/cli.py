@@ -1,7 +1,6 @@
 """The `jaxsim` command."""
 
 import argparse
-import errno
 import os
 import signal
 import sys
@@ -22,6 +21,7 @@ from evaluation.checkpoints.stopping import (
     interruptible,
 )
 from evaluation.evaluate import commands as evaluate_commands
+from evaluation.files import FULL
 from evaluation.grader import commands as grader_commands
 from evaluation.gvgai import commands as gvgai_commands
 from evaluation.l2m import commands as l2m_commands
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             error.add_note(REPORT)
             raise
         print(f"jaxsim: {_one_line(error)}", file=sys.stderr)
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = isinstance(error, OSError) and error.errno in FULL
         return FAILED if full else USAGE_ERROR
     except Ended as ended:
         print(f"jaxsim: ended by {signal.Signals(ended.number).name}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, and directories that are not overwritten."""
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -8,7 +9,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of a user's share of it, that is full."""
+MAKE_ROOM = "no space left on the disk; make some, then give the same command again"
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -18,8 +23,12 @@ def write_whole(path: Path, content: bytes | str) -> None:
       path: where; its directory is made if it is missing.
       content: bytes, or text that is encoded as UTF-8.
     """
+    with _place_named(path):
+        _write_whole(path, content.encode() if isinstance(content, str) else content)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -30,6 +39,100 @@ def write_whole(path: Path, content: bytes | str) -> None:
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
+        raise
+
+
+class ResultFiles(NamedTuple):
+    """What a run writes to its directory.
+
+    Attributes:
+      marker: the file that comes last: where it is, the others are whole.
+      others: names of all other files and folders.
+    """
+
+    marker: str
+    others: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def results(out: Path, marker: str) -> Iterator[Path]:
+    """Fill a directory with results that appear together when all of them are written.
+
+    Args:
+      out: the directory; it is made if it is missing. What it holds under other names stays.
+      marker: the file that appears last.
+
+    Yields:
+      A hidden folder in it to write to. Its files, and what is in its folders, go to their places
+      at the end; if something is raised before, all that was there is still there.
+
+    Raises:
+      OSError: with the errno ENOSPC and the directory's name if the disk is full.
+    """
+    partial = out / f".results-{secrets.token_hex(4)}.partial"
+    with _place_named(out):
+        try:
+            partial.mkdir(parents=True)
+            yield partial
+            (out / marker).unlink(missing_ok=True)
+            for path in sorted(partial.iterdir()):
+                if path.name != marker:
+                    _move(path, out / path.name)
+            sync(out)
+            os.replace(partial / marker, out / marker)
+            sync(out)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _move(path: Path, place: Path) -> None:
+    """Move a file, or what is in a folder, to where something may be already."""
+    if path.is_dir() and place.is_dir():
+        for inside in sorted(path.iterdir()):
+            _move(inside, place / inside.name)
+    else:
+        os.replace(path, place)
+
+
+def sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def check_room(folder: Path, needed: int, what: str) -> None:
+    """Refuse to fill the disk up, for everybody on it, with what cannot be finished.
+
+    Args:
+      folder: where it would go; it may be missing.
+      needed: bytes.
+      what: for people.
+
+    Raises:
+      OSError: with the errno ENOSPC; there is less room than that.
+    """
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"no space left for {what} of {needed:,} bytes in {folder}: {free:,} are free",
+        )
+
+
+@contextlib.contextmanager
+def _place_named(path: Path) -> Iterator[None]:
+    """Have the error of a full disk say where, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.strerror == os.strerror(error.errno):
+            raise OSError(error.errno, MAKE_ROOM, str(path)) from error
         raise
 
 

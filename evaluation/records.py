@@ -130,6 +130,10 @@ def _tiled(column: Any, times: int) -> Any:
     return pa.chunked_array([column] * times)
 
 
+NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError)
+"""What reading values that are not as expected raises."""
+
+
 def read(path: Path) -> Records:
     """Read records that `Records.write` wrote.
 
@@ -141,7 +145,7 @@ def read(path: Path) -> Records:
         return _from_table(pq.read_table(path))
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (pa.ArrowException, OSError, *NOT_OURS) as error:
         raise ValueError(f"{path} is not a records file of jaxsim, or is damaged") from error
 
 

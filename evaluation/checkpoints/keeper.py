@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import differences, digest, named, versions
 from evaluation.checkpoints.stopping import Stop, Stopped
-from evaluation.files import check_output_directory
+from evaluation.files import ResultFiles, check_output_directory
 from evaluation.scanner import Snapshot
 from evaluation.schedule import Schedule
 
@@ -61,11 +61,15 @@ class TimeOver(Exception):
         self.snapshot, self.episodes = snapshot, episodes
 
 
-def check_resumable(out: Path) -> None:
-    """Refuse to resume where results are, but nothing that they could be gone on from.
+def check_resumable(out: Path, files: ResultFiles) -> None:
+    """Refuse to resume where other things are than what a run leaves that did not come to its end.
 
-    A directory that is missing or empty is none of these: the run starts at its beginning. So a
-    job that was ended before its first save is resumed by the very same command.
+    Without a checkpoint, a run that has ended before its first save, or while it wrote its results,
+    starts at its beginning: the very same command resumes it.
+
+    Args:
+      out: directory for the results; it may be missing.
+      files: what the run writes there.
 
     Raises:
       CheckpointError: no checkpoint where there should be one.
@@ -73,14 +77,21 @@ def check_resumable(out: Path) -> None:
     folder = out / store.FOLDER
     if folder.exists():
         store.newest(folder)
-    elif out.is_dir() and any(not store.LEFTOVER.fullmatch(path.name) for path in out.iterdir()):
+        return
+    found = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if files.marker in found:
         raise store.CheckpointError(
-            f"{out} has no checkpoints to go on from, but other files; if its run is over there is "
-            "nothing to resume, else start it again without --resume, with --overwrite"
+            f"the run in {out} is over, as {files.marker} says; there is nothing to resume"
+        )
+    others = [n for n in found if not (n in files.others or store.LEFTOVER.fullmatch(n))]
+    if others:
+        raise store.CheckpointError(
+            f"{out} has no checkpoints to go on from, but {min(others)}, which no run has left "
+            "there; start it again without --resume, with --overwrite"
         )
 
 
-def check_output(out: Path, overwrite: bool, resume: bool) -> None:
+def check_output(out: Path, overwrite: bool, resume: bool, files: ResultFiles) -> None:
     """Check a directory for results, of a new run or of one that goes on.
 
     Raises:
@@ -90,7 +101,7 @@ def check_output(out: Path, overwrite: bool, resume: bool) -> None:
     if overwrite and resume:
         raise ValueError("--resume goes on with what --overwrite removes; pass one of them")
     if resume:
-        check_resumable(out)
+        check_resumable(out, files)
     elif not overwrite and store.steps(out / store.FOLDER):
         raise ValueError(
             f"output directory {out} is not empty: it has checkpoints; pass --resume to go on from "
@@ -107,6 +118,7 @@ class Checkpoints:
       out: DIR, the directory of the run's results.
       schedule: what is played.
       configuration: see `configuration.configuration`.
+      files: what the run writes to DIR in the end.
       pace: how often.
       resume: whether to go on from the newest checkpoint; if not, those that are there are removed.
       keep: whether the end is saved as well, for agents that learn.
@@ -120,6 +132,7 @@ class Checkpoints:
     out: Path
     schedule: Schedule
     configuration: Mapping[str, Any]
+    files: ResultFiles
     pace: Pace = field(default_factory=Pace)
     resume: bool = False
     keep: bool = False
@@ -155,7 +168,7 @@ class Checkpoints:
         if not self.resume:
             store.remove(self.folder)
             return None
-        check_resumable(self.out)
+        check_resumable(self.out, self.files)
         if not self.folder.exists():
             self.say(f"nothing was saved in {self.out}: starting at the beginning")
             return None
@@ -252,7 +265,7 @@ class Checkpoints:
                 f"checkpoint {step} is after episode {episodes:,}, but the run is to have {total:,}"
             )
         snapshot = store.load(step, manifest, start())
-        self._seconds_before = manifest["seconds"]
+        self._seconds_before = manifest.get("seconds", 0.0)
         self._blocks_saved = self._blocks_done(episodes)
         self._began = self._saved_at = self.clock()
         self.say(f"going on after episode {episodes:,} of {total:,}, from {step}")

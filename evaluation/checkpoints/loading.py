@@ -66,7 +66,10 @@ def _loaded(directory: Path) -> tuple[Agent, Any, str]:
             raise store.CheckpointError(f"{inside} has no finished checkpoint")
         step = found[-1]
     manifest = store.read_manifest(step)
-    agent = agents.get(manifest["configuration"]["agent"])
+    name = manifest["configuration"].get("agent")
+    if not isinstance(name, str):
+        raise store.CheckpointError(f"checkpoint {step} does not say which agent it is of")
+    agent = agents.get(name)
     like = jax.eval_shape(partial(_one, agent), jax.random.split(jax.random.key(0), 1))
     return agent, store.load_memories(step, manifest, like), digest(manifest)
 

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from evaluation import counters, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import Player, player
+from evaluation.files import ResultFiles, check_room
 from evaluation.records import Records
 from evaluation.schedule import Schedule
+
+LEAST_BYTES = 4
+"""Of an episode in records; most take more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,7 @@ class Playing:
     options: scanner.Options = field(default_factory=scanner.Options)
     pace: Pace = field(default_factory=Pace)
     resume: bool = False
+    files: ClassVar[ResultFiles]
 
     def check_playing(self) -> None:
         """Check all of this before anything is traced or written.
@@ -53,7 +58,18 @@ class Playing:
         counters.root(self.seed)
         self.pace.check()
         self.options.check()
-        check_output(self.out, self.overwrite, self.resume)
+        check_output(self.out, self.overwrite, self.resume, self.files)
+
+    def check_room(self, episodes: int) -> None:
+        """Check that what is sure to be written fits on the disk.
+
+        Args:
+          episodes: of each lifetime.
+
+        Raises:
+          OSError: it does not.
+        """
+        check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
     def player(self) -> Player:
         """Return the agent with the memories that lifetimes start with.

@@ -14,14 +14,14 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import jax
 import numpy as np
 
-from evaluation.checkpoints.configuration import differences, digest, named
-from evaluation.files import whole_directory, write_whole
+from evaluation.checkpoints.configuration import MOST_CHARACTERS, differences, digest, named
+from evaluation.files import check_room, sync, whole_directory, write_whole
 from evaluation.scanner import Snapshot
 
 FORMAT = "jaxsim-checkpoint-1"
@@ -30,10 +30,9 @@ MANIFEST, ARRAYS = "checkpoint.json", "arrays"
 KEPT = 2
 """Steps that stay on the disk, the newest."""
 
+_WORDS = ("place", "dtype")
 STEP = re.compile(r"\d{10}")
-LEFTOVER = re.compile(r"\.(checkpoints|\d{10})-[0-9a-f]{8}\.partial")
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk, or of a user's share of it, that is full."""
+LEFTOVER = re.compile(r"\.(checkpoints|results|\d{10})-[0-9a-f]{8}\.partial")
 
 
 class CheckpointError(ValueError):
@@ -74,13 +73,47 @@ def read_manifest(step: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((step / MANIFEST).read_bytes())
         content, sealed = manifest["content"], manifest["sha256"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(step, f"{MANIFEST} is missing or cut off") from error
     if not isinstance(content, dict) or digest(content) != sealed:
         raise _damaged(step, f"{MANIFEST} is not what was written")
-    if content["format"] != FORMAT:
-        raise CheckpointError(f"{step} has format {content['format']}; this version reads {FORMAT}")
+    if content.get("format") != FORMAT:
+        found = str(content.get("format"))[:MOST_CHARACTERS]
+        raise CheckpointError(f"{step} has format {found}; this version reads {FORMAT}")
+    if not _is_manifest(content):
+        raise _damaged(step, f"{MANIFEST} does not say what this package writes there")
     return content
+
+
+def _is_manifest(content: Mapping[str, Any]) -> bool:
+    """Whether all that is read later is there and of its type, whoever has written it."""
+
+    def whole(value: Any, least: int = 0) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
+
+    def leaf(told: Any) -> bool:
+        words = isinstance(told, dict) and all(isinstance(told.get(k), str) for k in _WORDS)
+        return words and isinstance(told.get("shape"), list) and all(map(whole, told["shape"]))
+
+    def file(name: str, told: Any) -> bool:
+        place = PurePosixPath(name)
+        inside = not place.is_absolute() and ".." not in place.parts
+        sealed = isinstance(told, dict) and isinstance(told.get("sha256"), str)
+        return inside and sealed and whole(told.get("bytes"))
+
+    configuration, seconds = content.get("configuration"), content.get("seconds", 0)
+    leaves = [content.get("memory"), content.get("outcome")]
+    return (
+        isinstance(configuration, dict)
+        and whole(configuration.get("lifetimes"), 1)
+        and isinstance(content.get("versions"), dict)
+        and isinstance(content.get("files"), dict)
+        and isinstance(seconds, int | float)
+        and all(whole(content.get(name)) for name in ("episodes", "rounds"))
+        and all(isinstance(tree, list) and all(map(leaf, tree)) for tree in leaves)
+        and all(len(told["shape"]) > 1 for told in content["outcome"])
+        and all(file(name, told) for name, told in content["files"].items())
+    )
 
 
 def _damaged(step: Path, what: str) -> CheckpointError:
@@ -111,7 +144,7 @@ def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
     if step.exists():
         return step
     arrays = _arrays(snapshot)
-    _check_room(folder, sum(array.nbytes for array in _leaves(arrays)))
+    check_room(folder, sum(array.nbytes for array in _leaves(arrays)), "a checkpoint")
     first = not folder.exists()
     with whole_directory(folder if first else step) as partial:
         inside = partial / step.name if first else partial
@@ -128,8 +161,8 @@ def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
         manifest = {"content": content, "sha256": digest(content)}
         write_whole(inside / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
         for path in [*(p for p in partial.rglob("*") if p.is_dir()), partial]:
-            _sync(path)
-    _sync(step.parent)
+            sync(path)
+    sync(step.parent)
     for old in steps(folder)[:-KEPT]:
         remove(old)
     return step
@@ -178,19 +211,6 @@ def _shapes(tree: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _check_room(folder: Path, needed: int) -> None:
-    """Refuse to fill the disk up, for everybody on it, with what cannot be finished."""
-    there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free
-    if needed > free:
-        raise OSError(
-            errno.ENOSPC,
-            f"no space left for a checkpoint of {needed:,} bytes in {folder}: {free:,} are free",
-        )
-
-
 def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
     """Write arrays with orbax.
 
@@ -233,15 +253,6 @@ def _sealed(path: Path) -> dict[str, Any]:
         return {"bytes": file.tell(), "sha256": found}
 
 
-def _sync(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 # Loading ------------------------------------------------------------------------------------------
 
 
@@ -256,18 +267,24 @@ def load(step: Path, manifest: Mapping[str, Any], like: Snapshot) -> Snapshot:
     Raises:
       CheckpointError: it is damaged, or its arrays have other shapes or types.
     """
-    episodes = manifest["outcome"][0]["shape"][1]
-    outcome = jax.tree.map(lambda leaf: np.zeros((len(leaf), episodes), leaf.dtype), like.outcome)
+    shapes = manifest["outcome"]
+    episodes = shapes[0]["shape"][1] if shapes else 0
+    outcome = jax.tree.map(lambda leaf: _blank((len(leaf), episodes), leaf.dtype), like.outcome)
     expected = Snapshot(manifest["rounds"], like.memory, outcome)
     check_shapes(step, manifest, expected)
     arrays = _read_arrays(step, manifest)
-    if int(arrays["rounds"][0]) != manifest["rounds"]:
+    if np.asarray(arrays.get("rounds", [])).tolist() != [manifest["rounds"]]:
         raise _damaged(step, "its arrays are of another round")
     return Snapshot(
         manifest["rounds"],
-        _filled(expected.memory, arrays.get("memory", {})),
-        _filled(expected.outcome, arrays.get("outcome", {})),
+        _filled(step, expected.memory, arrays.get("memory", {})),
+        _filled(step, expected.outcome, arrays.get("outcome", {})),
     )
+
+
+def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that takes no memory, whatever a manifest says of its size."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def load_memories(step: Path, manifest: Mapping[str, Any], like: Any) -> Any:
@@ -285,9 +302,9 @@ def load_memories(step: Path, manifest: Mapping[str, Any], like: Any) -> Any:
       CheckpointError: as `load`.
     """
     lifetimes = manifest["configuration"]["lifetimes"]
-    expected = jax.tree.map(lambda leaf: np.empty((lifetimes, *leaf.shape[1:]), leaf.dtype), like)
+    expected = jax.tree.map(lambda leaf: _blank((lifetimes, *leaf.shape[1:]), leaf.dtype), like)
     _check_leaves(step, manifest["memory"], _shapes(expected))
-    return _filled(expected, _read_arrays(step, manifest).get("memory", {}))
+    return _filled(step, expected, _read_arrays(step, manifest).get("memory", {}))
 
 
 def check_shapes(step: Path, manifest: Mapping[str, Any], expected: Snapshot) -> None:
@@ -320,8 +337,11 @@ def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     with _without_traceback(), ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
         try:
             arrays: dict[str, Any] = reader.restore((step / ARRAYS).absolute())
-        except (ValueError, RuntimeError, OSError, KeyError) as error:
-            raise _damaged(step, str(error).splitlines()[0]) from error
+        except Exception as error:  # files of any content may be found there
+            reason = " ".join(str(error).split())[: 5 * MOST_CHARACTERS]
+            raise _damaged(step, reason or type(error).__name__) from error
+    if not isinstance(arrays, dict):
+        raise _damaged(step, "its arrays are not those of a run")
     return arrays
 
 
@@ -337,8 +357,13 @@ def _check_file(step: Path, name: str, sealed: Mapping[str, Any]) -> None:
             raise _damaged(step, f"{name} is not what was written")
 
 
-def _filled(expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _filled(step: Path, expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """A tree as expected with the leaves that were saved; empty ones were not."""
     leaves, structure = jax.tree.flatten(expected)
-    filled = [arrays.get(str(index), leaf) for index, leaf in enumerate(leaves)]
+    filled = []
+    for index, leaf in enumerate(leaves):
+        found = np.asarray(arrays[str(index)]) if str(index) in arrays else np.array(leaf[:0])
+        if (found.shape, found.dtype) != (leaf.shape, leaf.dtype) and leaf.size + found.size:
+            raise _damaged(step, f"its arrays are not of the shapes that {MANIFEST} says")
+        filled.append(found if leaf.size else np.array(leaf))
     return jax.tree.unflatten(structure, filled)

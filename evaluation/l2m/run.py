@@ -10,7 +10,7 @@ from evaluation.checkpoints.keeper import Checkpoints
 from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
-from evaluation.files import write_json, write_whole
+from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
 from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
@@ -37,6 +37,7 @@ class Job(Playing):
     window: int = DEFAULT_WINDOW
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
+    files = ResultFiles("report.json", ("schedule.json", "records.parquet", "logs"))
 
     def checked_schedule(self) -> Schedule:
         """Check everything that can be wrong before anything is traced or written.
@@ -60,6 +61,7 @@ class Job(Playing):
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
         self.check_playing()
+        self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
         return schedule
 
@@ -76,7 +78,14 @@ class Job(Playing):
         """
         matters = self.configuration(schedule, player)
         return Checkpoints(
-            self.out, schedule, matters, self.pace, resume=self.resume, stop=stop, say=say
+            self.out,
+            schedule,
+            matters,
+            self.files,
+            self.pace,
+            resume=self.resume,
+            stop=stop,
+            say=say,
         )
 
 
@@ -117,8 +126,8 @@ def run(
 
 def _write(job: Job, records: Records, report: Report) -> None:
     """Write all files; the report comes last, so that its presence means the rest is there."""
-    (job.out / "report.json").unlink(missing_ok=True)
-    write_whole(job.out / "schedule.json", records.schedule.dumps())
-    records.write(job.out / "records.parquet")
-    write_lifetimes(records, job.out / "logs", job.log_format, job.log_lifetimes)
-    write_json(job.out / "report.json", report.to_json())
+    with results(job.out, job.files.marker) as folder:
+        write_whole(folder / "schedule.json", records.schedule.dumps())
+        records.write(folder / "records.parquet")
+        write_lifetimes(records, folder / "logs", job.log_format, job.log_lifetimes)
+        write_json(folder / job.files.marker, report.to_json())

@@ -68,6 +68,7 @@ def write_learnkit(
     return learnkit.write_log(base, name, _learnkit_rows(records, row, begin), begin)
 
 
+LONGEST_NAME: Final = 100
 FORMATS: Final[dict[str, Callable[..., Path]]] = {
     "l2logger": write_l2logger,
     "learnkit": write_learnkit,
@@ -139,7 +140,8 @@ def row_of(records: Records, lifetime: int) -> int:
 
 
 def _run_name(schedule: Schedule) -> str:
-    return re.sub(r"[^0-9A-Za-z_-]+", "_", schedule.name) or "syllabus"
+    """Name of the schedule as that of a directory, which with the time behind it has an end."""
+    return re.sub(r"[^0-9A-Za-z_-]+", "_", schedule.name)[:LONGEST_NAME] or "syllabus"
 
 
 def _info(records: Records, lifetime: int) -> dict[str, Any]:

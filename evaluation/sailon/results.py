@@ -21,7 +21,7 @@ from evaluation.files import write_whole
 from evaluation.metrics.novelty import Labels, Said, Trials, no_words
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.records import COLUMNS as RECORD_COLUMNS
-from evaluation.records import Records
+from evaluation.records import NOT_OURS, Records
 from evaluation.sailon.experiment import Experiment, Trial, loads
 from evaluation.sailon.text import ExperimentError, read
 from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
@@ -251,7 +251,7 @@ def load_results(path: Path) -> Results:
         return _from_table(pq.read_table(path), str(path))
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist") from error
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, *NOT_OURS) as error:
         raise ValueError(f"{path} is not a file of SAIL-ON results, or is damaged") from error
 
 

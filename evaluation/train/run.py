@@ -9,7 +9,7 @@ from evaluation.checkpoints.keeper import Checkpoints, Finished, TimeOver
 from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
-from evaluation.files import write_json, write_whole
+from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.records import Records
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
@@ -37,6 +37,9 @@ class Job(Playing):
     lifetimes: int = 64
     episodes: int | None = None
     minutes: float | None = None
+    files = ResultFiles(
+        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
+    )
 
     @property
     def most_episodes(self) -> int:
@@ -64,6 +67,8 @@ class Job(Playing):
             )
         self.course.check(self.most_episodes)
         self.check_playing()
+        if self.minutes is None:
+            self.check_room(self.schedule.num_episodes)
 
     def keeper(self, schedule: Schedule, player: Player, stop: Stop, say: Say) -> Checkpoints:
         """Return what saves the run; one with more episodes may go on from it."""
@@ -81,6 +86,7 @@ class Job(Playing):
             self.out,
             schedule,
             matters,
+            self.files,
             self.pace,
             resume=self.resume,
             keep=True,
@@ -129,14 +135,15 @@ def run(
 
 def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
     """Write all files; curve.json comes last, so that its presence means the rest is there."""
-    (job.out / "curve.json").unlink(missing_ok=True)
-    write_whole(job.out / "schedule.json", records.schedule.dumps())
-    records.write(job.out / "records.parquet")
-    write_whole(job.out / "curve.csv", curve.to_csv())
-    try:
-        plot(curve, f"{records.schedule.name}, {job.agent}", job.out / "curve.png")
-    except ValueError as error:
-        say(f"no curve.png: {error}")
     about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
     interval = "95 % percentile bootstrap over lifetimes; null for a single lifetime"
-    write_json(job.out / "curve.json", {**about, "interval": interval, "curve": curve.rows()})
+    with results(job.out, job.files.marker) as folder:
+        write_whole(folder / "schedule.json", records.schedule.dumps())
+        records.write(folder / "records.parquet")
+        write_whole(folder / "curve.csv", curve.to_csv())
+        try:
+            plot(curve, f"{records.schedule.name}, {job.agent}", folder / "curve.png")
+        except ValueError as error:
+            say(f"no curve.png: {error}")
+        values = {**about, "interval": interval, "curve": curve.rows()}
+        write_json(folder / job.files.marker, values)

@@ -1,10 +1,18 @@
+import errno
 import json
 import os
 import stat
 
 import pytest
 
-from evaluation.files import check_output_directory, write_json, write_whole
+from evaluation import files
+from evaluation.files import (
+    check_output_directory,
+    check_room,
+    results,
+    write_json,
+    write_whole,
+)
 
 
 def names(directory):
@@ -156,3 +164,71 @@ def test_link_that_leads_nowhere(tmp_path):
     link.symlink_to(tmp_path / "absent")
     with pytest.raises(ValueError, match="link"):
         check_output_directory(link, overwrite=True)
+
+
+# results ------------------------------------------------------------------------------------------
+
+
+def write_results(out, text, stop=None):
+    with results(out, "last.json") as folder:
+        write_whole(folder / "a.txt", text)
+        write_whole(folder / "logs" / text / "log", text)
+        if stop:
+            raise stop
+        write_whole(folder / "last.json", text)
+
+
+def test_results_replace_those_that_were_there_and_join_their_folders(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("stays")
+    write_results(tmp_path / "out", "one")
+    write_results(tmp_path / "out", "two")
+    assert names(tmp_path / "out") == ["a.txt", "last.json", "logs", "mine"]
+    assert names(tmp_path / "out" / "logs") == ["one", "two"]
+    assert (tmp_path / "out" / "last.json").read_text() == "two"
+
+
+@pytest.mark.parametrize("stop", [ValueError("no"), KeyboardInterrupt()])
+def test_results_that_are_not_finished_change_nothing(tmp_path, stop):
+    write_results(tmp_path, "one")
+    with pytest.raises(type(stop)):
+        write_results(tmp_path, "two", stop)
+    assert names(tmp_path) == ["a.txt", "last.json", "logs"]
+    assert (tmp_path / "a.txt").read_text() == "one"
+
+
+def test_the_marker_comes_last_and_goes_first(tmp_path, monkeypatch):
+    write_results(tmp_path, "one")
+    moved = files._move
+
+    def killed(path, place):
+        assert not (tmp_path / "last.json").exists()
+        if path.name == "logs":
+            raise KeyboardInterrupt
+        moved(path, place)
+
+    monkeypatch.setattr(files, "_move", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_results(tmp_path, "two")
+    assert names(tmp_path) == ["a.txt", "logs"]
+
+
+def test_a_full_disk_names_the_place_and_what_to_do(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="make some, then give the same command again") as caught:
+        write_results(tmp_path / "out", "one", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert caught.value.filename == str(tmp_path / "out")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="make some") as caught:
+        write_whole(tmp_path / "file", "x")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "file"))
+    assert names(tmp_path) == ["out"]
+
+
+def test_what_cannot_fit_is_refused_before(tmp_path):
+    check_room(tmp_path / "not" / "there", 1, "results")
+    with pytest.raises(OSError, match="no space left for results of 9,") as caught:
+        check_room(tmp_path, 9 * 10**18, "results")
+    assert caught.value.errno == errno.ENOSPC

@@ -205,7 +205,12 @@ def with_metadata(path, metadata):
     pq.write_table(table.replace_schema_metadata({METADATA_KEY: metadata}), path)
 
 
-@pytest.mark.parametrize("metadata", [b"{", b"[]", b"{}", b'{"schedule": {}}', b'{"schedule": 1}'])
+DEEP = b'{"schedule": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    "metadata", [b"{", b"[]", b"{}", b'{"schedule": {}}', b'{"schedule": 1}', DEEP]
+)
 def test_file_with_metadata_of_another_kind(file, metadata):
     with_metadata(file, metadata)
     with pytest.raises(ValueError, match=r"records\.parquet is not a records file"):

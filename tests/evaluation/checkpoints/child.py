@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from evaluation import cli
+from evaluation import cli, files
 from evaluation.checkpoints import store
 from tests.evaluation import learner
 
@@ -18,6 +18,8 @@ MOMENTS = {
     "arrays": (store, "_sealed"),  # written, but nothing says so yet
     "rename": (Path, "rename"),  # before the step gets its name, or an old one loses its own
     "prune": (store, "remove"),  # after the step has got its name
+    "write": (files, "_write_whole"),  # results, beside their places
+    "move": (files, "_move"),  # to their places
 }
 
 

@@ -14,6 +14,7 @@ from evaluation.checkpoints.configuration import MOST_CHARACTERS, configuration,
 from evaluation.checkpoints.keeper import Checkpoints, Pace, TimeOver
 from evaluation.checkpoints.stopping import Stop, Stopped, hearing
 from evaluation.checkpoints.store import CheckpointError
+from evaluation.files import ResultFiles
 from evaluation.scanner import Snapshot
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
@@ -45,6 +46,9 @@ def schedule():
     )
 
 
+FILES = ResultFiles("report.json", ("records.parquet", "logs"))
+
+
 def snapshot(episodes=0):
     outcome = {"reward": np.ones((LIFETIMES, episodes), np.float32)}
     return Snapshot(episodes, {"known": np.full((LIFETIMES, 3), episodes)}, outcome)
@@ -58,7 +62,7 @@ def make(tmp_path, schedule):
     def one(resume=False, seed=0, pace=None, **options):
         matters = configuration(schedule, agent="busy", lifetimes=LIFETIMES, seed=seed)
         kept = Checkpoints(
-            tmp_path / "out", schedule, matters, pace or Pace(), resume=resume, **options
+            tmp_path / "out", schedule, matters, FILES, pace or Pace(), resume=resume, **options
         )
         made.append(kept)
         return kept
@@ -253,21 +257,29 @@ def test_a_folder_without_a_finished_checkpoint(make):
         make(resume=True).begin(snapshot)
 
 
-def test_results_without_checkpoints(make, tmp_path):
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (["records.parquet", "mine.txt"], "no checkpoints to go on from, but mine.txt"),
+        (["records.parquet", "report.json"], "is over, as report.json says; there is nothing to"),
+    ],
+)
+def test_files_that_no_unfinished_run_leaves(tmp_path, there, words):
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "records.parquet").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="no checkpoints to go on from, but other files"):
-        keeper.check_output(tmp_path / "out", overwrite=False, resume=True)
+    for name in there:
+        (tmp_path / "out" / name).write_bytes(b"")
+    with pytest.raises(CheckpointError, match=words):
+        keeper.check_output(tmp_path / "out", overwrite=False, resume=True, files=FILES)
 
 
 def test_unfinished_runs_are_not_overwritten_by_accident(make):
     out = left(make).out
     with pytest.raises(ValueError, match="has checkpoints; pass --resume to go on from them, or"):
-        keeper.check_output(out, overwrite=False, resume=False)
-    keeper.check_output(out, overwrite=True, resume=False)
-    keeper.check_output(out, overwrite=False, resume=True)
+        keeper.check_output(out, overwrite=False, resume=False, files=FILES)
+    keeper.check_output(out, overwrite=True, resume=False, files=FILES)
+    keeper.check_output(out, overwrite=False, resume=True, files=FILES)
     with pytest.raises(ValueError, match="pass one of them"):
-        keeper.check_output(out, overwrite=True, resume=True)
+        keeper.check_output(out, overwrite=True, resume=True, files=FILES)
 
 
 def test_only_one_process_at_a_time(make):
@@ -390,3 +402,13 @@ def test_times_that_are_none(text):
 def test_paces_out_of_bounds(pace, words):
     with pytest.raises(ValueError, match=words):
         pace.check()
+
+
+def test_results_that_were_half_written_begin_again(make, tmp_path):
+    """A run that died while it wrote its results, before any checkpoint."""
+    out = tmp_path / "out"
+    (out / ".results-0123abcd.partial" / "logs").mkdir(parents=True)
+    (out / "records.parquet").write_bytes(b"")
+    keeper.check_output(out, overwrite=False, resume=True, files=FILES)
+    assert make(resume=True).begin(snapshot) is None
+    assert [path.name for path in out.iterdir()] == ["records.parquet"]

@@ -150,6 +150,21 @@ def test_killed_while_it_saves(plan, uninterrupted, tmp_path, moment, number, le
     assert contents(out) == uninterrupted[5]
 
 
+@pytest.mark.parametrize(
+    ("moment", "number"), [("write", 2), ("write", 3), ("move", 1), ("move", 2)]
+)
+def test_killed_while_it_writes_its_results(plan, uninterrupted, tmp_path, moment, number):
+    """Nothing was saved before, so that it plays again."""
+    out = tmp_path / "out"
+    words = ["--width", 5, "--devices", 1, "--checkpoint-every", "1h"]
+    process = start(plan, out, *words, moment=moment, number=number)
+    assert finish(process)[0] == -signal.SIGKILL
+    assert not (out / "report.json").exists() and saved(out) == []
+    code, errors = finish(start(plan, out, *words, "--resume"))
+    assert code == 0, errors
+    assert contents(out) == uninterrupted[5]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop(plan, uninterrupted, tmp_path, number):
     out = tmp_path / "out"

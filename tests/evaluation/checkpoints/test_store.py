@@ -12,6 +12,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from evaluation.checkpoints import store
+from evaluation.checkpoints.configuration import digest
 from evaluation.checkpoints.store import CheckpointError
 from evaluation.scanner import Snapshot
 
@@ -220,3 +221,104 @@ def test_a_full_disk_leaves_nothing_where_nothing_was(folder, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         save(folder, snapshot())
     assert list(folder.parent.iterdir()) == []
+
+
+# Sealed by somebody else ------------------------------------------------------------------------
+
+
+def reseal(step, change):
+    """Change what a manifest says, and seal it as if it had been written so."""
+    path = step / store.MANIFEST
+    content = json.loads(path.read_text())["content"]
+    change(content)
+    path.write_text(json.dumps({"content": content, "sha256": digest(content)}))
+
+
+def forget(name):
+    return lambda content: content.pop(name)
+
+
+def say(value, *place):
+    def change(content):
+        for key in place[:-1]:
+            content = content[key]
+        content[place[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(forget(name) for name in ("rounds", "memory", "outcome", "files", "configuration")),
+        say("many", "rounds"),
+        say(-1, "rounds"),
+        say(True, "episodes"),
+        say(2**80, "episodes"),
+        say("soon", "seconds"),
+        say([], "configuration"),
+        say("70", "configuration", "lifetimes"),
+        say(0, "configuration", "lifetimes"),
+        say(None, "versions"),
+        say({}, "memory"),
+        say([1], "outcome"),
+        say([], "outcome", 0, "shape"),
+        say(["many"], "memory", 0, "shape"),
+        say(3, "memory", 0, "dtype"),
+        say({"bytes": 1, "sha256": ""}, "files", "../../secret"),
+        say({"bytes": 1, "sha256": ""}, "files", "/etc/passwd"),
+        say("none", "files", "arrays/x"),
+    ],
+)
+def test_a_manifest_of_nonsense_is_damaged(folder, change):
+    step = save(folder, snapshot())
+    reseal(step, change)
+    with pytest.raises(CheckpointError, match="does not say what this package writes there"):
+        store.read_manifest(step)
+
+
+def test_a_false_number_of_lifetimes_is_refused(folder):
+    step = save(folder, snapshot())
+    reseal(step, say(2 * LIFETIMES, "configuration", "lifetimes"))
+    manifest = store.read_manifest(step)
+    like = jax.tree.map(lambda leaf: leaf[:1], memory())
+    with pytest.raises(CheckpointError, match="is of another agent: memory"):
+        store.load_memories(step, manifest, like)
+
+    def more(content):
+        for leaf in content["memory"]:
+            leaf["shape"][0] *= 2
+
+    reseal(step, more)
+    with pytest.raises(CheckpointError, match="its arrays are not of the shapes"):
+        store.load_memories(step, store.read_manifest(step), like)
+
+
+def test_sizes_that_nobody_has_take_no_memory(folder):
+    taken = snapshot()
+    step = save(folder, taken)
+
+    def more(content):
+        for leaf in content["outcome"]:
+            leaf["shape"][1] = 10**15
+
+    reseal(step, more)
+    with pytest.raises(CheckpointError, match="its arrays are not of the shapes"):
+        loaded(step, taken)
+
+
+def test_arrays_of_other_content_are_damaged(folder):
+    """Files that orbax cannot read, whatever it raises, with digests that fit."""
+    taken = snapshot()
+    step = save(folder, taken)
+    for path in sorted((step / store.ARRAYS).rglob("*")):
+        if path.is_file():
+            path.write_bytes(b"\x00nonsense")
+
+    def seal(content):
+        for name in content["files"]:
+            content["files"][name] = store._sealed(step / name)
+
+    reseal(step, seal)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        loaded(step, taken)
