@@ -228,3 +228,12 @@ def test_detectors_are_found_by_name():
         agents.get("pd+residuals")
     with pytest.raises(ValueError, match="unknown agent 'pid'"):
         agents.get("pid+residual")
+
+
+def test_an_episode_begins_without_the_evidence_of_the_last():
+    fresh = residual._init()
+    ones = jax.tree.map(jnp.ones_like, fresh.now)
+    begun = residual._begin(residual.Memory(ones, jnp.float32(2), fresh.votes))
+    for kept, none in zip(jax.tree.leaves(begun.now), jax.tree.leaves(fresh.now), strict=True):
+        np.testing.assert_array_equal(kept, none)
+    assert float(begun.strength) == 2

@@ -288,3 +288,15 @@ class Nothing:
     """No environment at all."""
 
     name = "Nothing"
+
+
+def test_the_second_part_of_a_rollout_has_episodes_of_its_own(monkeypatch):
+    """Cut in two, as for two devices."""
+    env, params = jaxsim.make("CartPole-v1")
+    agent = agents.get("random")
+    whole = jaxsim.rollout(env, params, agent, 100, seed=3, options=RolloutOptions(devices=1))
+    home = jax.local_devices()[0]
+    monkeypatch.setattr(RolloutOptions, "homes", lambda self: [home, home])
+    cut = jaxsim.rollout(env, params, agent, 100, seed=3)
+    np.testing.assert_array_equal(cut.length, whole.length)
+    assert (whole.length[:50] != whole.length[50:]).any()

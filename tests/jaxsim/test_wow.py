@@ -170,3 +170,39 @@ def test_it_needs_no_more_than_a_feature_vector():
     expected, same, _ = agent.act(memory, USUAL, KEY)
     assert int(action) == int(expected)
     assert float(said.probability) == float(same.probability)
+
+
+def test_an_episode_begins_without_what_the_last_one_has_shown():
+    shown = replace(
+        wow._init(),
+        episode=jnp.int32(3),
+        ticks=jnp.int32(120),
+        listed=jnp.float32(1),
+        entries=jnp.int32(2),
+        opening=jnp.float32(3),
+        errors=jnp.float32(4),
+        run=jnp.int32(5),
+        appeared=jnp.float32(6),
+        hits=jnp.int32(7),
+    )
+    begun = wow._begin(shown, published=False)
+    for name in ("ticks", "listed", "entries", "opening", "errors", "run", "appeared", "hits"):
+        assert float(getattr(begun, name)) == 0, name
+    assert int(begun.episode) == 4
+    assert float(begun.recent[0]) == pytest.approx(121 / 200)
+    assert int(begun.failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("episode", "failures", "share"), [(3, 0, 0.25), (8, 1, 2 / 9), (9, 1, 0.2), (19, 3, 0.2)]
+)
+def test_the_rate_of_failures_counts_the_episode_in_play(episode, failures, share):
+    """The present episode, of 11 ticks so far, counts among the failures and the episodes."""
+    now = replace(
+        wow._init(),
+        episode=jnp.int32(episode),
+        failures=jnp.int32(failures),
+        ticks=jnp.int32(10),
+    )
+    ramp = np.clip((share - 0.20) / (0.25 - 0.20), 0, 1)
+    assert float(wow._failing(now)) == pytest.approx(ramp, abs=1e-5)

@@ -78,6 +78,9 @@ def test_pure_agents_are_told_what_the_protocol_tells(draw):
     results = play(experiment, _clerk())
     # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
     assert by_trial(results, "novelty") == [[0, 0, 0], [1, 1, 1], [1, 9, 9]]
+    # Cells are the same but for what is told, and what is random in them is not.
+    rewards = by_trial(results, "reward")
+    assert len({tuple(of_trial) for of_trial in rewards}) == 3
     assert by_trial(results, "entity") == [[""] * 3, [""] * 3, ["", "block", "block"]]
     assert results.rows["level_probs"][-1].tolist() == [0.0] * 7 + [1.0, 0.0]
     assert hints.ENTITIES[hints.codes(207, 1)[1]] == "block"

@@ -242,3 +242,24 @@ def test_an_experiment_may_be_written_by_hand():
     own = Experiment("mine", Settings(), (), (trial,))
     assert loads(own.dumps()) == own
     assert np.array_equal([e.level for e in own.episodes(trial)], [200, 203])
+
+
+@pytest.mark.parametrize(("episodes", "before"), [(9, 2), (10, 3), (13, 3), (16, 4), (19, 5)])
+def test_three_tenths_of_a_trial_come_before_novelty_and_parts_are_cut(episodes, before):
+    trial = plan(testing_episodes=episodes, testing_novelty_p2=1.0).trials[0]
+    assert trial.button == before
+    assert sum(trial.novel) == episodes - before
+
+
+@pytest.mark.parametrize(("share", "novel"), [(0.5, 3), (0.99, 6), (0.29, 2), (0.1, 0)])
+def test_the_share_of_novel_episodes_is_cut_too(share, novel):
+    trial = plan(testing_episodes=9, pre_novel_episodes=2, testing_novelty_p2=share).trials[0]
+    assert sum(trial.novel) == novel
+
+
+def test_cells_and_trials_have_seeds_and_numbers_of_their_own():
+    """What is random in a trial follows from its number in the experiment, not in its cell."""
+    cells = {"novelty": (203, 207), "difficulty": ("easy", "hard"), "novelty_visibility": (0, 1)}
+    trials = plan(**cells, hint_level=(-1,)).trials
+    assert [trial.number for trial in trials] == list(range(24))
+    assert len({trial.seeds for trial in trials}) == 24

@@ -211,3 +211,17 @@ def test_files_that_hold_no_results(tmp_path):
         load_results(tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="window is 9"):
         analyse(read_csv(HEADER + "\n0,201,easy,0,0,1.0,False,0.1,1\n", "f"), None, window=9)
+
+
+def test_the_seed_of_the_bootstrap_changes_intervals_and_nothing_else(played):
+    drawn = np.random.default_rng(0).random(len(played))
+    varied = replace(played, rows={**played.rows, "performance": drawn})
+    one, again, other = (analyse(varied, None, resamples=5, seed=s).to_json() for s in (1, 1, 2))
+    assert one == again != other
+
+    def without_intervals(value):
+        if isinstance(value, dict):
+            return {k: without_intervals(v) for k, v in value.items() if k != "intervals"}
+        return [without_intervals(v) for v in value] if isinstance(value, list) else value
+
+    assert without_intervals(one) == without_intervals(other)

@@ -280,3 +280,16 @@ def test_numbers_that_are_not_finite_go_through():
     request = decoder.next()
     assert request is not None
     assert request.values["novel"] == math.inf
+
+
+@pytest.mark.parametrize(("number", "taken"), [(1023, True), (1024, True), (1025, False)])
+def test_the_greatest_number_of_groups(number, taken):
+    groups = BY_NAME["report_groups"].encode({"likelihoods": (0.5,) * number})
+    decoder = Decoder()
+    decoder.feed(BY_NAME["report_likelihood"].encode(NO_TEXT) + groups)
+    assert decoder.next().message.name == "report_likelihood"
+    if taken:
+        assert len(decoder.next().values["likelihoods"]) == number
+        return
+    with pytest.raises(ProtocolError, match="1025 likelihoods; at most 1024"):
+        decoder.next()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import training
-from jaxsim.agents import Entry, reference
+from jaxsim import agents, rng, training
+from jaxsim.agents import Entry, Episodes, reference
 from jaxsim.training import (
     Settings,
     advantages,
@@ -357,3 +357,100 @@ def test_those_who_do_not_learn_do_not_wait_for_optax():
     program = "import sys, jaxsim, jaxsim.agents; print('optax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+# Randomness of learning ---------------------------------------------------------------------------
+
+
+def test_rows_are_drawn_by_their_words_and_lessons_end_with_the_episode():
+    there = jnp.arange(6) < jnp.array([[4], [6], [1]])
+    rows = ppo._Rows.of(there)
+    words = [rng.fold(rng.words(jax.random.key(0)), n) for n in range(2)]
+    (one, episode), (again, _), (other, _) = (rows.draw(w, 64) for w in (words[0], *words))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+    # Only steps that were made, each about as often.
+    made = np.flatnonzero(there)
+    assert set(np.asarray(one)) <= set(made.tolist())
+    np.testing.assert_array_equal(one // 6, episode)
+
+
+def test_every_update_and_every_round_draws_for_itself(monkeypatch):
+    """The words of all draws of two rounds: of each update, of what comes after, and of lessons."""
+    drawn = []
+    real = ppo._Rows.draw
+
+    def draw(self, words, number):
+        jax.debug.callback(lambda a, b: drawn.append((int(a), int(b))), words.a, words.b)
+        return real(self, words, number)
+
+    monkeypatch.setattr(ppo._Rows, "draw", draw)
+    learner = ppo.ppo(Settings(updates=3))
+    memory = learner.init(jax.random.key(0))
+    memory = learner.enter(memory, entry())
+    for _ in range(2):
+        memory = learner.learn(memory, made_up(learner, memory))
+    jax.effects_barrier()
+    assert int(memory.rounds) == 2
+    assert len(drawn) == len(set(drawn)) == 2 * (3 + 1 + 1)
+
+
+def made_up(learner, memory, width=2, horizon=5):
+    """Episodes of numbers that no world has given, as `Agent.learn` takes them."""
+    env, params = jaxsim.make("CartPole3D-v0")
+    seen, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
+    step = jax.eval_shape(learner.trace, memory, seen, jnp.int32(0))
+
+    def filled(*shape):
+        return lambda leaf: jnp.asarray(DRAW.uniform(0, 1, (*shape, *leaf.shape)), leaf.dtype)
+
+    totals = jnp.ones(width), jnp.ones(width), jnp.full(width, horizon), jnp.zeros(width, bool)
+    return replace(
+        Episodes(*totals),
+        trace=jax.tree.map(filled(width, horizon), step),
+        rewards=jnp.ones((width, horizon)),
+        final=jax.tree.map(filled(width), step),
+    )
+
+
+def test_importances_of_all_phases_add_up():
+    learner = agents.get("ppo+ewc")
+    memory = learner.init(jax.random.key(0))
+    held = memory.extra
+    ones = jax.tree.map(jnp.ones_like, held.importance)
+    taught = held._replace(importance=ones, recent=ones, rounds=jnp.int32(3))
+    later = learner.enter(replace(memory, extra=taught), entry(phase=2)).extra
+    for leaf in jax.tree.leaves(later.importance):
+        np.testing.assert_array_equal(leaf, 2)
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(later.recent))
+    assert int(later.rounds) == 0
+
+
+def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
+    """The next step of its own episode, behind the last one the episode's end."""
+    learner = ppo.ppo(Settings(updates=1))
+    memory = learner.init(jax.random.key(0))
+    episodes = made_up(learner, memory)
+    lengths = jnp.array([5, 3])
+    episodes = replace(episodes, length=lengths)
+    there = jnp.arange(5) < lengths[:, None]
+    taught = []
+
+    def learn(model, lessons, *counts):
+        taught.append(lessons)
+        return model
+
+    monkeypatch.setattr(ppo.dynamics, "learn", learn)
+    words = rng.words(jax.random.key(1))
+    ppo._taught(features.cartpole3d, memory.model, episodes, ppo._Rows.of(there), words)
+    (lessons,) = taught
+    bodies, final = np.asarray(episodes.trace.body), np.asarray(episodes.final.body)
+    follows = {}
+    for w, length in enumerate((5, 3)):
+        for t in range(length):
+            after = bodies[w, t + 1] if t + 1 < length else final[w]
+            follows[bodies[w, t].tobytes()] = after
+    before, after = np.asarray(lessons[0]), np.asarray(lessons[2])
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(other, follows[one.tobytes()])
+    assert {one.tobytes() for one in before} == set(follows)

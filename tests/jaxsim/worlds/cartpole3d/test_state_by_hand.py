@@ -1,0 +1,159 @@
+"""Parts of a tick on states made by hand, in closed form."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import rng
+from jaxsim.worlds.cartpole3d import noise, spawn, start, wind
+from jaxsim.worlds.cartpole3d.types import Params, Vector
+
+KEY = rng.words(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """A start of a world with room for more blocks, whose third tick brings one."""
+    values = {"spawn/period": 3, "spawn/speed_min": 3.0, "spawn/speed_max": 5.0}
+    env, params = jaxsim.make("CartPole3D-v0", values, max_steps=8)
+    return jax.jit(env.start)(jax.random.key(1), params), params, env
+
+
+def number(state):
+    return int(sum(np.sum(block.alive) for block in state.blocks))
+
+
+# Blocks that appear -------------------------------------------------------------------------------
+
+
+def test_a_block_appears_in_every_third_tick_and_the_hidden_one_is_the_first(begun):
+    state, params, _ = begun
+    supplied = jax.jit(spawn.supply)
+    there = number(state)
+    for step in range(-1, 9):
+        after = supplied(params, KEY, replace(state, step=jnp.int32(step)))
+        due = step in (1, 4, 7)
+        assert number(after) == there + due, step
+
+
+def test_a_block_without_a_place_forgets_the_way_and_does_not_appear(begun):
+    state, _, _ = begun
+    heading = Vector(*(jnp.float32(c) for c in (1.0, 2.0, 0.0)))
+    state = replace(state, supply=replace_heading(state.supply, heading))
+    p = v = Vector(*(jnp.float32(c) for c in (1.0, 1.0, 5.0)))
+    for due, found, more, way in (
+        (True, True, 1, 0.0),
+        (True, False, 0, 0.0),
+        (False, True, 0, 1.0),
+        (False, False, 0, 1.0),
+    ):
+        after = spawn.add_block(state, p, v, jnp.bool_(due), jnp.bool_(found))
+        assert number(after) == number(state) + more
+        assert [float(c) for c in after.supply.heading] == [way, 2 * way, 0.0]
+
+
+def replace_heading(supply, heading):
+    return type(supply)(supply.base, heading)
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("angle", [-1.2, 0.0, 0.3, 1.0])
+def test_a_line_points_to_twice_the_arc_tangent_of_what_was_drawn(angle):
+    base = Vector(*(jnp.float32(c) for c in (0.5, -1.0, 2.0)))
+    block = start.on_line(base, jnp.float32(angle), jnp.float32(1.5), jnp.float32(2.0))
+    square = 1 + angle * angle
+    way = np.array([(1 - angle * angle) / square, 2 * angle / square])
+    np.testing.assert_allclose([block.rail.x, block.rail.y], way, atol=1e-6)
+    np.testing.assert_allclose([block.v.x, block.v.y, block.v.z], [*(2 * way), 0], atol=1e-6)
+    # In the hidden tick everything stands further out; the rail knows the way back.
+    far = np.array([0.5, -1.0]) + 1.5 * square * way
+    np.testing.assert_allclose([block.p.x, block.p.y], far, atol=1e-5)
+    np.testing.assert_allclose(float(block.p.z), 2 + square, atol=1e-6)
+    np.testing.assert_allclose(float(block.rail.lag), -1.5 * angle * angle, atol=1e-6)
+
+
+# Wind ---------------------------------------------------------------------------------------------
+
+
+def yawed(angle):
+    return SimpleNamespace(cos=jnp.float32(np.cos(angle)), sin=jnp.float32(np.sin(angle)))
+
+
+def blown(reported, pose=0.0, way=0.6):
+    """Force on a cart, N, (2,); the wind comes from an angle."""
+    towards = Vector(jnp.float32(np.sin(way)), jnp.float32(np.cos(way)), jnp.float32(0))
+    state = SimpleNamespace(wind=towards, reported=yawed(reported), pose=yawed(pose))
+    force = wind.on_cart(replace(Params(), wind_speed=18.0), state)
+    assert float(force.z) == 0
+    return np.array([force.x, force.y])
+
+
+def test_the_wind_on_a_cart_follows_its_reported_yaw():
+    fx, _ = blown(0.0)
+    fy, _ = blown(np.pi / 2)
+    assert fx > 0 and fy > 0
+    ratio = np.sin(0.6) ** 2 / np.cos(0.6) ** 2
+    assert fx / fy == pytest.approx(ratio, rel=1e-4)
+    for yaw in (0.3, 1.0, -2.0):
+        cos, sin = np.cos(yaw), np.sin(yaw)
+        # The yaw is applied twice over: what is left points almost along x.
+        expected = [fx * cos * cos + fy * sin * sin, (fx - fy) * cos * sin]
+        np.testing.assert_allclose(blown(yaw), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(blown(yaw, pose=0.7), blown(yaw))
+
+
+# Sensors ------------------------------------------------------------------------------------------
+
+
+def test_every_reading_has_noise_of_its_own():
+    values = {f"sensors/noise_{name}": 0.5 for name in ("position", "velocity", "rate", "angle")}
+    env, params = jaxsim.make("CartPole3D-v0", values)
+    quiet, _ = jaxsim.make("CartPole3D-v0")
+    state = jax.jit(env.start)(jax.random.key(1), params)
+    exact = quiet.observe(replace(state, sensors=None))
+    errors = jax.tree.map(
+        lambda read, true: np.float64(read) - np.float64(true),
+        noise.disturb(exact, state.sensors, jnp.int32(3)),
+        exact,
+    )
+    cart = [*errors.cart_position[:2], *errors.cart_velocity[:2], *errors.pole_velocity]
+    blocks = [
+        c
+        for p, v in zip(errors.block_position, errors.block_velocity, strict=True)
+        for c in (*p, *v)
+    ]
+    found = np.array([*cart, *blocks])
+    assert np.all(found != 0)
+    # The same draw anywhere would leave a difference of rounding only.
+    apart = np.abs(found[:, None] - found) + np.eye(len(found))
+    assert apart.min() > 1e-4
+    again = noise.disturb(exact, state.sensors, jnp.int32(4))
+    assert float(again.cart_position.x) != float(exact.cart_position.x) + errors.cart_position.x
+
+
+def test_an_episode_with_an_extra_bounce_has_it_at_walls_and_between_blocks(begun, monkeypatch):
+    from jaxsim.worlds.cartpole3d import tick
+    from jaxsim.worlds.cartpole3d.types import Config
+
+    seen = {}
+
+    def move(params, moving, forces, active, leaving):
+        seen.update(wall=params.restitution_wall, block=params.restitution_block)
+        return tick.Moved(moving, active, tick.EVERY)
+
+    env, params = jaxsim.make("CartPole3D-v0", level=204, difficulty="easy")
+    state = jax.jit(env.start)(jax.random.key(1), params)
+    tick.advance(
+        params, Config(terms=("bounce",)), KEY, state, Vector(0.0, 0.0, 0.0), jnp.bool_(True), move
+    )
+    extra = float(state.extra_bounce)
+    assert 0 < extra <= 0.1
+    assert float(seen["wall"]) == pytest.approx(1.05 + extra)
+    assert float(seen["block"]) == pytest.approx(1.05 + extra)
