@@ -8,7 +8,7 @@ none counts as no report, and a call that takes longer than its limit breaks off
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,10 +139,11 @@ class _Game:
         self._tell("training_start")
         group = worlds.training_group(self.experiment)
         session = Session(group.schedule, seed=self.settings.seed, lifetime=0)
-        player = _Player(self, session, group, None)
+        plans = self.experiment.training_episodes()
+        player = _Player(self, session, group, None, plans)
         row = 0
         try:
-            for row, plan in enumerate(self.experiment.training_episodes()):
+            for row, plan in enumerate(plans):
                 player.episode(plan, row)
                 if getattr(self.agent, "end_training_early", False):
                     raise _TrialOver("the agent ended the training early")
@@ -182,13 +183,14 @@ class _Game:
         """Play a trial; return why the experiment ends with it, "" if it goes on."""
         group = self.groups[trial.number]
         session = Session(group.schedule, seed=self.settings.seed, lifetime=trial.number + 1)
-        player = _Player(self, session, group, trial)
+        plans = self.experiment.episodes(trial)
+        player = _Player(self, session, group, trial, plans)
         played = rows.start
         try:
             self.call("trial_start", trial_number=trial.number, novelty_description={})
             self.call("reset_model", filename=self.model)
             self.call("testing_start")
-            for plan, row in zip(self.experiment.episodes(trial), rows, strict=True):
+            for plan, row in zip(plans, rows, strict=True):
                 played = row + 1
                 player.episode(plan, row)
                 if getattr(self.agent, "end_experiment_early", False):
@@ -284,12 +286,22 @@ def _ring(number: int, frame: Any) -> None:
 class _Player:
     """Plays the episodes of a trial, or of the training."""
 
-    def __init__(self, game: _Game, session: Session, group: Group, trial: Trial | None) -> None:
+    def __init__(
+        self,
+        game: _Game,
+        session: Session,
+        group: Group,
+        trial: Trial | None,
+        plans: Sequence[EpisodePlan],
+    ) -> None:
         self.game, self.session, self.group, self.trial = game, session, group, trial
         self.training = trial is None
         self.mode = "training" if self.training else "testing"
         self.budget_active = False
         lifetime = 0 if trial is None else trial.number + 1
+        self.starts: Mapping[int, Any] = {}
+        if game.settings.starts == "wsu":
+            self.starts = worlds.starts_of_trial(plans, group, session.tasks)
         self.labels = Labels(game.settings.labels, game.settings.seed, lifetime)
 
     def episode(self, plan: EpisodePlan, row: int) -> None:
@@ -301,7 +313,7 @@ class _Player:
         game = self.game
         where = Coordinates.of(game.experiment, self.group, self.trial, plan)
         recorder = Recorder(self._path(plan), where, self.training)
-        episode = where.open(self.session, self.group)
+        episode = where.open(self.session, self.group, self.starts)
         turn = _Turn(self, plan, where, episode, recorder)
         self.labels.begin(plan.index)
         game.rows["budget_active"][row] = self.budget_active

@@ -58,14 +58,16 @@ class Coordinates:
         flat = settings.of_2021
         return cls(settings.seed, lifetime, group.played, settings.starts, flat, plan)
 
-    def open(self, session: Session, group: Group) -> Episode:
-        """Open the episode in a session of its lifetime."""
-        given = None
-        index = group.variant(self.plan)
-        if self.starts == "wsu" and worlds.drawn_by_seed(self.plan):
-            env = session.tasks.env(index)
-            given = worlds.first(worlds.original_starts([self.plan], env))
-        return session.start(index, self.plan.index, given)
+    def open(self, session: Session, group: Group, starts: Mapping[int, Any]) -> Episode:
+        """Open the episode in a session of its lifetime.
+
+        Args:
+          session: of the lifetime.
+          group: that the episode is played in.
+          starts: from `worlds.starts_of_trial`; empty where starts are counted.
+        """
+        index = self.plan.index
+        return session.start(group.variant(self.plan), index, starts.get(index))
 
     def feature_vector(self, episode: Episode, time_stamp: float) -> dict[str, Any]:
         """The message about the episode's latest observation."""
@@ -141,7 +143,10 @@ def replay(path: Path) -> Replay:
     try:
         group = Group((), where.played)
         session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
-        episode = where.open(session, group)
+        starts: Mapping[int, Any] = {}
+        if where.starts == "wsu":
+            starts = worlds.starts_of_trial([where.plan], group, session.tasks)
+        episode = where.open(session, group, starts)
     except ValueError as error:
         reason = f"this episode cannot be opened: {error}"
         raise ExperimentError(str(path), 1, 1, reason) from error

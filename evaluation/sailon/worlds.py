@@ -124,6 +124,29 @@ def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:
     return jax.tree.map(np.asarray, _fitted(drawn, env))
 
 
+def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) -> dict[int, State]:
+    """Starts that the original draws for the episodes of a trial, by their indices.
+
+    Args:
+      plans: episodes, those of two-dimensional levels included, which have none.
+      group: that they are played in.
+      tasks: of the group.
+
+    Returns:
+      As `original_starts`, scalar leaves. Drawn together, they take a fraction of the time.
+    """
+    by_env: dict[CartPole3D, list[EpisodePlan]] = {}
+    for plan in plans:
+        if drawn_by_seed(plan):
+            by_env.setdefault(tasks.env(group.variant(plan)), []).append(plan)
+    found = {}
+    for env, members in by_env.items():
+        leaves, tree = jax.tree.flatten(original_starts(members, env))
+        for place, plan in enumerate(members):
+            found[plan.index] = jax.tree.unflatten(tree, [leaf[place] for leaf in leaves])
+    return found
+
+
 def _line(block: Block) -> Rail:
     """The line of a block; one that leaves it free if it has none."""
     zero = jnp.zeros_like(block.p.x)
@@ -133,8 +156,3 @@ def _line(block: Block) -> Rail:
 @partial(jax.jit, static_argnames="env")
 def _fitted(starts: State, env: CartPole3D) -> State:
     return jax.vmap(partial(fitted, config=env.config))(starts)
-
-
-def first(states: State) -> State:
-    """The first of several states, scalar leaves."""
-    return jax.tree.map(lambda leaf: leaf[0], states)

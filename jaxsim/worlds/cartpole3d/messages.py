@@ -15,8 +15,8 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
-from itertools import repeat
 from typing import Any
 
 import jax
@@ -46,6 +46,8 @@ LARGEST = float(np.finfo(np.float32).max)  # what an observation in float32 can 
 
 BODY = 11  # numbers of cart and pole in a row, and per block then:
 PER_BLOCK = 7
+SCALE = 10.0**DIGITS
+FLOAT32 = {np.float32, np.bool_}
 SCALARS = {np.float32, np.float64, np.bool_}  # types of an observation's leaves on the host
 FLAT = re.compile(r"block_(0|[1-9][0-9]*)")
 
@@ -127,7 +129,7 @@ def feature_vector(
             f"the observation has batch shape {table.shape[:-1]}; feature_vector takes one lane, "
             "feature_vectors one leading axis"
         )
-    return _emit(table.tolist(), lane, "")
+    return _emit(_rounded(table), lane, "")
 
 
 def feature_vectors(
@@ -170,7 +172,7 @@ def feature_vectors(
     )
     return [
         _emit(row, _Lane(*lane, flat_blocks), f"[{i}]")
-        for i, (row, lane) in enumerate(zip(table.tolist(), lanes, strict=True))
+        for i, (row, lane) in enumerate(zip(_rounded(table), lanes, strict=True))
     ]
 
 
@@ -192,13 +194,29 @@ def _body(o: Observation) -> list[Any]:
 
 
 def _row(o: Observation) -> list[float] | None:
-    """The row of `_table` for NumPy scalars, as a session has them; None for anything else."""
+    """The rounded row of `_table` for NumPy scalars, as a session has them; None for others."""
     leaves = _body(o)
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
         leaves += (alive, *p, *v)
     if not SCALARS.issuperset(map(type, leaves)):
         return None
-    return list(map(float, leaves))
+    narrow = FLOAT32.issuperset(map(type, leaves))
+    row: list[float] = _rounded(np.array(leaves, np.float32 if narrow else np.float64))
+    return row
+
+
+def _rounded(numbers: np.ndarray) -> list[Any]:
+    """Numbers as Python's `round` rounds them, as lists of floats.
+
+    Those of float32 are rounded all at once: a million times one is exact in float64, so that
+    halves go to the even neighbour, and dividing gives the nearest number to the decimal one.
+    """
+    if numbers.dtype == np.float32:
+        rounded = np.rint(numbers.astype(np.float64) * SCALE) / SCALE
+    else:
+        rounded = np.vectorize(partial(round, ndigits=DIGITS), otypes=[np.float64])(numbers)
+    listed: list[Any] = rounded.tolist()
+    return listed
 
 
 def _table(o: Observation) -> np.ndarray:
@@ -243,8 +261,8 @@ def _emit(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
     x, y, vx, vy, *pole = row[:BODY]
     height = FLAT_CART_HEIGHT if lane.flat_blocks else 0.0
     vector: dict[str, Any] = {
-        "cart": _rounded(CART, [x, y, height, vx, vy, 0.0], _join(place, "cart")),
-        "pole": _rounded(POLE, pole, _join(place, "pole")),
+        "cart": _named(CART, [x, y, height, vx, vy, 0.0], _join(place, "cart")),
+        "pole": _named(POLE, pole, _join(place, "pole")),
         **_emit_blocks(row, lane, place),
     }
     vector["time_stamp"] = _number(lane.time_stamp, _join(place, "time_stamp"))
@@ -263,23 +281,22 @@ def _emit_blocks(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
     slots = [row[i + 1 : i + PER_BLOCK] for i in range(BODY, len(row), PER_BLOCK) if row[i]]
     if lane.flat_blocks:
         names = [f"block_{i}" for i in range(len(slots))]
-        return {n: _rounded(CART, s, _join(place, n)) for n, s in zip(names, slots, strict=True)}
+        return {n: _named(CART, s, _join(place, n)) for n, s in zip(names, slots, strict=True)}
     path = _join(place, "blocks")
     numbers = lane.block_ids
     ids = range(FIRST_ID, FIRST_ID + len(slots)) if numbers is None else _ids(numbers, path)
     if len(ids) != len(slots):
         raise ValueError(f"{path!r}: {len(ids)} block_ids for {len(slots)} blocks")
-    bodies = [_rounded(CART, slot, f"{path}[{i}]") for i, slot in enumerate(slots)]
+    bodies = [_named(CART, slot, f"{path}[{i}]") for i, slot in enumerate(slots)]
     return {"blocks": [{"id": i, **body} for i, body in zip(ids, bodies, strict=True)]}
 
 
-def _rounded(names: Sequence[str], values: Sequence[float], path: str) -> dict[str, float]:
-    if math.isfinite(sum(values)):
-        return dict(zip(names, map(round, values, repeat(DIGITS)), strict=True))
-    return {
-        name: round(_number(value, _join(path, name)), DIGITS)
-        for name, value in zip(names, values, strict=True)
-    }
+def _named(names: Sequence[str], values: Sequence[float], path: str) -> dict[str, float]:
+    named = dict(zip(names, values, strict=True))
+    if not math.isfinite(sum(values)):
+        for name, value in named.items():
+            _number(value, _join(path, name))
+    return named
 
 
 # Parse ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsim.worlds.cartpole3d import sensors
+from jaxsim.worlds.cartpole3d import messages, sensors
 from jaxsim.worlds.cartpole3d.arrays import state_from_arrays
 from jaxsim.worlds.cartpole3d.hints import hint
 from jaxsim.worlds.cartpole3d.messages import (
@@ -611,3 +611,15 @@ def test_batched_round_trip_in_single_precision(lanes):
 def test_any_text_is_refused_in_words(text):
     with pytest.raises(ValueError, match=r"."):
         loads_feature_vector(text)
+
+
+def test_all_numbers_at_once_are_rounded_as_python_rounds_each():
+    random = np.random.default_rng(0)
+    drawn = random.normal(size=20_000) * 10.0 ** random.integers(-8, 6, 20_000)
+    halves = (2 * np.arange(2000) + 1) / 128  # many of them lie between two numbers of six decimals
+    numbers = np.concatenate([drawn, -halves, halves, [0.0, -0.0]]).astype(np.float32)
+    expected = [round(float(number), 6) for number in numbers]
+    assert list(map(repr, messages._rounded(numbers))) == list(map(repr, expected))
+    wide = numbers.astype(np.float64) * 1.1
+    expected = [round(float(number), 6) for number in wide]
+    assert list(map(repr, messages._rounded(wide))) == list(map(repr, expected))
