@@ -71,7 +71,7 @@ jaxsim bench --workload single --workload session --workload grader --workload t
 session takes 48 before anything is said. To it come a message of 39 numbers by name (17 us; a
 process of PyBullet makes none) and two calls of the agent, each with its time limit (5 us each);
 the rest is the interface itself, and caches that the message has emptied. It went from 2.6 k to
-7.4 k steps/s by setting the alarm once for a trial, rounding a message at once and drawing the
+7.7 k steps/s by setting the alarm once for a trial, rounding a message at once and drawing the
 starts of a trial together. Pure agents play the same trials in batches, `jaxsim sailon run --agent
 NAME`."""
 
