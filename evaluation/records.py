@@ -97,7 +97,7 @@ class Records:
     def write(self, path: Path) -> None:
         """Write a Parquet file, whole or not at all."""
         sink = pa.BufferOutputStream()
-        pq.write_table(self.to_table(), sink, compression="zstd")
+        pq.write_table(self.to_table(), sink, compression="zstd", write_page_checksum=True)
         write_whole(path, sink.getvalue().to_pybytes())
 
 
@@ -142,7 +142,7 @@ def read(path: Path) -> Records:
       FileNotFoundError: no file there.
     """
     try:
-        return _from_table(pq.read_table(path))
+        return _from_table(pq.read_table(path, page_checksum_verification=True))
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, *NOT_OURS) as error:

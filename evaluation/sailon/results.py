@@ -161,7 +161,7 @@ class Results:
             write_whole(path, self.to_csv())
             return
         sink = pa.BufferOutputStream()
-        pq.write_table(self.table(), sink, compression="zstd")
+        pq.write_table(self.table(), sink, compression="zstd", write_page_checksum=True)
         write_whole(path, sink.getvalue().to_pybytes())
 
     def to_csv(self) -> str:
@@ -248,7 +248,7 @@ def load_results(path: Path) -> Results:
     if path.suffix.lower() == ".csv":
         return read_csv(read(path), str(path))
     try:
-        return _from_table(pq.read_table(path), str(path))
+        return _from_table(pq.read_table(path, page_checksum_verification=True), str(path))
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist") from error
     except (pa.ArrowException, OSError, *NOT_OURS) as error:

@@ -109,7 +109,7 @@ def test_quiet_only_writes(ran, capfd):
 
 def test_options_reach_the_benchmark(ran):
     words = "--quick --workload mix --workload 200 --workload mix --peer none --flags configured"
-    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --seed 4 --devices 1"
+    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --agent greedy --seed 4 --devices 1"
     sizes = "--lanes 256 --chunk 128 --ticks 3"
     assert cli.main(["bench", *words.split(), *numbers.split(), *sizes.split()]) == 0
     (benchmark,) = ran
@@ -120,6 +120,7 @@ def test_options_reach_the_benchmark(ran):
         "episodes": 9,
         "rounds": 3,
         "seconds": 0.5,
+        "agent": "greedy",
         "seed": 4,
         "devices": 1,
         "lanes": 256,

@@ -1,0 +1,133 @@
+"""Files that somebody has changed: refused in one line, or read as what they now say."""
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.siege import Blow
+
+Read = Callable[[Path], Any]
+ALLOWED = (ValueError, OSError)
+DEEP = 100_000
+SEALED = "checkpoint"
+"""What may not be read once it is changed."""
+
+
+def tampered(seed: int) -> Iterator[Blow]:
+    """Change files of every kind and read them; one blow a file."""
+    with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
+        folder = Path(place)
+        kinds = dict(_kinds(folder))
+        number = 0
+        while True:
+            for name, (path, read) in kinds.items():
+                yield _changed(name, path, read, folder / "changed", seed, number)
+                number += 1
+
+
+def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
+    """A good file or folder of each kind, and what reads it."""
+    from evaluation import l2m, records, sailon, scanner
+    from evaluation.checkpoints import load_memory, store
+    from evaluation.gvgai import track
+    from evaluation.l2m.l2metrics.reading import read_log_columns
+    from evaluation.logs.export import write_lifetimes
+    from evaluation.sciencebirds import document
+    from jaxsim import agents
+
+    syllabus = folder / "syllabus.json"
+    repeat = '{"$repeat": {"$episode": "CartPole"}, "count": 3}'
+    syllabus.write_text(f'{{"instructions": [{{"$phase": "1.train"}}, {repeat}]}}')
+    yield "syllabus", (syllabus, l2m.load)
+    plan = folder / "experiment.json"
+    settings = sailon.Settings(novelty=(200, 203), trials=1, testing_episodes=3)
+    experiment = sailon.generate(settings)
+    experiment.write(plan)
+    yield "SAIL-ON experiment", (plan, sailon.load)
+    played = scanner.play(l2m.load(syllabus), agents.get("random"), lifetimes=2, seed=0)
+    table = folder / "records.parquet"
+    played.write(table)
+    yield "records.parquet", (table, records.read)
+    (log,) = write_lifetimes(played, folder / "logs", lifetimes=[0])
+    yield "l2logger log", (log, read_log_columns)
+    tracks = folder / "track.json"
+    tracks.write_text(track.default_track().dumps())
+    yield "GVGAI track", (tracks, track.load)
+    sample = Path(__file__).parents[2] / "examples" / "sciencebirds" / "sequences.xml"
+    meta = folder / "meta.xml"
+    shutil.copy(sample, meta)
+    yield "Science Birds configuration", (meta, document.load_meta)
+    import jax
+    import numpy as np
+
+    from evaluation.checkpoints.configuration import configuration, versions
+    from evaluation.scanner import Snapshot
+
+    agent = agents.get("ppo")
+    memory = jax.device_get(
+        jax.tree.map(scanner.bare, jax.vmap(agent.init)(jax.random.split(jax.random.key(0), 2)))
+    )
+    matters = configuration(l2m.load(syllabus), agent="ppo", lifetimes=2)
+    about = {"episodes": 3, "seconds": 1.0, "configuration": matters, "versions": versions()}
+    taken = Snapshot(3, memory, {"reward": np.zeros((2, 3), np.float32)})
+    store.save(folder / "run" / "checkpoints", taken, about)
+    yield "checkpoint", (folder / "run", load_memory)
+
+
+def _changed(name: str, path: Path, read: Read, copy: Path, seed: int, number: int) -> Blow:
+    """Change a copy, read it, and say what came of it."""
+    draw = random.Random(f"{seed} {number}")
+    if copy.exists():
+        shutil.rmtree(copy)
+    copy.mkdir()
+    target = copy / path.name
+    if path.is_dir():
+        shutil.copytree(path, target)
+        inside = sorted(p for p in target.rglob("*") if p.is_file())
+        file = draw.choice(inside)
+    else:
+        shutil.copy(path, target)
+        file = target
+    good = file.read_bytes()
+    while (spoilt := _spoilt(good, draw)) == good:
+        pass
+    file.write_bytes(spoilt)
+    label = f"changed {name}"
+    try:
+        read(target)
+    except ALLOWED as error:
+        lines = str(error).splitlines()
+        if len(lines) == 1:
+            return Blow(label, 1, "refused in one line")
+        return Blow(label, 1, "failed", f"try {number}: {len(lines)} lines: {lines[:2]}")
+    except BaseException as error:
+        return Blow(label, 1, "failed", f"try {number}: {type(error).__name__}: {error}"[:200])
+    if name == SEALED:
+        return Blow(label, 1, "failed", f"try {number}: {file.name} was taken for what was written")
+    return Blow(label, 1, "read as what it says now")
+
+
+def _spoilt(content: bytes, draw: random.Random) -> bytes:
+    """Bytes that differ from those given in one of many ways."""
+    place = draw.randrange(len(content) + 1)
+    if draw.random() < 0.4:
+        flipped = bytearray(content)
+        for _ in range(draw.randint(1, 8)):
+            if flipped:
+                flipped[draw.randrange(len(flipped))] = draw.randrange(256)
+        return bytes(flipped)
+    ways = (
+        content[:place],
+        content[:place] + draw.randbytes(draw.randint(1, 64)) + content[place:],
+        content[:place] + content[place + draw.randint(1, 64) :],
+        content + content,
+        b"",
+        b"[" * DEEP + b"]" * DEEP,
+        content.replace(b"1", b"9" * draw.choice((2, 30, 400)), 1),
+        content.replace(b'"', b"", 1),
+        b"\xff\xfe" + content,
+    )
+    return draw.choice(ways)
