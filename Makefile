@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench test test-long test-services test-sb3 lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench siege test test-long test-services test-sb3 lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,13 @@ test-sb3: install ## Run the tests with stable-baselines3 (TORCH=... chooses the
 	  "$$($(SB3)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
 	$(SB3)/bin/python -m pip --disable-pip-version-check install --quiet "$(TORCH)" "stable-baselines3>=2.4"
 	PYTHONPATH=. $(SB3)/bin/python -m pytest tests/jaxsim/adapters/test_sb3_adapter.py
+
+# MINUTES of each attack: files that are changed, servers that are sent nonsense, runs that are killed.
+MINUTES ?= 2
+SEED ?= 0
+
+siege: install ## Attack the package, seeded (MINUTES=2 of each attack, SEED=0), and write docs/siege.md
+	$(BIN)/python -m benchmarks.siege --minutes $(MINUTES) --seed $(SEED) --out docs/siege.md
 
 lint: install ## Check the code with ruff
 	$(BIN)/ruff check .
