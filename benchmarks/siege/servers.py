@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
 WARM_UP = 300
 """Connections before anything is compared: caches fill."""
 MOST_GROWTH = 1.05
+KEPT, LONGEST = 5, 500
+"""Lines that a server has said last, and characters of them that are shown."""
 ROUND = 50
 """Connections of a blow."""
 SAMPLE = ROOT / "examples" / "sciencebirds" / "sequences.xml"
@@ -35,15 +38,16 @@ def servers(seed: int) -> Iterator[Blow]:
         there = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
         number, before = 0, {}
         while True:
-            for name, (process, port) in there.items():
+            for name, (process, port, said) in there.items():
                 draw = random.Random(f"{seed} {number}")
                 sent = sum(_connect(port, draw) for _ in range(ROUND))
                 label = f"nonsense to `jaxsim {name}`, messages"
-                if process.poll() is not None:
-                    reason = f"try {number}: ended with code {process.returncode}"
+                now = _used(process.pid)
+                if now is None:
+                    code, last = process.wait(), " ".join(map(str.strip, said))[-LONGEST:]
+                    reason = f"try {number}: ended with code {code}: {last}"
                     yield Blow(label, sent, "failed", reason)
                     return
-                now = _used(process.pid)
                 if (number + 1) * ROUND >= WARM_UP * len(there):
                     first = before.setdefault(name, now)
                     grown = _growth(first, now)
@@ -55,8 +59,8 @@ def servers(seed: int) -> Iterator[Blow]:
 
 
 @contextlib.contextmanager
-def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A server in a process of its own, and its port."""
+def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int, deque[str]]]:
+    """A server in a process of its own, its port, and the last that it has said."""
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as folder:
         results = ["--results", folder] if words[0] == "sciencebirds" else []
         process = subprocess.Popen(
@@ -74,17 +78,18 @@ def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int]]:
                 if not line:
                     raise ValueError(f"jaxsim {' '.join(words)} has ended before it listened")
                 found = re.search(r"listening .*?(?::|port )(\d+)\b", line)
-            _drain(process)
-            yield process, int(found[1])
+            yield process, int(found[1]), _drain(process)
         finally:
             process.kill()
             process.wait()
 
 
-def _drain(process: subprocess.Popen[str]) -> None:
-    """Read what a server says, so that it never waits for a reader."""
+def _drain(process: subprocess.Popen[str]) -> deque[str]:
+    """Read what a server says, so that it never waits for a reader; the last lines."""
+    lines: deque[str] = deque(maxlen=KEPT)
     assert process.stdout
-    threading.Thread(target=process.stdout.read, daemon=True).start()
+    threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True).start()
+    return lines
 
 
 def _connect(port: int, draw: random.Random) -> int:
@@ -105,11 +110,16 @@ def _noise(draw: random.Random) -> bytes:
     return draw.randbytes(draw.choice((1, 2, 5, 17, 200)))
 
 
-def _used(pid: int) -> dict[str, int]:
-    """What a process uses: resident memory, KiB; threads; descriptors."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    found = {key: int(re.search(rf"{key}:\s+(\d+)", status)[1]) for key in ("VmRSS", "Threads")}  # type: ignore[index]
-    return {**found, "descriptors": len(os.listdir(f"/proc/{pid}/fd"))}
+def _used(pid: int) -> dict[str, int] | None:
+    """What a process uses: resident memory, KiB; threads; descriptors. None if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return None
+    found = {key: re.search(rf"{key}:\s+(\d+)", status) for key in ("VmRSS", "Threads")}
+    numbers = {key: int(match[1]) for key, match in found.items() if match}
+    return {**numbers, "descriptors": descriptors} if len(numbers) == len(found) else None
 
 
 def _growth(first: dict[str, int], now: dict[str, int]) -> str:

@@ -78,11 +78,12 @@ def reply_line(reply: Reply) -> bytes:
 def read_reply(line: bytes) -> Reply | None:
     """Read a client's line; None if it is none."""
     parts = line.decode("utf-8", errors="replace").strip("\r\n").split("#")
-    if len(parts) < 2 or not _NUMBER.fullmatch(parts[0].strip()):
+    number = parts[0].strip()
+    if len(parts) < 2 or not _NUMBER.fullmatch(number):
         return None
     asked = parts[2].strip() if len(parts) > 2 else ""
     form = next((known for known in FORMS if known == asked), None)
-    return Reply(int(parts[0]), parts[1].strip(), form)
+    return Reply(int(number), parts[1].strip(), form)
 
 
 def read_message(line: bytes) -> tuple[int, str] | None:
@@ -90,7 +91,7 @@ def read_message(line: bytes) -> tuple[int, str] | None:
     number, mark, payload = line.decode("utf-8", errors="replace").strip("\r\n").partition("#")
     if not mark or not _NUMBER.fullmatch(number.strip()):
         return None
-    return int(number), payload
+    return int(number.strip()), payload
 
 
 def meaning(call: Call, text: str) -> Meaning:

@@ -92,3 +92,11 @@ def test_a_line_has_a_longest_length():
         assert buffer.feed(b"a") == []
     with pytest.raises(TooLong):
         buffer.feed(b"a")
+
+
+@pytest.mark.parametrize("blank", ["\x1f", "\x1c", "\x0b", "\u2003", "\xa0", " \t"])
+def test_a_number_may_stand_among_blanks_of_any_kind(blank):
+    """Some that text is stripped of are none to a number."""
+    for line in (f"{blank}0#ACTION_LEFT\n", f"0{blank}#ACTION_LEFT\n"):
+        assert protocol.read_reply(line.encode()) == Reply(0, "ACTION_LEFT")
+        assert protocol.read_message(line.encode()) == (0, "ACTION_LEFT")
