@@ -151,7 +151,8 @@ def test_a_run_with_episodes_side_by_side_is_left_and_gone_on_with(whole, tmp_pa
 
 
 def through_disk(keeper, folder):
-    about = {"configuration": {"lifetimes": LIFETIMES}}
+    known = {"configuration": {"lifetimes": LIFETIMES}, "versions": {}}
+    about = {**known, "episodes": keeper.taken[-1].rounds}
     step = store.save(folder, keeper.taken[-1], about)
     return store.load(step, store.read_manifest(step), keeper.first)
 
