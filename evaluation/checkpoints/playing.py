@@ -1,18 +1,23 @@
 """What all runs that are saved as they play have in common."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from evaluation import counters, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import Player, player
 from evaluation.files import ResultFiles, check_room
-from evaluation.records import Records
+from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
 
+HELD_BYTES = sum(np.dtype(dtype).itemsize for dtype in COLUMNS.values())
+"""Of an episode in memory, at the least."""
 LEAST_BYTES = 4
 """Of an episode in records; most take more."""
 
@@ -61,14 +66,23 @@ class Playing:
         check_output(self.out, self.overwrite, self.resume, self.files)
 
     def check_room(self, episodes: int) -> None:
-        """Check that what is sure to be written fits on the disk.
+        """Check that what is sure to be held and written fits into memory and on the disk.
 
         Args:
           episodes: of each lifetime.
 
         Raises:
-          OSError: it does not.
+          ValueError: it does not fit into memory; says how many lifetimes do.
+          OSError: it does not fit on the disk.
         """
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        fitting = memory // (HELD_BYTES * episodes)
+        if self.lifetimes > fitting:
+            raise ValueError(
+                f"{self.lifetimes:,} lifetimes of {episodes:,} episodes do not fit into the "
+                f"{memory / 2**30:.0f} GiB of this machine; at most {fitting:,} do: play them in "
+                "parts, with --lifetime-idx for the first of each"
+            )
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
     def player(self) -> Player:

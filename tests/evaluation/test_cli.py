@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from evaluation import cli, records, scanner
+from evaluation.checkpoints import playing
 from evaluation.l2m import run as main_job
 from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
@@ -358,6 +359,15 @@ def test_an_old_report_stays_beside_old_records_only(workplace, monkeypatch, cap
     assert run("--quiet", "--seed", "2", "--overwrite") == 2
     assert capfd.readouterr().err == "jaxsim: no space left on device\n"
     assert tree(workplace / "out") == first
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_play(workplace, monkeypatch, capfd):
+    monkeypatch.setattr(playing.os, "sysconf", lambda name: 64)  # 4 KiB in all
+    before = tree(workplace)
+    assert run("--quiet", "--lifetimes", "1000") == 2
+    error = capfd.readouterr().err
+    assert re.search(r"1,000 lifetimes of \d+ episodes do not fit .* at most \d+ do", error)
+    assert tree(workplace) == before
 
 
 def test_lifetimes_are_logged(workplace):
