@@ -1,4 +1,4 @@
-"""Run the commands of README.md, so that none of them can go stale.
+"""Run the commands of README.md and docs/guide.md, so that none of them can go stale.
 
 Every ```bash block is run in the clone, line by line in order, each line in a shell of its own
 with .venv/bin first in PATH.
@@ -15,12 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+PAGES = ("README.md", "docs/guide.md")
 # .ci/run has run these by the time it comes here.
 DONE_BEFORE = ("make", "make demo", "make install", "make test")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)")
 
 
-def bash_commands(text: str) -> Iterator[tuple[int, str]]:
+def bash_commands(text: str, page: str) -> Iterator[tuple[int, str]]:
     """Yield the line number and text of each command in the ```bash blocks of a Markdown text.
 
     A backslash at the end of a line joins it with the next one, as bash does. Empty lines and
@@ -36,7 +37,7 @@ def bash_commands(text: str) -> Iterator[tuple[int, str]]:
             continue
         if mark and mark[1].startswith(fence) and not mark[2]:
             if pending:
-                raise ValueError(f"README.md:{start}: the block ends in a backslash")
+                raise ValueError(f"{page}:{start}: the block ends in a backslash")
             fence = ""
             continue
         if language != "bash":
@@ -50,7 +51,14 @@ def bash_commands(text: str) -> Iterator[tuple[int, str]]:
             yield start, pending
         pending = ""
     if fence:
-        raise ValueError(f"README.md: a block opened with {fence} is never closed")
+        raise ValueError(f"{page}: a block opened with {fence} is never closed")
+
+
+def commands() -> Iterator[tuple[str, int, str]]:
+    """Yield page, line number and text of each command of all pages."""
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        yield from ((page, line, command) for line, command in bash_commands(text, page))
 
 
 def reason_to_skip(command: str) -> str | None:
@@ -71,11 +79,11 @@ def main() -> int:
     """
     environment = os.environ | {"PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     ran = 0
-    for line, command in bash_commands((ROOT / "README.md").read_text(encoding="utf-8")):
+    for page, line, command in commands():
         if reason := reason_to_skip(command):
-            print(f"README.md:{line}: not run ({reason}): {command}", flush=True)
+            print(f"{page}:{line}: not run ({reason}): {command}", flush=True)
             continue
-        print(f"README.md:{line}: {command}", flush=True)
+        print(f"{page}:{line}: {command}", flush=True)
         started = time.monotonic()
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
@@ -85,11 +93,11 @@ def main() -> int:
             check=False,
         )
         if done.returncode:
-            print(f"README.md:{line}: exit code {done.returncode}: {command}", file=sys.stderr)
+            print(f"{page}:{line}: exit code {done.returncode}: {command}", file=sys.stderr)
             return done.returncode
-        print(f"README.md:{line}: done in {time.monotonic() - started:.1f} s", flush=True)
+        print(f"{page}:{line}: done in {time.monotonic() - started:.1f} s", flush=True)
         ran += 1
-    print(f"README.md: {ran} commands run, none failed")
+    print(f"{ran} commands run, none failed")
     return 0
 
 

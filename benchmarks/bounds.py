@@ -71,7 +71,7 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
       seed: of the random ones.
       most_slots: settings whose episodes may hold more blocks are left out.
     """
-    found: dict[Any, Group] = {}
+    by_program: dict[Any, Group] = {}
     for index, env_id in enumerate(jaxsim.registered_envs()):
         table = jaxsim.spec(env_id).parameters
         if jaxsim.spec(env_id).task == "CartPole3DLeans":
@@ -80,8 +80,8 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
         for number, values in enumerate((*at_bounds(table), *randoms)):
             env, params = jaxsim.make(env_id, values)
             if getattr(getattr(env, "config", None), "max_blocks", 0) <= most_slots:
-                add_to(found, f"{env.name} {number}: {values}", env, params)
-    return list(found.values())
+                add_to(by_program, f"{env.name} {number}: {values}", env, params)
+    return list(by_program.values())
 
 
 def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
@@ -97,15 +97,15 @@ def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
     """
     spec = jaxsim.spec("CartPole3D-v0").parameters
     table = {path: p for path, p in spec.items() if not path.startswith("sensors/step")}
-    found: dict[Any, Group] = {}
+    by_program: dict[Any, Group] = {}
     number = 0
-    while sum(len(group.params) for group in found.values()) < count:
+    while sum(len(group.params) for group in by_program.values()) < count:
         values = drawn(table, np.random.default_rng([seed, number]))
         number += 1
         env, params = jaxsim.make("CartPole3D-v0", values)
         if env.config.max_blocks <= most_slots and "one_start" not in env.config.terms:
-            add_to(found, str(values), env, params)
-    return list(found.values())
+            add_to(by_program, str(values), env, params)
+    return list(by_program.values())
 
 
 def _draw(parameter: Parameter, random: np.random.Generator) -> Any:

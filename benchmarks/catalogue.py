@@ -51,16 +51,16 @@ def groups(**options: Any) -> list[Group]:
     Args:
       **options: of `jaxsim.make`, for all environments.
     """
-    found: dict[Any, Group] = {}
+    by_program: dict[Any, Group] = {}
     for name, env_id, values in cases():
-        add_to(found, name, *jaxsim.make(env_id, values, **options))
-    return list(found.values())
+        add_to(by_program, name, *jaxsim.make(env_id, values, **options))
+    return list(by_program.values())
 
 
-def add_to(found: dict[Any, Group], name: str, env: Any, params: Any) -> None:
+def add_to(by_program: dict[Any, Group], name: str, env: Any, params: Any) -> None:
     """Add a case to the group whose program can play it, or to a new one."""
     kind = env.name, getattr(env.config, "stacked", False)
-    group = found.setdefault(kind, Group(env))
+    group = by_program.setdefault(kind, Group(env))
     if group.env != env:
         group.env = group.env.covering(env)
     group.params[name] = params

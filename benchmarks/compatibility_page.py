@@ -72,8 +72,8 @@ class Row:
 def rows() -> list[Row]:
     """What is run."""
     text = (Path(__file__).parent / "compatibility.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)["row"]
-    return [Row(**{**row, "tests": tuple(row["tests"])}) for row in found]
+    table = tomllib.loads(text)["row"]
+    return [Row(**{**row, "tests": tuple(row["tests"])}) for row in table]
 
 
 def line(row: Row, version: str, result: str) -> str:

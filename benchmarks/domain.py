@@ -2,9 +2,9 @@
 
 python -m benchmarks.domain --out jaxsim/worlds/cartpole3d/cartpole.json
 
-Bounds are what no value can leave. Ranges are what was seen: in every level at every difficulty,
-half of the episodes played by `pd` and half by `random`, which between them hold the pole for long
-and push everything about.
+Bounds are what no value can leave. Ranges are what was observed in every level and difficulty:
+half of the episodes played by `pd` and half by `random`, which between them hold the pole for
+long and push everything about.
 """
 
 import argparse
@@ -51,7 +51,7 @@ Range = tuple[float, float]
 Ranges = dict[str, dict[str, Range]]  # by part and sensor
 
 
-class _Seen(NamedTuple):
+class _Extremes(NamedTuple):
     """Lowest and highest reading of each sensor so far; leaves (L,)."""
 
     cart: Any
@@ -59,13 +59,13 @@ class _Seen(NamedTuple):
     blocks: Any
 
 
-def domain(played: Iterable[Level] = ()) -> dict[str, Any]:
+def domain(chosen: Iterable[Level] = ()) -> dict[str, Any]:
     """The specification as JSON values.
 
     Args:
-      played: levels whose ranges it holds; none for those of the catalogue.
+      chosen: levels to play; empty for all of the catalogue.
     """
-    catalogue = list(played) or list(levels())
+    catalogue = list(chosen) or list(levels())
     by_level = {level.number: dict(_by_difficulty(level)) for level in catalogue}
     changes = {level.number: level.change for level in catalogue}
     everywhere = [ranges for by in by_level.values() for ranges in by.values()]
@@ -90,7 +90,7 @@ def domain(played: Iterable[Level] = ()) -> dict[str, Any]:
             "walls": [list(corner) for corner in messages.WALLS],
             "hint": {"fields": list(FIELDS), "levels": list(HINT_LEVELS)},
         },
-        "seen": {
+        "observed": {
             "episodes": EPISODES,
             "players": list(PLAYERS),
             "seed": SEED,
@@ -123,9 +123,12 @@ def _actions() -> list[dict[str, Any]]:
     ]
 
 
-def _sensors(seen: Ranges) -> dict[str, Any]:
+def _sensors(ranges: Ranges) -> dict[str, Any]:
     return {
-        part: {name: {"bounds": _bounds(part, name), "seen": list(seen[part][name])} for name in of}
+        part: {
+            name: {"bounds": _bounds(part, name), "observed": list(ranges[part][name])}
+            for name in of
+        }
         for part, of in SENSORS.items()
     }
 
@@ -139,7 +142,7 @@ def _bounds(part: str, name: str) -> list[float] | None:
     return None
 
 
-# What is seen -------------------------------------------------------------------------------------
+# Observed ranges -------------------------------------------------------------------------------
 
 
 def _by_difficulty(level: Level) -> Iterator[tuple[str, Ranges]]:
@@ -150,55 +153,64 @@ def _by_difficulty(level: Level) -> Iterator[tuple[str, Ranges]]:
 
 
 @partial(jax.jit, static_argnames="env")
-def _extremes(env: CartPole3D, params: Params) -> tuple[_Seen, _Seen]:
+def _extremes(env: CartPole3D, params: Params) -> tuple[_Extremes, _Extremes]:
     """Lowest and highest reading of each sensor, in rows (sensors of a part,)."""
     key = jax.random.key(SEED)
-    found = [_play(env, params, agents.get(player), key) for player in PLAYERS]
-    lows, highs = zip(*found, strict=True)
+    pairs = [_play(env, params, agents.get(player), key) for player in PLAYERS]
+    lows, highs = zip(*pairs, strict=True)
     return (
         jax.tree.map(lambda *rows: jnp.min(jnp.stack(rows), axis=0), *lows),
         jax.tree.map(lambda *rows: jnp.max(jnp.stack(rows), axis=0), *highs),
     )
 
 
-def _play(env: CartPole3D, params: Params, agent: Any, key: jax.Array) -> tuple[_Seen, _Seen]:
+def _play(
+    env: CartPole3D, params: Params, agent: Any, key: jax.Array
+) -> tuple[_Extremes, _Extremes]:
     """Play episodes side by side; the extremes over all of them."""
     lanes = EPISODES // len(PLAYERS)
     starts, steps, begins, acts = jax.random.split(key, 4)
     keys = jax.random.split(starts, lanes)
-    seen, state = env.reset(keys, params)
+    observation, state = env.reset(keys, params)
     memory = jax.vmap(agent.begin)(
         jax.vmap(agent.init)(jax.random.split(begins, lanes)), jax.random.split(begins, lanes)
     )
 
     def tick(carry: Any, number: jax.Array) -> tuple[Any, None]:
-        seen, state, memory, low, high = carry
+        observation, state, memory, low, high = carry
         act_keys = jax.random.split(jax.random.fold_in(acts, number), lanes)
-        action, _, memory = jax.vmap(agent.act)(memory, seen, act_keys)
+        action, _, memory = jax.vmap(agent.act)(memory, observation, act_keys)
         step_keys = jax.random.split(jax.random.fold_in(steps, number), lanes)
-        seen, state, *_ = env.step(step_keys, state, action, params)
-        return (seen, state, memory, *_wider(low, high, seen)), None
+        observation, state, *_ = env.step(step_keys, state, action, params)
+        return (observation, state, memory, *_wider(low, high, observation)), None
 
-    none = _Seen(jnp.full(6, jnp.inf), jnp.full(7, jnp.inf), jnp.full(6, jnp.inf))
-    low, high = _wider(none, jax.tree.map(jnp.negative, none), seen)
-    carry = (seen, state, memory, low, high)
+    none = _Extremes(jnp.full(6, jnp.inf), jnp.full(7, jnp.inf), jnp.full(6, jnp.inf))
+    low, high = _wider(none, jax.tree.map(jnp.negative, none), observation)
+    carry = (observation, state, memory, low, high)
     _, _, _, low, high = jax.lax.scan(tick, carry, jnp.arange(env.max_steps))[0]
     return low, high
 
 
-def _wider(low: _Seen, high: _Seen, seen: Observation) -> tuple[_Seen, _Seen]:
+def _wider(
+    low: _Extremes, high: _Extremes, observation: Observation
+) -> tuple[_Extremes, _Extremes]:
     """The extremes with one more reading of each sensor."""
-    zero = jnp.zeros_like(seen.cart_position.x)
-    cart = [seen.cart_position.x, seen.cart_position.y, zero]
-    cart += [seen.cart_velocity.x, seen.cart_velocity.y, zero]
-    pole = [*seen.pole_quaternion, *seen.pole_velocity]
-    slots = [(*p, *v) for p, v in zip(seen.block_position, seen.block_velocity, strict=True)]
+    zero = jnp.zeros_like(observation.cart_position.x)
+    cart = [observation.cart_position.x, observation.cart_position.y, zero]
+    cart += [observation.cart_velocity.x, observation.cart_velocity.y, zero]
+    pole = [*observation.pole_quaternion, *observation.pole_velocity]
+    slots = [
+        (*p, *v)
+        for p, v in zip(observation.block_position, observation.block_velocity, strict=True)
+    ]
     blocks = [jnp.stack(same) for same in zip(*slots, strict=True)]
-    there = jnp.stack(list(seen.block_alive))
+    alive = jnp.stack(list(observation.block_alive))
 
-    def extremes(best: Any, away: float) -> _Seen:
-        there_only = [jnp.where(there, leaf, away) for leaf in blocks]
-        return _Seen(*(jnp.stack([best(leaf) for leaf in of]) for of in (cart, pole, there_only)))
+    def extremes(best: Any, away: float) -> _Extremes:
+        of_blocks = [jnp.where(alive, leaf, away) for leaf in blocks]
+        return _Extremes(
+            *(jnp.stack([best(leaf) for leaf in of]) for of in (cart, pole, of_blocks))
+        )
 
     return (
         jax.tree.map(jnp.minimum, low, extremes(jnp.min, jnp.inf)),
@@ -206,7 +218,7 @@ def _wider(low: _Seen, high: _Seen, seen: Observation) -> tuple[_Seen, _Seen]:
     )
 
 
-def _ranges(low: _Seen, high: _Seen) -> Ranges:
+def _ranges(low: _Extremes, high: _Extremes) -> Ranges:
     rows = zip(SENSORS.items(), low, high, strict=True)
     return {
         part: {
@@ -249,9 +261,9 @@ def _listed(ranges: Ranges) -> dict[str, dict[str, list[float]]]:
     return {part: {name: list(ends) for name, ends in of.items()} for part, of in ranges.items()}
 
 
-def dumps(found: Mapping[str, Any]) -> str:
+def dumps(specification: Mapping[str, Any]) -> str:
     """The specification as text; a list of numbers is on one line."""
-    text = json.dumps(found, indent=2, allow_nan=False)
+    text = json.dumps(specification, indent=2, allow_nan=False)
     return re.sub(r"\[[-+.e\d,\s]+\]", lambda pair: " ".join(pair[0].split()), text) + "\n"
 
 

@@ -9,7 +9,7 @@
     python -m benchmarks.learning syllabus runs examples/syllabi/ant_b.json \\
         --agents ppo ppo+ewc ppo+replay ppo+reset --times 10 --width 30
     python -m benchmarks.learning speed runs --peer sb3/bin/python
-    python -m benchmarks.learning page runs --out docs/learning_results.md --readme README.md
+    python -m benchmarks.learning page runs --out docs/learning_results.md --guide docs/guide.md
 
 Each of the first commands leaves one JSON file in the folder, from which the last writes the page.
 Intervals are 95 %, normal over lifetimes. Lifetimes of two agents with one seed have the same
@@ -50,7 +50,7 @@ USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length
 
 BEGIN, END = "<!-- learning: generated -->", "<!-- learning: end -->"
-IN_README = {
+IN_GUIDE = {
     "saturation": "saturation_value",
     "episodes to it": "time_to_saturation",
     "maintenance, of 100": "perf_maintenance_mrlep",
@@ -59,7 +59,7 @@ IN_README = {
     "recovery, episodes": "recovery_time",
     "sample efficiency": "sample_efficiency",
 }
-"""Metrics that the README shows."""
+"""Metrics that the guide shows."""
 
 SYLLABI = """\
 Training comes in blocks of 30 episodes in the shipped files. `ppo` takes some hundreds to learn
@@ -372,24 +372,24 @@ def speed(given: argparse.Namespace) -> None:
 def page(given: argparse.Namespace) -> None:
     """Write the page of all results in the folder."""
     put(text_of(given.folder), given.out)
-    if given.readme:
-        readme = given.readme.read_text(encoding="utf-8")
-        put(with_table(readme, given.folder), given.readme)
+    if given.guide:
+        guide = given.guide.read_text(encoding="utf-8")
+        put(with_table(guide, given.folder), given.guide)
 
 
-def readme_table(folder: Path) -> Iterator[str]:
+def guide_table(folder: Path) -> Iterator[str]:
     """Metrics of `ppo` on every syllabus that was played with longer training."""
-    yield "| `ppo`, training ten times as long | " + " | ".join(IN_README) + " |"
-    yield "| --- |" + " --- |" * len(IN_README)
+    yield "| `ppo`, training ten times as long | " + " | ".join(IN_GUIDE) + " |"
+    yield "| --- |" + " --- |" * len(IN_GUIDE)
     for path in sorted(folder.glob("syllabus_*_10_ppo.json")):
         found = json.loads(path.read_text())
-        cells = (entry_cell(found["metrics"][metric]) for metric in IN_README.values())
+        cells = (entry_cell(found["metrics"][metric]) for metric in IN_GUIDE.values())
         yield f"| `{found['syllabus']}` | " + " | ".join(cells) + " |"
 
 
-def with_table(readme: str, folder: Path) -> str:
-    """The README with that table."""
-    return replaced(readme, BEGIN, END, readme_table(folder))
+def with_table(guide: str, folder: Path) -> str:
+    """The guide with that table."""
+    return replaced(guide, BEGIN, END, guide_table(folder))
 
 
 def text_of(folder: Path) -> str:
@@ -607,7 +607,7 @@ def main() -> None:
     command.set_defaults(handler=page)
     command.add_argument("folder", type=Path)
     add_out(command)
-    command.add_argument("--readme", type=Path, help="file whose table is replaced")
+    command.add_argument("--guide", type=Path, help="file whose table is replaced")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     given.handler(given)

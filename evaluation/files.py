@@ -114,10 +114,10 @@ def check_room(folder: Path, needed: int, what: str) -> None:
     Raises:
       OSError: with the errno ENOSPC; there is less room than that.
     """
-    there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
     if needed > free:
         raise OSError(
             errno.ENOSPC,

@@ -30,23 +30,23 @@ ABOUT = (
 def besieged(attack: Callable[[int], Iterator[Blow]], seed: int, seconds: float) -> list[Blow]:
     """Attack for so many seconds, at least once."""
     end = time.monotonic() + seconds
-    found = []
-    blows = attack(seed)
+    blows = []
+    attempts = attack(seed)
     try:
-        for blow in blows:
-            found.append(blow)
+        for blow in attempts:
+            blows.append(blow)
             if blow.failure:
                 print(f"FAILED {blow.what}: {blow.failure}", file=sys.stderr, flush=True)
             if time.monotonic() >= end:
                 break
     finally:
-        blows.close()  # type: ignore[attr-defined]
-    return found
+        attempts.close()  # type: ignore[attr-defined]
+    return blows
 
 
-def page(found: list[Blow], seed: int) -> Iterator[str]:
+def page(blows: list[Blow], seed: int) -> Iterator[str]:
     """Lines of the page."""
-    failures = [blow for blow in found if blow.failure]
+    failures = [blow for blow in blows if blow.failure]
     yield "# Under siege"
     yield ""
     yield from ABOUT
@@ -56,7 +56,7 @@ def page(found: list[Blow], seed: int) -> Iterator[str]:
     yield "| --- | --- | --- |"
     times: dict[str, int] = defaultdict(int)
     came: dict[str, Counter[str]] = defaultdict(Counter)
-    for blow in found:
+    for blow in blows:
         times[blow.what] += blow.count
         came[blow.what][blow.came] += 1
     for what in sorted(times):
@@ -79,12 +79,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     add_out(parser)
     arguments = parser.parse_args(argv)
-    found: list[Blow] = []
+    blows: list[Blow] = []
     for name in arguments.attack or ATTACKS:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        found += besieged(ATTACKS[name], arguments.seed, 60 * arguments.minutes)
-    put("\n".join(page(found, arguments.seed)) + "\n", arguments.out)
-    return int(any(blow.failure for blow in found))
+        blows += besieged(ATTACKS[name], arguments.seed, 60 * arguments.minutes)
+    put("\n".join(page(blows, arguments.seed)) + "\n", arguments.out)
+    return int(any(blow.failure for blow in blows))
 
 
 if __name__ == "__main__":

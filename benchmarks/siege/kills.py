@@ -93,9 +93,9 @@ def _killed(
     label = f"kills of `jaxsim {name}`"
     if code:
         return Blow(label, sent, "failed", f"try {number}: exit code {code} in the end")
-    found = _contents(out)
-    if found != wanted:
-        odd = sorted(n for n in {*found, *wanted} if found.get(n) != wanted.get(n))
+    contents = _contents(out)
+    if contents != wanted:
+        odd = sorted(n for n in {*contents, *wanted} if contents.get(n) != wanted.get(n))
         return Blow(label, sent, "failed", f"try {number}: {', '.join(odd)} differ")
     return Blow(label, sent, "the same files in the end")
 

@@ -35,10 +35,10 @@ WORDS = (b"0#INIT_DONE#JSON\n", b"1#ACTION_LEFT\n", b"#", b"\n", b"-1#\n", b"0#S
 def servers(seed: int) -> Iterator[Blow]:
     """Fuzz both servers in turn; one blow a number of connections."""
     with contextlib.ExitStack() as stack:
-        there = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
+        running = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
         number, before = 0, {}
         while True:
-            for name, (process, port, said) in there.items():
+            for name, (process, port, said) in running.items():
                 draw = random.Random(f"{seed} {number}")
                 sent = sum(_connect(port, draw) for _ in range(ROUND))
                 label = f"nonsense to `jaxsim {name}`, messages"
@@ -48,7 +48,7 @@ def servers(seed: int) -> Iterator[Blow]:
                     reason = f"try {number}: ended with code {code}: {last}"
                     yield Blow(label, sent, "failed", reason)
                     return
-                if (number + 1) * ROUND >= WARM_UP * len(there):
+                if (number + 1) * ROUND >= WARM_UP * len(running):
                     first = before.setdefault(name, now)
                     grown = _growth(first, now)
                     if grown:
@@ -72,13 +72,13 @@ def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int, deq
         )
         assert process.stdout
         try:
-            found = None
-            while found is None:
+            address = None
+            while address is None:
                 line = process.stdout.readline()
                 if not line:
                     raise ValueError(f"jaxsim {' '.join(words)} has ended before it listened")
-                found = re.search(r"listening .*?(?::|port )(\d+)\b", line)
-            yield process, int(found[1]), _drain(process)
+                address = re.search(r"listening .*?(?::|port )(\d+)\b", line)
+            yield process, int(address[1]), _drain(process)
         finally:
             process.kill()
             process.wait()
@@ -117,9 +117,9 @@ def _used(pid: int) -> dict[str, int] | None:
         descriptors = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
         return None
-    found = {key: re.search(rf"{key}:\s+(\d+)", status) for key in ("VmRSS", "Threads")}
-    numbers = {key: int(match[1]) for key, match in found.items() if match}
-    return {**numbers, "descriptors": descriptors} if len(numbers) == len(found) else None
+    matches = {key: re.search(rf"{key}:\s+(\d+)", status) for key in ("VmRSS", "Threads")}
+    numbers = {key: int(match[1]) for key, match in matches.items() if match}
+    return {**numbers, "descriptors": descriptors} if len(numbers) == len(matches) else None
 
 
 def _growth(first: dict[str, int], now: dict[str, int]) -> str:

@@ -47,11 +47,11 @@ def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
     experiment = sailon.generate(settings)
     experiment.write(plan)
     yield "SAIL-ON experiment", (plan, sailon.load)
-    played = scanner.play(l2m.load(syllabus), agents.get("random"), lifetimes=2, seed=0)
+    results = scanner.play(l2m.load(syllabus), agents.get("random"), lifetimes=2, seed=0)
     table = folder / "records.parquet"
-    played.write(table)
+    results.write(table)
     yield "records.parquet", (table, records.read)
-    (log,) = write_lifetimes(played, folder / "logs", lifetimes=[0])
+    (log,) = write_lifetimes(results, folder / "logs", lifetimes=[0])
     yield "l2logger log", (log, read_log_columns)
     tracks = folder / "track.json"
     tracks.write_text(track.default_track().dumps())

@@ -78,12 +78,12 @@ def check_resumable(out: Path, files: ResultFiles) -> None:
     if folder.exists():
         store.newest(folder)
         return
-    found = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    if files.marker in found:
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if files.marker in names:
         raise store.CheckpointError(
             f"the run in {out} is over, as {files.marker} says; there is nothing to resume"
         )
-    others = [n for n in found if not (n in files.others or store.LEFTOVER.fullmatch(n))]
+    others = [n for n in names if not (n in files.others or store.LEFTOVER.fullmatch(n))]
     if others:
         raise store.CheckpointError(
             f"{out} has no checkpoints to go on from, but {min(others)}, which no run has left "

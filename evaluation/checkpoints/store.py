@@ -73,16 +73,17 @@ def read_manifest(step: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((step / MANIFEST).read_bytes())
         content, sealed = manifest["content"], manifest["sha256"]
+        whole = isinstance(content, dict) and digest(content) == sealed
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(step, f"{MANIFEST} is missing or cut off") from error
-    if not isinstance(content, dict) or digest(content) != sealed:
+    if not whole:
         raise _damaged(step, f"{MANIFEST} is not what was written")
     if content.get("format") != FORMAT:
-        found = str(content.get("format"))[:MOST_CHARACTERS]
-        raise CheckpointError(f"{step} has format {found}; this version reads {FORMAT}")
+        name = str(content.get("format"))[:MOST_CHARACTERS]
+        raise CheckpointError(f"{step} has format {name}; this version reads {FORMAT}")
     if not _is_manifest(content):
         raise _damaged(step, f"{MANIFEST} does not say what this package writes there")
-    return content
+    return dict(content)
 
 
 def _is_manifest(content: Mapping[str, Any]) -> bool:
@@ -91,15 +92,15 @@ def _is_manifest(content: Mapping[str, Any]) -> bool:
     def whole(value: Any, least: int = 0) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
 
-    def leaf(told: Any) -> bool:
-        words = isinstance(told, dict) and all(isinstance(told.get(k), str) for k in _WORDS)
-        return words and isinstance(told.get("shape"), list) and all(map(whole, told["shape"]))
+    def leaf(entry: Any) -> bool:
+        words = isinstance(entry, dict) and all(isinstance(entry.get(k), str) for k in _WORDS)
+        return words and isinstance(entry.get("shape"), list) and all(map(whole, entry["shape"]))
 
-    def file(name: str, told: Any) -> bool:
+    def file(name: str, entry: Any) -> bool:
         place = PurePosixPath(name)
         inside = not place.is_absolute() and ".." not in place.parts
-        sealed = isinstance(told, dict) and isinstance(told.get("sha256"), str)
-        return inside and sealed and whole(told.get("bytes"))
+        sealed = isinstance(entry, dict) and isinstance(entry.get("sha256"), str)
+        return inside and sealed and whole(entry.get("bytes"))
 
     configuration, seconds = content.get("configuration"), content.get("seconds", 0)
     leaves = [content.get("memory"), content.get("outcome")]
@@ -111,8 +112,8 @@ def _is_manifest(content: Mapping[str, Any]) -> bool:
         and isinstance(seconds, int | float)
         and all(whole(content.get(name)) for name in ("episodes", "rounds"))
         and all(isinstance(tree, list) and all(map(leaf, tree)) for tree in leaves)
-        and all(len(told["shape"]) > 1 for told in content["outcome"])
-        and all(file(name, told) for name, told in content["files"].items())
+        and all(len(entry["shape"]) > 1 for entry in content["outcome"])
+        and all(file(name, entry) for name, entry in content["files"].items())
     )
 
 
@@ -362,8 +363,8 @@ def _filled(step: Path, expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     leaves, structure = jax.tree.flatten(expected)
     filled = []
     for index, leaf in enumerate(leaves):
-        found = np.asarray(arrays[str(index)]) if str(index) in arrays else np.array(leaf[:0])
-        if (found.shape, found.dtype) != (leaf.shape, leaf.dtype) and leaf.size + found.size:
+        array = np.asarray(arrays[str(index)]) if str(index) in arrays else np.array(leaf[:0])
+        if (array.shape, array.dtype) != (leaf.shape, leaf.dtype) and leaf.size + array.size:
             raise _damaged(step, f"its arrays are not of the shapes that {MANIFEST} says")
-        filled.append(found if leaf.size else np.array(leaf))
+        filled.append(array if leaf.size else np.array(leaf))
     return jax.tree.unflatten(structure, filled)

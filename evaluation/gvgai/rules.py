@@ -84,9 +84,9 @@ class Rules:
                 raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
         options = (("on_overspent", OVERSPENT), ("scope", SCOPES), ("timer", TIMERS))
         for name, allowed in options:
-            if getattr(self, name) not in allowed:
-                found = getattr(self, name)
-                raise ValueError(f"{name} is {found!r}; it must be {' or '.join(allowed)}")
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}; it must be {' or '.join(allowed)}")
         for name in ("grace_on_crossing", "original_fields"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be true or false")

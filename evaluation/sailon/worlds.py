@@ -139,12 +139,12 @@ def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) ->
     for plan in plans:
         if drawn_by_seed(plan):
             by_env.setdefault(tasks.env(group.variant(plan)), []).append(plan)
-    found = {}
+    starts = {}
     for env, members in by_env.items():
         leaves, tree = jax.tree.flatten(original_starts(members, env))
         for place, plan in enumerate(members):
-            found[plan.index] = jax.tree.unflatten(tree, [leaf[place] for leaf in leaves])
-    return found
+            starts[plan.index] = jax.tree.unflatten(tree, [leaf[place] for leaf in leaves])
+    return starts
 
 
 def _line(block: Block) -> Rail:

@@ -25,16 +25,18 @@ def test_what_ships_is_what_is_generated():
     for specification in (shipped, again):
         for of in specification["feature_vector"]["sensors"].values():
             for sensor in of.values():
-                del sensor["seen"]
-    seen, seen_again = shipped.pop("seen"), again.pop("seen")
+                del sensor["observed"]
+    observed, observed_again = shipped.pop("observed"), again.pop("observed")
     assert shipped == again, AGAIN
-    assert set(seen["levels"]) == set(map(str, CATALOGUE))
+    assert set(observed["levels"]) == set(map(str, CATALOGUE))
     for number, level in CATALOGUE.items():
-        assert seen["levels"][str(number)]["change"] == level.change, AGAIN
-    nominal, played = (s.pop("levels")[str(NOMINAL)]["difficulties"] for s in (seen, seen_again))
-    assert seen == seen_again, AGAIN
+        assert observed["levels"][str(number)]["change"] == level.change, AGAIN
+    nominal, regenerated = (
+        s.pop("levels")[str(NOMINAL)]["difficulties"] for s in (observed, observed_again)
+    )
+    assert observed == observed_again, AGAIN
     for difficulty in DIFFICULTIES:
-        old, new = ends(nominal[difficulty]), ends(played[difficulty])
+        old, new = ends(nominal[difficulty]), ends(regenerated[difficulty])
         # Hits are chaotic: processors that round differently see other extremes of velocities.
         wide = np.maximum(old[:, 1] - old[:, 0], new[:, 1] - new[:, 0])
         assert np.all(np.abs(old - new) <= 0.5 * wide[:, None]), AGAIN
@@ -43,10 +45,10 @@ def test_what_ships_is_what_is_generated():
 def test_the_ranges_of_the_domain_hold_those_of_its_levels():
     shipped = domain_specification()
     overall = {
-        part: {name: sensor["seen"] for name, sensor in of.items()}
+        part: {name: sensor["observed"] for name, sensor in of.items()}
         for part, of in shipped["feature_vector"]["sensors"].items()
     }
-    levels = shipped["seen"]["levels"].values()
+    levels = shipped["observed"]["levels"].values()
     rows = np.array([ends(r) for level in levels for r in level["difficulties"].values()])
     np.testing.assert_array_equal(ends(overall)[:, 0], rows[..., 0].min(axis=0))
     np.testing.assert_array_equal(ends(overall)[:, 1], rows[..., 1].max(axis=0))
@@ -79,4 +81,4 @@ def test_no_range_leaves_its_bounds():
     for of in shipped["feature_vector"]["sensors"].values():
         for sensor in of.values():
             low, high = sensor["bounds"] or (-np.inf, np.inf)
-            assert low <= sensor["seen"][0] <= sensor["seen"][1] <= high
+            assert low <= sensor["observed"][0] <= sensor["observed"][1] <= high

@@ -18,10 +18,10 @@ def test_the_page_is_that_of_its_measurements():
     assert page == learning.text_of(ROOT / "docs" / "learning"), again + "docs/learning_results.md"
 
 
-def test_the_table_of_the_readme_is_that_of_its_measurements():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    again = "write it anew: python -m benchmarks.learning page docs/learning --readme README.md"
-    assert learning.with_table(readme, ROOT / "docs" / "learning") == readme, again
+def test_the_table_of_the_guide_is_that_of_its_measurements():
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    again = "write it anew: python -m benchmarks.learning page docs/learning --guide docs/guide.md"
+    assert learning.with_table(guide, ROOT / "docs" / "learning") == guide, again
 
 
 def test_forgetting_is_the_first_test_less_the_last():

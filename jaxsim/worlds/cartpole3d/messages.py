@@ -381,8 +381,8 @@ def domain_specification() -> dict[str, Any]:
 
 def _shipped(name: str) -> dict[str, Any]:
     text = (resources.files("jaxsim.worlds.cartpole3d") / name).read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    values: dict[str, Any] = json.loads(text)
+    return values
 
 
 def _width(config: Config) -> int:
