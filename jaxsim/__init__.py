@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from jaxsim.backend import configure_cpu
+from jaxsim.backend import configure_cpu, keep_compiled
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.rollouts import RolloutOptions, Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
@@ -62,6 +62,7 @@ __all__ = [
     "Totals",
     "__version__",
     "configure_cpu",
+    "keep_compiled",
     "levels",
     "make",
     "register",

@@ -123,6 +123,22 @@ def configure_cpu(devices: int | None = None) -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
+def keep_compiled(folder: str, most_bytes: int = 2 << 30) -> None:
+    """Keep compiled programs in a folder, so that the next process need not compile them.
+
+    This is JAX's persistent compilation cache with options that suit this package. Call it before
+    JAX compiles anything. Several processes may share a folder.
+
+    Args:
+      folder: is made if it is not there.
+      most_bytes: size from which the programs that were used longest ago are removed.
+    """
+    config: Any = jax.config
+    config.update("jax_compilation_cache_dir", str(folder))
+    config.update("jax_compilation_cache_max_size", most_bytes)
+    config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
 def extended(flags: str) -> str:
     """Add the option of `configure_cpu` to a value of XLA_FLAGS, where it lacks it.
 

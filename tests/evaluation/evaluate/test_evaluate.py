@@ -85,3 +85,9 @@ def test_wrong_input_is_one_line(arguments, words, capsys):
     assert cli.main(["evaluate", *arguments]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("task", ["CartPole", "CartPole2D"])
+def test_agents_for_three_dimensions_play_those_of_two(task):
+    (row,) = run(Job(("pd",), task=task, episodes=64))
+    assert row.performance.mean > 0.3

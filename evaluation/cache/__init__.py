@@ -1,0 +1,1 @@
+"""Compiled programs that commands keep between runs."""

@@ -1,0 +1,40 @@
+"""`jaxsim cache`: the compiled programs that commands keep."""
+
+import argparse
+import os
+from typing import Any
+
+from evaluation.arguments import add_command
+from evaluation.cache import folder as cache
+
+EXAMPLES = """examples:
+  jaxsim cache
+  jaxsim cache --clear
+  JAXSIM_CACHE=off jaxsim run my.json --agent pd --out runs/pd
+  jaxsim --no-cache run my.json --agent pd --out runs/pd
+
+Compiling takes most of the time of a short run, so commands keep what they have compiled: the same
+run starts at once the next time. The folder is the user's cache folder, or $JAXSIM_CACHE, or JAX's
+own $JAX_COMPILATION_CACHE_DIR. Beyond 2 GiB the programs that were used longest ago go. Removing
+the folder is always safe. `bench` and `grade` keep nothing.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add `cache` to the subcommands of `jaxsim`."""
+    parser = add_command(
+        commands, "cache", "show or clear the compiled programs that commands keep", EXAMPLES
+    )
+    parser.add_argument("--clear", action="store_true", help="remove all of them")
+    parser.set_defaults(handler=_cache)
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    place = cache.folder(os.environ)
+    if place is None:
+        print(f"nothing is kept: ${cache.VARIABLE} is {cache.OFF}")
+        return 0
+    contents = cache.clear(place) if arguments.clear else cache.contents(place)
+    done = "removed from" if arguments.clear else "in"
+    print(f"{contents.programs:,} programs, {contents.bytes / 2**20:.1f} MiB, {done} {place}")
+    return 0

@@ -1,0 +1,129 @@
+"""The folder in which commands keep compiled programs: JAX's persistent compilation cache.
+
+JAX reads its options from the environment as it is imported, so `use` comes before that. Two
+processes may share the folder: JAX locks it. Entries that a killed process left behind are removed
+by `mend`, which JAX does not do.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+VARIABLE = "JAXSIM_CACHE"
+OFF = "off"
+JAX_FOLDER = "JAX_COMPILATION_CACHE_DIR"
+MOST_BYTES = 2 << 30
+"""Size from which JAX removes the programs that were used longest ago."""
+LEAST_SECONDS = 0.3
+"""Programs that compile faster are not kept."""
+ENTRY, USED = "-cache", "-atime"
+"""Ends of the names of JAX's files: a program, and when it was last used."""
+UNFINISHED_SECONDS = 600.0
+"""Age from which half an entry is what a killed process left behind."""
+
+
+class Contents(NamedTuple):
+    """What a folder holds."""
+
+    programs: int
+    bytes: int
+
+
+def folder(environment: Mapping[str, str]) -> Path | None:
+    """Folder that the environment asks for; None if nothing is kept.
+
+    It is $JAXSIM_CACHE, which may be "off", or else JAX's own $JAX_COMPILATION_CACHE_DIR, or else
+    the user's cache folder as the platform has it.
+    """
+    named = environment.get(VARIABLE, "")
+    if named.strip().lower() == OFF:
+        return None
+    if named or environment.get(JAX_FOLDER):
+        return Path(named or environment[JAX_FOLDER]).expanduser()
+    return platformdirs.user_cache_path("jaxsim-novelty", appauthor=False) / "compiled"
+
+
+def use(environment: MutableMapping[str, str]) -> str | None:
+    """Have JAX keep compiled programs, in this process and in those that it starts.
+
+    Nothing changes once JAX has been imported, or where the user has set JAX's own variable.
+
+    Returns:
+      Why nothing is kept although it was asked for; None if all is well.
+    """
+    place = folder(environment)
+    if "jax" in sys.modules or place is None or place == Path(environment.get(JAX_FOLDER, "")):
+        return None
+    try:
+        _check_writable(place)
+        mend(place)
+    except OSError as error:
+        return f"compiled programs are not kept: {error}; set ${VARIABLE} to another folder or off"
+    environment[JAX_FOLDER] = str(place)
+    environment["JAX_COMPILATION_CACHE_MAX_SIZE"] = str(MOST_BYTES)
+    environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = str(LEAST_SECONDS)
+    return None
+
+
+def contents(place: Path) -> Contents:
+    """Count what a folder holds, 0 where there is none."""
+    sizes = [size for path in place.glob(f"*{ENTRY}") if (size := _size(path)) is not None]
+    return Contents(len(sizes), sum(sizes))
+
+
+def clear(place: Path) -> Contents:
+    """Remove all programs of a folder, and no other file; return what there was."""
+    before = contents(place)
+    for end in (ENTRY, USED):
+        for path in place.glob(f"*{end}"):
+            path.unlink(missing_ok=True)
+    return before
+
+
+def mend(place: Path) -> int:
+    """Remove halves of entries, which would keep JAX from using the folder; return their number."""
+    removed, now = 0, time.time()
+    for end, other in ((ENTRY, USED), (USED, ENTRY)):
+        for path in place.glob(f"*{end}"):
+            half = not path.with_name(path.name.removesuffix(end) + other).exists()
+            age = now - _changed(path)
+            if half and age > UNFINISHED_SECONDS:
+                path.unlink(missing_ok=True)
+                removed += 1
+    return removed
+
+
+def _size(path: Path) -> int | None:
+    """Bytes of a file; None if another process has removed it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _changed(path: Path) -> float:
+    """When a file was last changed; now, if another process has removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
+
+
+def _check_writable(place: Path) -> None:
+    """Check that a folder can be written, or made.
+
+    Raises:
+      OSError: it cannot, or something else has its name.
+    """
+    existing = place
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir():
+        raise NotADirectoryError(f"{existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise PermissionError(f"{existing} cannot be written")

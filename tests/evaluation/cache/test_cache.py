@@ -1,0 +1,121 @@
+"""The folder of compiled programs: where it is, what is kept, and what is no reason to fail."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation import cli
+from evaluation.cache import folder
+
+RUN = """
+import sys
+from evaluation import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+TASK = ["evaluate", "random", "--task", "CartPole", "--episodes", "64"]
+
+
+def command(*words, **variables):
+    environment = {k: v for k, v in os.environ.items() if k != folder.JAX_FOLDER} | variables
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({folder.VARIABLE: "off"}, None),
+        ({folder.VARIABLE: " OFF "}, None),
+        ({folder.VARIABLE: "/a"}, Path("/a")),
+        ({folder.VARIABLE: "/a", folder.JAX_FOLDER: "/b"}, Path("/a")),
+        ({folder.JAX_FOLDER: "/b"}, Path("/b")),
+    ],
+)
+def test_which_folder(environment, expected):
+    assert folder.folder(environment) == expected
+
+
+def test_the_usual_folder_is_the_users():
+    assert folder.folder({}).parent.name == "jaxsim-novelty"
+
+
+def test_a_process_that_has_imported_jax_keeps_its_options():
+    environment = {folder.VARIABLE: "/nowhere"}
+    assert folder.use(environment) is None
+    assert environment == {folder.VARIABLE: "/nowhere"}
+
+
+def test_the_second_run_finds_what_the_first_compiled(tmp_path):
+    place = tmp_path / "compiled"
+    results = [tmp_path / "first.json", tmp_path / "second.json"]
+    first = command(*TASK, "--json", str(results[0]), JAXSIM_CACHE=str(place))
+    assert first.returncode == 0, first.stderr
+    kept = {path.name for path in place.glob("*-cache")}
+    assert kept
+    second = command(*TASK, "--json", str(results[1]), JAXSIM_CACHE=str(place))
+    assert second.returncode == 0, second.stderr
+    assert results[1].read_bytes() == results[0].read_bytes()
+    assert {path.name for path in place.glob("*-cache")} == kept
+    shown = command("cache", JAXSIM_CACHE=str(place))
+    assert shown.stdout.startswith(f"{len(kept)} programs, ")
+    cleared = command("cache", "--clear", JAXSIM_CACHE=str(place))
+    assert "removed from" in cleared.stdout
+    assert not list(place.glob("*-cache"))
+
+
+def test_nothing_is_kept_where_nothing_shall_be(tmp_path):
+    played = command("--no-cache", *TASK, JAXSIM_CACHE=str(tmp_path / "compiled"))
+    assert played.returncode == 0, played.stderr
+    assert not (tmp_path / "compiled").exists()
+    assert command("cache", JAXSIM_CACHE="off").stdout == "nothing is kept: $JAXSIM_CACHE is off\n"
+
+
+def test_a_folder_that_is_a_file_is_a_warning(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    played = command(*TASK, JAXSIM_CACHE=str(file / "compiled"))
+    assert played.returncode == 0, played.stderr
+    assert "warning: compiled programs are not kept: " in played.stderr
+    assert str(file) in played.stderr
+
+
+def test_rubbish_in_the_folder_is_no_error(tmp_path):
+    place = tmp_path / "compiled"
+    assert command(*TASK, JAXSIM_CACHE=str(place)).returncode == 0
+    for path in place.glob("*-cache"):
+        path.write_bytes(b"rubbish")
+    played = command(*TASK, JAXSIM_CACHE=str(place))
+    assert played.returncode == 0, played.stderr
+
+
+def test_halves_of_entries_are_removed_once_they_are_old(tmp_path):
+    names = ("a-cache", "b-atime", "c-cache", "c-atime", "other")
+    for name in names:
+        (tmp_path / name).write_bytes(b"x")
+    assert folder.mend(tmp_path) == 0
+    for name in names:
+        os.utime(tmp_path / name, (1, 1))
+    assert folder.mend(tmp_path) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"c-cache", "c-atime", "other"}
+
+
+def test_only_programs_are_cleared(tmp_path):
+    for name in ("a-cache", "a-atime", "mine.txt"):
+        (tmp_path / name).write_bytes(b"12")
+    assert folder.clear(tmp_path) == (1, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_the_command_in_process(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv(folder.VARIABLE, str(tmp_path))
+    assert cli.main(["cache"]) == 0
+    assert capsys.readouterr().out == f"0 programs, 0.0 MiB, in {tmp_path}\n"
