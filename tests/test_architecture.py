@@ -36,7 +36,8 @@ OUTSIDE_CALLS = {"open", "input", "print", "exec", "eval"}
 
 FRONT_DOORS = {"l2m", "sailon", "sciencebirds", "gvgai", "grader", "train", "evaluate"}
 NAMES_OF_OTHERS = {"shims"}
-EDGE = {"agents", "bench", "checkpoints", "cli", "files", "logs", "records", "report", "sweep"}
+EDGE = {"agents", "bench", "checkpoints", "cli", "files", "logs", "memory", "records", "report"}
+EDGE |= {"sweep"}
 MAY_TOUCH_FILES = EDGE | FRONT_DOORS | NAMES_OF_OTHERS
 
 
