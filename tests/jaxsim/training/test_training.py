@@ -454,3 +454,24 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(other, follows[one.tobytes()])
     assert {one.tobytes() for one in before} == set(follows)
+
+
+def test_an_episode_begins_without_what_the_last_one_has_surprised_with():
+    learner = ppo.ppo()
+    memory = memory_of(learner)
+    watched = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), memory.watch)
+    begun = learner.begin(replace(memory, watch=watched), jax.random.key(1))
+    jax.tree.map(np.testing.assert_array_equal, begun.watch, memory.watch)
+    jax.tree.map(np.testing.assert_array_equal, begun.parameters, memory.parameters)
+
+
+def test_each_block_that_is_begun_afresh_is_begun_otherwise():
+    """Networks of two blocks, and of two lifetimes, are drawn by keys of their own."""
+    agent = reset.agent()
+    born = [agent.init(jax.random.key(number)) for number in (0, 0, 1)]
+    weights = [
+        np.asarray(agent.enter(memory, entry(block=block)).parameters.trunk[0].weight)
+        for memory, block in zip(born, (1, 2, 1), strict=True)
+    ]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert (weights[one] != weights[other]).mean() > 0.9

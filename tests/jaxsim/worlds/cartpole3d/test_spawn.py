@@ -83,6 +83,23 @@ def place(state, shares):
     return np.array([float(c) for c in p]), bool(found), int(drawn)
 
 
+def test_where_a_block_appears_says_nothing_of_how_it_moves(flooded):
+    """Nor do the blocks of two ticks resemble each other: all have noise of their own."""
+    lanes = np.arange(LANES)
+
+    def new_block(tick):
+        slot = number(flooded[tick])
+        block = jax.tree.map(
+            lambda leaf: np.asarray(leaf)[lanes, slot], flooded[tick + 1].blocks[0]
+        )
+        v = np.stack(block.v)
+        return [*(np.stack(block.p) - 0.02 * v), *np.abs(v), *np.sign(v)]
+
+    found = np.corrcoef(np.stack([*new_block(3), *new_block(4)]))
+    # Of 256 lanes: a standard deviation of 1/16.
+    assert np.abs(found - np.eye(len(found))).max() < 5 / 16
+
+
 def test_a_block_ahead_appears_on_the_way_from_the_origin():
     p, found, drawn = place(state_heading(3.0, 4.0, base=(-3.0, 0.0)), [0.4])
     assert found and drawn == 1
