@@ -265,6 +265,47 @@ def test_plans_shift_by_a_tick():
     np.testing.assert_array_equal(shifted.switch, [0, 6])
 
 
+def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
+    """Beside going to the middle and doing what `pd` does; where none is good, a search follows."""
+    t = jnp.arange(rollouts.HORIZON, dtype=jnp.float32)[:, None]
+    number = jnp.arange(1, mpc.ELITES + 1)
+    plans = mpc.home(mpc.ELITES)._replace(lean_x=t * number, lean_y=-t * number, switch=10 * number)
+    followed, searched = [], []
+
+    def follow(model, world, plan, left):
+        followed.append(plan)
+        return jnp.asarray(costs), (plan.lean_x, plan.lean_y)
+
+    def search(candidates):
+        def one(model, world, plans, costs, left, rounds, key):
+            searched.append(int(rounds))
+            return plans, jnp.int32(0)
+
+        return one
+
+    monkeypatch.setattr(mpc, "followed", follow)
+    monkeypatch.setattr(mpc, "_search", search)
+    costs = [5.0, 9.0, 8.0, 7.0, 6.0]
+    budget = mpc.Budget(candidates=8, generations=2, first=3)
+    for costs[0], first, useful, rounds in (
+        (5.0, False, True, 0),
+        (mpc.GOOD + 0.5, True, True, 3),
+        (mpc.GOOD + 0.5, False, True, 2),
+        (mpc.GOOD + 0.5, True, False, 0),
+    ):
+        costs[4] = costs[0] + 0.1
+        best, _ = mpc.planned(
+            budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
+        )
+        assert searched.pop() == rounds
+        plan = followed.pop()
+        np.testing.assert_array_equal(plan.lean_x[:-1, :3], plans.lean_x[1:])
+        np.testing.assert_array_equal(plan.switch[:3], plans.switch - 1)
+        assert plan.switch[3:].tolist() == [0, rollouts.HORIZON]
+        # The cheapest first: the first elite, what `pd` does, going to the middle.
+        np.testing.assert_array_equal(best.lean_x, plan.lean_x[:, np.array([0, 4, 3])])
+
+
 @pytest.mark.long
 def test_a_batch_decides_as_each_lane_by_itself(lanes32):
     observation, _, _ = started(lanes32, 203, "hard")
