@@ -265,8 +265,8 @@ def report(fates: Sequence[Fate], number: int, seed: int) -> Iterator[str]:
     """Lines about what came of a sample of so many mutants."""
     killed = sum(fate.killed for fate in fates)
     share = 100 * killed / len(fates)
-    yield f"{killed} of {len(fates)} mutants were killed ({share:.0f} %); {number:,} there are, "
-    yield f"of which seed {seed} chose these."
+    chosen = f"{number:,} there are, of which seed {seed} chose these."
+    yield f"{killed} of {len(fates)} mutants were killed ({share:.0f} %); {chosen}"
     yield ""
     yield "| module | mutants | killed |"
     yield "| --- | --- | --- |"

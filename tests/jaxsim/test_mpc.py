@@ -257,6 +257,13 @@ def test_collisions_follow_the_restitution_of_blocks():
         np.testing.assert_allclose(np.asarray(after.x), [-speed, speed], atol=1e-5)
 
 
+def test_an_episode_begins_without_plans_and_repairs_of_the_last():
+    born = mpc.mpc.init(KEY)
+    played = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), born)
+    begun = mpc.mpc.begin(played, KEY)
+    jax.tree.map(np.testing.assert_array_equal, begun, born)
+
+
 def test_plans_shift_by_a_tick():
     plan = mpc.home(2)
     ramp = jnp.broadcast_to(jnp.arange(60.0)[:, None], (60, 2))
