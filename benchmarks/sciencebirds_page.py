@@ -117,8 +117,8 @@ Longest text of 66 and 67: {text} MiB. Most ids of 66: {ids:,}. Shots of 33 and 
 Feature vectors in one reply: {vectors}. A request that is longer, or of an unknown code, ends
 the connection, for nothing behind it can be understood. So does a client that sends no whole
 request, or does not take the whole of its reply, for {idle:g} s (`--idle-limit`). There is one
-client at a time: another is sent a byte {busy} and disconnected. The evaluation outlives connections; the
-next client goes on where the last one was.
+client at a time: another is sent a byte {busy} and disconnected. The evaluation outlives
+connections; the next client goes on where the last one was.
 """
 
 EARLY = """
