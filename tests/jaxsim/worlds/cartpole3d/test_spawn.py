@@ -122,6 +122,21 @@ def test_places_that_are_taken_are_drawn_again(base, blocks, rejected):
     np.testing.assert_allclose(p, [3.5, 0.0, 1.0], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("base", "blocks", "taken", "free"),
+    [
+        ((-3.0, 0.0), (), 0.0749, 0.0751),  # 0.75 m from the origin
+        ((2.0, 0.0), (), 0.2749, 0.2751),  # from where the cart started
+        ((-3.0, 0.0), ((2.0, 0.45, 7.0),), 0.2599, 0.2601),  # from a block: 0.6 along, 0.45 across
+        ((-3.0, 0.0), (), 0.4501, 0.4499),  # 4.5 m
+    ],
+)
+def test_bounds_of_places_are_the_originals(base, blocks, taken, free):
+    state = state_heading(2.0, 0.0, base, blocks)
+    assert place(state, [free, 0.35])[2] == 1
+    assert place(state, [taken, 0.35])[2] == 2
+
+
 def test_after_a_hundred_and_one_taken_places_no_block_appears():
     state = state_heading(2.0, 0.0)
     _, found, drawn = place(state, [0.0] * spawn.AHEAD_DRAWS + [0.3])
