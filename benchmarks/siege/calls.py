@@ -1,9 +1,12 @@
 """Runs that are killed inside the system calls by which they write, by `strace`."""
 
 import itertools
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +28,8 @@ def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow
       first: number of the first try.
       names: of the runs; none for all.
     """
-    if shutil.which("strace") is None:
-        yield Blow("kills inside system calls", 0, "left out, there is no `strace`")
+    if not can_trace():
+        yield Blow("kills inside system calls", 0, "left out, there is no `strace` that may trace")
         return
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
         folder = Path(place)
@@ -42,6 +45,14 @@ def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow
             out.mkdir()
             draw = random.Random(f"{seed} {number}")
             yield _killed(name, run, out, draw, *known[name], number)
+
+
+def can_trace() -> bool:
+    """Whether `strace` is there, and allowed to trace processes."""
+    if shutil.which("strace") is None:
+        return False
+    words = ("strace", "-qq", "-o", os.devnull, sys.executable, "-c", "")
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 Place = tuple[str, int]
@@ -84,7 +95,7 @@ def _killed(
         call, when = draw.choice(places)
         tried.append(f"{call} {when}")
         inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={when}")
-        before = ("strace", "-f", "-qq", *inject, "-o", "/dev/null")
+        before = ("strace", "-f", "-qq", *inject, "-o", os.devnull)
         code = finish(start(run, out, again=kill > 0, before=before)).code
         if code == 0:
             break

@@ -3,7 +3,6 @@
 import itertools
 import os
 import random
-import shutil
 
 import pytest
 
@@ -64,7 +63,7 @@ def test_what_cannot_be_attacked_is_a_failure(monkeypatch, capsys):
 CHEAP = ("sailon generate",)
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not there")
+@pytest.mark.skipif(not calls.can_trace(), reason="there is no strace that may trace")
 def test_runs_are_killed_inside_system_calls():
     attack = calls.calls(1, 0, CHEAP)
     blow = next(attack)
@@ -75,7 +74,7 @@ def test_runs_are_killed_inside_system_calls():
 
 def test_without_strace_a_word_says_so(monkeypatch):
     monkeypatch.setattr(calls.shutil, "which", lambda name: None)
-    assert [b.came for b in calls.calls(0)] == ["left out, there is no `strace`"]
+    assert [b.came for b in calls.calls(0)] == ["left out, there is no `strace` that may trace"]
 
 
 def test_runs_meet_a_full_disk():
