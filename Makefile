@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench siege test test-long test-services test-sb3 lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench siege mutants test test-long test-services test-sb3 lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,14 @@ SEED ?= 0
 siege: install ## Attack the package, seeded (MINUTES=2 of each attack, SEED=0), and write docs/siege.md
 	$(BIN)/python -m benchmarks.siege --minutes $(MINUTES) --seed $(SEED) --out docs/siege.md
 
+# SCOPE: modules and folders; without it, the modules that have changed since SINCE.
+SCOPE ?=
+SINCE ?= main
+NUMBER ?= 20
+
+mutants: install ## Play a seeded sample of mutants (SCOPE="evaluation/sailon" or SINCE=main, NUMBER=20, SEED=0)
+	$(BIN)/python -m benchmarks.mutants $(SCOPE) --since $(SINCE) --number $(NUMBER) --seed $(SEED)
+
 lint: install ## Check the code with ruff
 	$(BIN)/ruff check .
 
@@ -83,7 +91,7 @@ wheel-check: install ## Build the wheel and try it in an empty environment outsi
 	$(BIN)/python .ci/check_wheel.py
 
 # All extras but sb3.
-EXTRAS := amqp bench classification cli dev gymnasium gymnax notebooks parity plots sciencebirds
+EXTRAS := amqp bench classification cli dev gymnasium gymnax mutants notebooks parity plots sciencebirds
 
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)

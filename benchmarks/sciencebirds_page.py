@@ -44,7 +44,9 @@ samples are in [examples/sciencebirds](../examples/sciencebirds).
 AFTER_DOCUMENTS = """
 A limit of 0 or less is none. In the meta, `notify_novelty` is true, false or both, which makes
 two trials with the same levels; `amount` is a number or a range `lo-hi`, of which `hi` is not
-drawn; `ordered` is whether test sets come in the order of the document or shuffled.
+drawn; `ordered` is whether test sets come in the order of the document or shuffled. The records of
+all executions are held in memory: a `number_of_executions` that does not fit is refused before
+anything is served, with the number that does.
 
 **How many test sets there are.** A checkpoint takes one test set, and the training ends with a
 test, so with limits T of time and I of interactions, and checkpoints every t and i,
@@ -114,9 +116,9 @@ LIMITS = """
 Longest text of 66 and 67: {text} MiB. Most ids of 66: {ids:,}. Shots of 33 and 43: {shots}.
 Feature vectors in one reply: {vectors}. A request that is longer, or of an unknown code, ends
 the connection, for nothing behind it can be understood. So does a client that sends no whole
-request, or does not take its reply, for {idle:g} s (`--idle-limit`). There is one client at a
-time: another is sent a byte {busy} and disconnected. The evaluation outlives connections; the
-next client goes on where the last one was.
+request, or does not take the whole of its reply, for {idle:g} s (`--idle-limit`). There is one
+client at a time: another is sent a byte {busy} and disconnected. The evaluation outlives
+connections; the next client goes on where the last one was.
 """
 
 EARLY = """

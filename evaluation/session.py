@@ -51,6 +51,10 @@ class Prediction(NamedTuple):
         return Prediction(level, probability, threshold)
 
 
+LOGGED_BYTES = 320
+"""Of an episode in a `Log`, at the least."""
+
+
 class Result(NamedTuple):
     """Totals of one episode, ended or broken off."""
 

@@ -44,6 +44,7 @@ EDGE = {
     "cli",
     "files",
     "logs",
+    "memory",
     "records",
     "report",
     "sweep",

@@ -32,11 +32,11 @@ COMMANDS = {
 WORDS = (b"0#INIT_DONE#JSON\n", b"1#ACTION_LEFT\n", b"#", b"\n", b"-1#\n", b"0#START_DONE\n")
 
 
-def servers(seed: int) -> Iterator[Blow]:
-    """Fuzz both servers in turn; one blow a number of connections."""
+def servers(seed: int, first: int = 0) -> Iterator[Blow]:
+    """Fuzz both servers in turn, from a number of a try on; one blow a number of connections."""
     with contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
-        number, before = 0, {}
+        number, before = first, {}
         while True:
             for name, (process, port, said) in running.items():
                 draw = random.Random(f"{seed} {number}")
@@ -48,9 +48,8 @@ def servers(seed: int) -> Iterator[Blow]:
                     reason = f"try {number}: ended with code {code}: {last}"
                     yield Blow(label, sent, "failed", reason)
                     return
-                if (number + 1) * ROUND >= WARM_UP * len(running):
-                    first = before.setdefault(name, now)
-                    grown = _growth(first, now)
+                if (number - first + 1) * ROUND >= WARM_UP * len(running):
+                    grown = _growth(before.setdefault(name, now), now)
                     if grown:
                         yield Blow(label, sent, "failed", f"try {number}: {grown}")
                         continue

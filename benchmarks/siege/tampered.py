@@ -1,5 +1,6 @@
 """Files that somebody has changed: refused in one line, or read as what they now say."""
 
+import itertools
 import random
 import shutil
 import tempfile
@@ -16,16 +17,14 @@ SEALED = "checkpoint"
 """What may not be read once it is changed."""
 
 
-def tampered(seed: int) -> Iterator[Blow]:
-    """Change files of every kind and read them; one blow a file."""
+def tampered(seed: int, first: int = 0) -> Iterator[Blow]:
+    """Change files of every kind and read them, from a number of a try on; one blow a file."""
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
         folder = Path(place)
-        kinds = dict(_kinds(folder))
-        number = 0
-        while True:
-            for name, (path, read) in kinds.items():
-                yield _changed(name, path, read, folder / "changed", seed, number)
-                number += 1
+        kinds = list(_kinds(folder))
+        for number in itertools.count(first):
+            name, (path, read) = kinds[number % len(kinds)]
+            yield _changed(name, path, read, folder / "changed", seed, number)
 
 
 def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:

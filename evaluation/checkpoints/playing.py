@@ -1,6 +1,5 @@
 """What all runs that are saved as they play have in common."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evaluation import counters, scanner
+from evaluation import counters, memory, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import Player, player
@@ -75,14 +74,9 @@ class Playing:
           ValueError: it does not fit into memory; says how many lifetimes do.
           OSError: it does not fit on the disk.
         """
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        fitting = memory // (HELD_BYTES * episodes)
-        if self.lifetimes > fitting:
-            raise ValueError(
-                f"{self.lifetimes:,} lifetimes of {episodes:,} episodes do not fit into the "
-                f"{memory / 2**30:.0f} GiB of this machine; at most {fitting:,} do: play them in "
-                "parts, with --lifetime-idx for the first of each"
-            )
+        remedy = "play them in parts, with --lifetime-idx for the first of each"
+        what = f"lifetimes of {episodes:,} episodes"
+        memory.check_fits(self.lifetimes, HELD_BYTES * episodes, what, remedy)
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
     def player(self) -> Player:

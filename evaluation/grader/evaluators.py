@@ -30,9 +30,11 @@ class Evaluator(ABC):
 
     Attributes:
       error: what ended the present run early; None if nothing did.
+      held_per_episode: bytes that it keeps of each episode, at the least.
     """
 
     error: BaseException | None = None
+    held_per_episode: int = 0
 
     def __init__(self) -> None:
         self.error = None
@@ -72,6 +74,8 @@ class RewardEvaluator(BatchEvaluator):
 
     Each `full_state` must have a finite number "reward".
     """
+
+    held_per_episode = 32  # a number and its place in a list
 
     def __init__(self) -> None:
         super().__init__()

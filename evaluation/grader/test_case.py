@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
+from evaluation import memory
 from evaluation.clock import Clock, SystemClock
 from evaluation.grader import environments
 from evaluation.grader.agent import Agent, CreateAgent
@@ -59,6 +60,8 @@ class TestCase(ABC):
         self._agent_init = {} if agent_init is None else dict(agent_init)
         self.env = env
         self.evaluator = evaluator
+        held, remedy = evaluator.held_per_episode, "lower n_runs, or make several cases of it"
+        memory.check_fits(self.n_runs, held, "episodes of n_runs", remedy)
         self.memory_limit = memory_limit
         self.isolate = isolate
         self.clock = clock or SystemClock()

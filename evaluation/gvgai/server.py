@@ -57,15 +57,26 @@ class Connection:
         """Send a line.
 
         Raises:
-          Gone: it is not taken within `seconds`.
+          Gone: the whole of it is not taken within `seconds`, however much of it is.
         """
-        self._stream.settimeout(seconds)
-        try:
-            self._stream.sendall(line)
-        except OSError as error:
-            raise Gone(f"a message was not taken: {error}") from error
-        finally:
-            self._stream.setblocking(False)
+        deadline = self._clock.now() + seconds
+        rest = memoryview(line)
+        while rest:
+            left = deadline - self._clock.now()
+            if left <= 0:
+                raise Gone(f"a message was not taken within {seconds:g} s")
+            try:
+                rest = rest[self._stream.send(rest) :]
+            except BlockingIOError:
+                self._wait_for_room(min(left, LOOK_SECONDS))
+            except OSError as error:
+                raise Gone(f"a message was not taken: {error}") from error
+
+    def _wait_for_room(self, seconds: float) -> None:
+        """Wait until the other end has taken something, or for so long."""
+        with selectors.DefaultSelector() as room:
+            room.register(self._stream, selectors.EVENT_WRITE)
+            room.select(seconds)
 
     def receive(self, seconds: float) -> bytes:
         """Return the next line, without its end.

@@ -8,6 +8,7 @@
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,8 +158,8 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, refused if a key stands in it twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twin = next(key for key in keys if keys.count(key) > 1)
+        keys = Counter(key for key, _ in pairs)
+        twin = next(key for key, times in keys.items() if times > 1)
         raise ValueError(f"key {twin!r} stands twice in one object; keep one")
     return values
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -152,7 +153,7 @@ def check_header(
     missing = [name for name in required if name not in header]
     for name in missing:
         problems.error(path, 1, f"the column {name!r} is missing")
-    repeated = sorted({name for name in header if header.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(header).items() if times > 1)
     for name in repeated:
         problems.error(path, 1, f"the column {name!r} is there twice")
     return not missing and not repeated

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from evaluation import memory
 from evaluation.files import write_whole
 from evaluation.sailon.settings import (
     Settings,
@@ -31,6 +32,8 @@ FORMAT: Final = "jaxsim-sailon-1"
 NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"
 """What is played in training, before the button and in mixed-in episodes."""
 
+PLANNED_BYTES: Final = 48
+"""Of an episode in an experiment, at the least: a seed, its place, and whether it is novel."""
 TRAINING_SEEDS: Final = (0, 42_949_672)
 TESTING_SEEDS: Final = (42_949_672, 4_294_967_295)
 """Smallest and largest seeds of episodes, as the original draws them."""
@@ -225,11 +228,18 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
 
     Returns:
       The experiment; equal settings give an equal one.
+
+    Raises:
+      ValueError: it does not fit into memory; says how many trials do.
     """
+    cells, of_trial = tuple(_cells(settings)), PLANNED_BYTES * settings.testing_episodes
+    what = f"trials of {settings.testing_episodes:,} episodes in each of {len(cells):,} cells"
+    remedy = "lower trials, or make several experiments"
+    memory.check_fits(settings.trials, of_trial * len(cells), what, remedy)
     draws = _Draws(settings.seed)
     training = draws.seeds(settings.training_episodes, *TRAINING_SEEDS, set())
     trials: list[Trial] = []
-    for cell in _cells(settings):
+    for cell in cells:
         used: set[int] = set()
         for index in range(settings.trials):
             novel = _novel_episodes(settings, draws)

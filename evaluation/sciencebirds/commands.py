@@ -192,7 +192,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.clock import SystemClock
     from evaluation.sciencebirds import codec, harness, levels, server
     from evaluation.sciencebirds.game import CartPoleGame
-    from evaluation.sciencebirds.recording import Recorder
+    from evaluation.sciencebirds.recording import Recorder, check_memory
     from evaluation.sciencebirds.results import Results
     from evaluation.session import Log
 
@@ -205,6 +205,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise ValueError(f"idle limit is {arguments.idle_limit}; it must be above 0 s")
     whole, written = _evaluation(arguments, names)
     evaluation = _selected(arguments, whole)
+    check_memory(evaluation)
     game = CartPoleGame(
         levels.schedule(evaluation),
         seed=arguments.seed,

@@ -4,12 +4,38 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation import memory
+from evaluation.sciencebirds.document import Evaluation, LevelSet
 from evaluation.sciencebirds.game import CartPoleGame, Played
 from evaluation.sciencebirds.results import Place
-from evaluation.session import Log, Prediction
+from evaluation.session import LOGGED_BYTES, Log, Prediction
 
 THRESHOLD = 0.5
 """Share of the likelihoods from which novelty counts as detected."""
+
+
+def check_memory(evaluation: Evaluation) -> None:
+    """Check that the records of all executions fit into memory; a level has one row.
+
+    Args:
+      evaluation: the trials that are run.
+
+    Raises:
+      ValueError: they do not; says how many executions do.
+    """
+    taken = 0
+    for trial in evaluation.trials:
+        number, levels = max(trial.executions, 0), sum(map(_levels_of, trial.sets))
+        what = f"executions of trial {trial.number}, of {levels:,} levels each,"
+        remedy = "lower its number_of_executions, or run its executions one by one"
+        memory.check_fits(number, LOGGED_BYTES * levels, what, remedy, taken)
+        taken += LOGGED_BYTES * levels * number
+
+
+def _levels_of(level_set: LevelSet) -> int:
+    """Levels of a set that come to their ends within its limit of interactions."""
+    most = level_set.limits.interactions
+    return min(len(level_set.levels), most) if most > 0 else len(level_set.levels)
 
 
 def prediction_of(values: Mapping[str, Any]) -> Prediction:

@@ -1,11 +1,12 @@
 """The attacks of `make siege`, for a moment and with a seed."""
 
 import itertools
+import os
 import random
 
 import pytest
 
-from benchmarks.siege import Blow, __main__
+from benchmarks.siege import Blow, __main__, calls, disks, runs
 from benchmarks.siege.tampered import _spoilt, tampered
 
 
@@ -30,7 +31,7 @@ def test_a_try_follows_from_the_seed():
 
 @pytest.mark.parametrize("failure", ["", "try 3: something"])
 def test_the_page_and_the_exit_code_tell_of_failures(monkeypatch, capsys, failure):
-    def attack(seed):
+    def attack(seed, first):
         while True:
             yield Blow("a thing", 5, "failed" if failure else "held", failure)
 
@@ -40,3 +41,72 @@ def test_the_page_and_the_exit_code_tell_of_failures(monkeypatch, capsys, failur
     assert ("**0 failures.**" in text) != bool(failure)
     assert "| a thing | 5 |" in text
     assert ("* a thing: try 3: something" in text) == bool(failure)
+
+
+def test_a_try_is_repeated_by_its_number():
+    later = list(itertools.islice(tampered(3, 2), 3))
+    assert later == list(itertools.islice(tampered(3), 5))[2:]
+
+
+def test_what_cannot_be_attacked_is_a_failure(monkeypatch, capsys):
+    def attack(seed, first):
+        raise ValueError("not attacked, it ends with 2")
+        yield
+
+    monkeypatch.setattr(__main__, "ATTACKS", {"kills": attack})
+    assert __main__.main(["--minutes", "0"]) == 1
+    assert "* what is attacked: not attacked, it ends with 2" in capsys.readouterr().out
+
+
+# Runs that write one file, so that they take a second ---------------------------------------------
+
+CHEAP = ("sailon generate",)
+
+
+@pytest.mark.skipif(not calls.can_trace(), reason="there is no strace that may trace")
+def test_runs_are_killed_inside_system_calls():
+    attack = calls.calls(1, 0, CHEAP)
+    blow = next(attack)
+    attack.close()
+    assert (blow.failure, blow.came) == ("", "the same files in the end")
+    assert blow.count > 0
+
+
+def test_without_strace_a_word_says_so(monkeypatch):
+    monkeypatch.setattr(calls.shutil, "which", lambda name: None)
+    assert [b.came for b in calls.calls(0)] == ["left out, there is no `strace` that may trace"]
+
+
+def test_runs_meet_a_full_disk():
+    attack = disks.full(0, 0, CHEAP, mounted=False)
+    blow = next(attack)
+    attack.close()
+    assert (blow.failure, blow.came) == ("", "said so, and the same files with room")
+
+
+def test_folders_become_read_only():
+    attack = disks.read_only(0, 0, CHEAP)
+    blow = next(attack)
+    attack.close()
+    assert blow.failure == ""
+    mounted = disks.can_mount() or os.geteuid()
+    assert blow.came.startswith("said so" if mounted else "left out")
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "wrong"),
+    [
+        (0, "", ""),
+        (2, "jaxsim: no space left\n", ""),
+        (2, "", "exit code 2 without a word"),
+        (-9, "", "exit code -9"),
+        (1, "Traceback (most recent call last):\n  ...\nKeyError: 3\n", "a traceback: KeyError: 3"),
+    ],
+)
+def test_how_an_attacked_run_may_end(code, said, wrong):
+    assert runs.complaint(runs.Ended(code, said, 1.0)) == wrong
+
+
+def test_files_that_differ_are_named():
+    assert runs.differing({"a": b"1"}, {"a": b"1"}) == ""
+    assert runs.differing({"a": b"1", "c": b""}, {"a": b"2", "b": b""}) == "a, b, c differ"

@@ -10,8 +10,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import pytest
 
-from evaluation import cli, records, scanner
-from evaluation.checkpoints import playing
+from evaluation import cli, memory, records, scanner
 from evaluation.l2m import run as main_job
 from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
@@ -362,7 +361,7 @@ def test_an_old_report_stays_beside_old_records_only(workplace, monkeypatch, cap
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_play(workplace, monkeypatch, capfd):
-    monkeypatch.setattr(playing.os, "sysconf", lambda name: 64)  # 4 KiB in all
+    monkeypatch.setattr(memory, "physical", lambda: 4096)
     before = tree(workplace)
     assert run("--quiet", "--lifetimes", "1000") == 2
     error = capfd.readouterr().err

@@ -217,6 +217,9 @@ def test_a_fault_ends_a_lifetime_in_the_records_and_no_other():
     alone = session.play(schedule, session.PurePlayer(agent, lifetime=1), lifetime=1)
     np.testing.assert_array_equal(alone.columns["complete"], expected[1:2])
     assert "faults" not in play(schedule, agent, lifetimes=1).metadata
+    # Lifetimes have the numbers of the longer run.
+    (broken,) = play(schedule, agent, lifetimes=3, first_lifetime=1).metadata["faults"]
+    assert broken["lifetime"] == 1
 
 
 # Learners -----------------------------------------------------------------------------------------

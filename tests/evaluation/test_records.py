@@ -83,6 +83,13 @@ def test_rows_of_the_file(played, file):
         assert [row[name] for row in rows] == expected, name
 
 
+def test_whether_an_agent_learned_is_not_what_the_phase_is_called(played):
+    blocks = tuple(replace(block, learning=not block.learning) for block in played.schedule.blocks)
+    other = replace(played, schedule=replace(played.schedule, blocks=blocks)).to_table()
+    assert other["learning"].to_pylist()[:10] == 5 * [False] + 5 * [True]
+    assert other["mode"].to_pylist()[:10] == 5 * ["train"] + 5 * ["test"]
+
+
 def test_types_of_the_file(file):
     schema = pq.read_schema(file)
     assert {name: str(schema.field(name).type) for name in schema.names} == {

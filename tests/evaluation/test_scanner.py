@@ -385,6 +385,17 @@ def test_lanes_that_are_over_wait_unchanged():
     assert (jax.random.key_data(after["key"]) == jax.random.key_data(memory["key"])).all()
 
 
+def test_a_spoilt_episode_stays_incomplete_while_others_go_on():
+    schedule = toy.schedule(("1.train", [repeat(1, spoil=2), repeat(1)]))
+    ((env, table),) = Tasks.of(schedule).worlds
+    words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(2))
+    _, outcome = jax.jit(partial(episodes.play_episode, toy.constant(3), env))(
+        table, words, jnp.ones(2, bool), jnp.zeros(2)
+    )
+    assert outcome.complete.tolist() == [False, True]
+    assert outcome.length.tolist() == [2, 8]
+
+
 @pytest.mark.parametrize(
     "action",
     [3, np.int32(3), True, jnp.uint8(3), jnp.int32(3)],

@@ -199,9 +199,9 @@ def test_neighbours_in_a_log_are_one_block_only_if_all_is_equal():
         done.step(0)
     log = Log("chosen", "by hand")
     same = {"phase": 1, "mode": "train", "learning": True}
-    for change in ({}, {}, {"learning": False}, {"mode": "test"}, {"phase": 2}, {}):
+    for change in ({}, {}, {"learning": False}, {}, {"mode": "test"}, {}, {"phase": 2}, {}):
         log.add(lifetime, 0, done.result(), **{**same, **change})
     log.add(lifetime, 1, done.result(), **same)
     blocks = log.records().schedule.blocks
-    assert [block.count for block in blocks] == [2, 1, 1, 1, 1, 1]
-    assert [block.learning for block in blocks] == [True, False, True, True, True, True]
+    assert [block.count for block in blocks] == [2, 1, 1, 1, 1, 1, 1, 1]
+    assert [block.learning for block in blocks] == [True, False, *(True,) * 6]

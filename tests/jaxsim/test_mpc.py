@@ -174,6 +174,16 @@ def test_a_mass_that_no_model_has_is_doubted_once_pushes_differ():
     assert int(turned.doubt) == repair.DOUBT
 
 
+def test_doubt_ends_after_some_ticks_that_nothing_contradicts():
+    touched = replace(repair.no_fit(), touched=jnp.asarray(True), doubt=jnp.int32(2))
+    shown = Transition(Seen.nothing(), jnp.int32(0), Seen.nothing(), jnp.asarray(False))
+    doubts = []
+    for _ in range(4):
+        touched = repair._structure(touched, shown)
+        doubts.append(int(touched.doubt))
+    assert doubts == [1, 0, 0, 0]
+
+
 @pytest.mark.slow
 def test_repair_finds_what_a_level_changes(lanes32):
     structure = jax.jit(jax.vmap(repair.structure))
@@ -257,12 +267,60 @@ def test_collisions_follow_the_restitution_of_blocks():
         np.testing.assert_allclose(np.asarray(after.x), [-speed, speed], atol=1e-5)
 
 
+def test_an_episode_begins_without_plans_and_repairs_of_the_last():
+    born = mpc.mpc.init(KEY)
+    played = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), born)
+    begun = mpc.mpc.begin(played, KEY)
+    jax.tree.map(np.testing.assert_array_equal, begun, born)
+
+
 def test_plans_shift_by_a_tick():
     plan = mpc.home(2)
     ramp = jnp.broadcast_to(jnp.arange(60.0)[:, None], (60, 2))
     shifted = mpc._shifted(plan._replace(lean_x=ramp, switch=jnp.array([0, 7])))
     np.testing.assert_array_equal(shifted.lean_x[:2, 0], [1, 2])
     np.testing.assert_array_equal(shifted.switch, [0, 6])
+
+
+def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
+    """Beside going to the middle and doing what `pd` does; where none is good, a search follows."""
+    t = jnp.arange(rollouts.HORIZON, dtype=jnp.float32)[:, None]
+    number = jnp.arange(1, mpc.ELITES + 1)
+    plans = mpc.home(mpc.ELITES)._replace(lean_x=t * number, lean_y=-t * number, switch=10 * number)
+    followed, searched = [], []
+
+    def follow(model, world, plan, left):
+        followed.append(plan)
+        return jnp.asarray(costs), (plan.lean_x, plan.lean_y)
+
+    def search(candidates):
+        def one(model, world, plans, costs, left, rounds, key):
+            searched.append(int(rounds))
+            return plans, jnp.int32(0)
+
+        return one
+
+    monkeypatch.setattr(mpc, "followed", follow)
+    monkeypatch.setattr(mpc, "_search", search)
+    costs = [5.0, 9.0, 8.0, 7.0, 6.0]
+    budget = mpc.Budget(candidates=8, generations=2, first=3)
+    for costs[0], first, useful, rounds in (
+        (5.0, False, True, 0),
+        (mpc.GOOD + 0.5, True, True, 3),
+        (mpc.GOOD + 0.5, False, True, 2),
+        (mpc.GOOD + 0.5, True, False, 0),
+    ):
+        costs[4] = costs[0] + 0.1
+        best, _ = mpc.planned(
+            budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
+        )
+        assert searched.pop() == rounds
+        plan = followed.pop()
+        np.testing.assert_array_equal(plan.lean_x[:-1, :3], plans.lean_x[1:])
+        np.testing.assert_array_equal(plan.switch[:3], plans.switch - 1)
+        assert plan.switch[3:].tolist() == [0, rollouts.HORIZON]
+        # The cheapest first: the first elite, what `pd` does, going to the middle.
+        np.testing.assert_array_equal(best.lean_x, plan.lean_x[:, np.array([0, 4, 3])])
 
 
 @pytest.mark.long

@@ -12,7 +12,8 @@ import pytest
 from benchmarks.recordings import observation_arrays, read_recording
 from jaxsim import agents
 from jaxsim.agents import bank, residual
-from jaxsim.agents.detection import Transition
+from jaxsim.agents.base import never_fails
+from jaxsim.agents.detection import Transition, joined
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.messages import feature_vectors, parse_feature_vectors
@@ -237,3 +238,33 @@ def test_an_episode_begins_without_the_evidence_of_the_last():
     for kept, none in zip(jax.tree.leaves(begun.now), jax.tree.leaves(fresh.now), strict=True):
         np.testing.assert_array_equal(kept, none)
     assert float(begun.strength) == 2
+
+
+def test_a_controller_behind_a_detector_hears_all_that_it_would_hear_alone():
+    """Its memory is what each of its own functions makes of it; the detector's stays."""
+
+    def noted(name):
+        return lambda memory, *given: {**memory, name: memory[name] + given[-1]}
+
+    calls = ("begin", "learn", "tell", "enter", "assign")
+    alone = agents.Agent(
+        "noting",
+        lambda memory, seen, key: (2, agents.NoveltyPrediction.none(), memory),
+        lambda key: {**dict.fromkeys(calls, 0), "fault": 3},
+        **{name: noted(name) for name in calls},
+        trace=lambda memory, seen, action: (memory["learn"], seen, action),
+        fault=lambda memory: memory["fault"],
+        faults=("one", "two", "three"),
+    )
+    both = joined(alone, residual.residual)
+    memory = both.init(KEY)
+    for number, name in enumerate(calls, 5):
+        before = memory
+        memory = getattr(both, name)(memory, number)
+        assert memory.controller == {**before.controller, name: number}
+        jax.tree.map(np.testing.assert_array_equal, memory.detector, before.detector)
+    assert both.trace(memory, "seen", 4) == (6, "seen", 4)
+    assert both.fault(memory) == 3 and both.faults == alone.faults
+    assert both.acting is alone
+    mute = joined(replace(alone, trace=None, fault=never_fails), residual.residual)
+    assert mute.trace is None and mute.fault is never_fails

@@ -151,6 +151,13 @@ def test_it_plays_greedily_until_two_episodes_after_a_detection():
     near = observation([[0.75, 0.0, 0.9]], [[-1.0, 0.0, -1.0]])
     away = int(agent.act(heeding, near, KEY)[0])
     assert away != 1
+    # From the second episode after a detection on, not before.
+    near = replace(near, pole_quaternion=(0.0, 0.002, 0.0, 1.0))
+    greedy, cautious = int(agents.get("greedy").act((), near, KEY)[0]), int(wow._cautious(near))
+    assert greedy != cautious
+    for since, expected in ((0, greedy), (1, greedy), (2, cautious), (3, cautious)):
+        heeding = replace(memory, detector=replace(memory.detector, since=jnp.int32(since)))
+        assert int(agent.act(heeding, near, KEY)[0]) == expected
 
 
 def test_the_published_form_joins_controllers_too():

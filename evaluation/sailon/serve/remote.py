@@ -74,19 +74,24 @@ class Conversation:
         limit = self._limit if limit is None else limit
         end = self._clock.now() + limit
         while True:
-            try:
-                delivery = self._inbox.get(timeout=POLL)
-            except queue.Empty:
-                if self._clock.now() >= end:
-                    self._leave(f"the agent sent no {' or '.join(expected)} for {limit:g} s")
-                continue
+            delivery = self._next()
             if isinstance(delivery, str):
                 self._leave(delivery)
-            elif not self._again(delivery):
+            elif delivery is not None and not self._again(delivery):
                 message = self._checked(delivery, expected)
                 if message is not None:
                     self._due = delivery
                     return message
+            # Also where something came: what is refused, or answered again, renews nothing.
+            if self._clock.now() >= end:
+                self._leave(f"the agent sent no {' or '.join(expected)} for {limit:g} s")
+
+    def _next(self) -> Delivery | str | None:
+        """What has come in; None if nothing does for a moment."""
+        try:
+            return self._inbox.get(timeout=POLL)
+        except queue.Empty:
+            return None
 
     def reply(self, obj_type: str, **fields: Any) -> None:
         """Answer the request that was received last, if it is not answered yet."""

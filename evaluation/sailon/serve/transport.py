@@ -52,7 +52,8 @@ class Rabbit:
 
     Args:
       url: such as "amqp://guest:guest@127.0.0.1:5672/%2F"; amqps for TLS.
-      patience: s for which a broker that is gone is tried again.
+      patience: s for which a broker that is gone is tried again, and for which one that takes no
+        messages, since it is short of memory or disk, is waited for.
       note: told when the connection is lost and when it is there again.
 
     Raises:
@@ -78,6 +79,7 @@ class Rabbit:
         except (ValueError, TypeError, IndexError) as error:
             raise ValueError(f"broker is no usable URL: {error}") from error
         self._parameters.heartbeat = HEARTBEAT
+        self._parameters.blocked_connection_timeout = patience
         self._where = f"{self._parameters.host}, port {self._parameters.port}"
         self._queues: dict[str, bool] = {}
         self._arrived: list[Delivery] = []

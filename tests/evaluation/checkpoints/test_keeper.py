@@ -232,6 +232,17 @@ def test_a_run_goes_on_from_its_newest_checkpoint(make):
     assert lines == [f"going on after episode 16 of 50, from {kept.folder / '0000000016'}"]
 
 
+def test_blocks_are_counted_from_the_checkpoint_that_a_run_goes_on_from(make):
+    left(make, 22)  # two blocks are over
+    kept = make(resume=True, pace=Pace(seconds=None, blocks=1))
+    kept.begin(snapshot)
+    for episodes in (25, 30, 39):
+        look(kept, episodes)
+    assert saved(kept) == [22]
+    look(kept, 41)
+    assert saved(kept) == [22, 41]
+
+
 def test_nothing_was_saved_yet(make):
     lines = []
     kept = make(resume=True, say=lines.append)

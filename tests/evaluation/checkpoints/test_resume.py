@@ -178,6 +178,22 @@ def test_lifetimes_start_with_what_they_are_given(whole):
     assert not np.array_equal(again.columns["reward"], records.columns["reward"])
 
 
+class Looker(Leaver):
+    """Leaves a run before it begins."""
+
+    def begin(self, start):
+        super().begin(start)
+        raise Left
+
+
+def test_lifetimes_of_every_chunk_start_with_what_they_are_given(whole):
+    known = whole[1].taken[-1].memory
+    looker = Looker()
+    with pytest.raises(Left):
+        play(looker, memory=known, options=Options(devices=1, segment=4, chunk=64))
+    assert_same(looker.first.memory, known)
+
+
 def test_what_lifetimes_know_must_be_as_many(whole):
     _, keeper = whole
     with pytest.raises(ValueError, match="memory is of 70 lifetimes; lifetimes is 71"):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from evaluation.clock import ScriptedClock, SystemClock
-from evaluation.gvgai import protocol
+from evaluation.gvgai import protocol, server
 from evaluation.gvgai.client import connect
 from evaluation.gvgai.harness import run
 from evaluation.gvgai.phases import Call
@@ -347,6 +347,44 @@ def test_a_client_that_does_not_read_is_hung_up_on(pair):
     connection = Connection(ours, SystemClock(), 100)
     with pytest.raises(Gone, match="was not taken"):
         connection.send(b"x" * (1 << 22), 0.02)
+
+
+class Sipping:
+    """A clock that goes on by a second whenever it is read; then a byte is taken."""
+
+    def __init__(self, other_end):
+        self.reads, self.other_end = 0, other_end
+
+    def now(self):
+        self.reads += 1
+        self.other_end.recv(1)
+        return float(self.reads)
+
+
+def test_a_client_that_takes_a_byte_a_second_is_hung_up_on(pair, monkeypatch):
+    ours, theirs = pair
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.001)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    clock = Sipping(theirs)
+    connection = Connection(ours, clock, 100)
+    ours.send(b"before")  # so that there is a byte to take at once
+    with pytest.raises(Gone, match="was not taken within 20 s"):
+        connection.send(b"x" * (1 << 22), 20.0)
+    assert clock.reads <= 22
+
+
+def test_a_message_that_is_taken_in_pieces_arrives_whole(pair):
+    ours, theirs = pair
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    line = bytes(range(256)) * 4096
+    got = []
+    reader = threading.Thread(target=lambda: got.extend(iter(lambda: theirs.recv(65536), b"")))
+    reader.start()
+    connection = Connection(ours, SystemClock(), 100)
+    connection.send(line, 20.0)
+    ours.shutdown(socket.SHUT_WR)
+    reader.join(20)
+    assert b"".join(got) == line
 
 
 def test_a_connection_that_breaks(pair):

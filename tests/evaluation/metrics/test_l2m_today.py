@@ -277,6 +277,19 @@ def test_recovery_counts_episodes_until_the_old_level():
     assert results.tasks["perf_recovery"].values[0, 0] == 1.0  # slopes 1, -3, -1: median -1
 
 
+def test_an_exact_tie_counts_as_reached_in_compat_mode_too():
+    """Without the slack for rounding, equal is enough: of the bar, and of the highest value."""
+    compat = Options(smoothing=None, normalisation="none", compat=True)
+    regimes = [(0, True, [4.0]), (0, True, [3.0, 4.0, 5.0, 4.0]), (0, True, [4.0, 4.0])]
+    results = lifetime(regimes, 1, compat)
+    np.testing.assert_array_equal(results.recovery.values[0, 1:], [1, 0])
+    just_below = [(0, True, [4.0]), (0, True, [3.0, np.nextafter(4.0, 0), 5.0])]
+    assert lifetime(just_below, 1, compat).recovery.values[0, 1] == 2
+    assert lifetime(just_below, 1).recovery.values[0, 1] == 1
+    level = np.full((1, 4), 0.3)
+    assert peak(level, np.array([4]), compat=True)[1][0] == 0
+
+
 def test_maintenance_starts_after_the_first_test_that_follows_training():
     regimes = [(0, True, [1.0] * 10), (0, False, [5.0]), (1, True, [1.0]), (0, False, [3.0])]
     results = lifetime(regimes)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evaluation.sailon import experiment
 from evaluation.sailon.experiment import (
     TESTING_SEEDS,
     TRAINING_SEEDS,
@@ -263,3 +264,13 @@ def test_cells_and_trials_have_seeds_and_numbers_of_their_own():
     trials = plan(**cells, hint_level=(-1,)).trials
     assert [trial.number for trial in trials] == list(range(24))
     assert len({trial.seeds for trial in trials}) == 24
+
+
+def test_no_two_trials_of_a_cell_share_a_seed(monkeypatch):
+    """Also where there are no more seeds than episodes."""
+    monkeypatch.setattr(experiment, "TESTING_SEEDS", (0, 5))
+    few = Settings(novelty=(203,), novelty_visibility=(0,), trials=3, testing_episodes=2)
+    found = generate(few)
+    for index in range(len(few.difficulty)):
+        trials = found.trials[3 * index : 3 * index + 3]
+        assert sorted(seed for trial in trials for seed in trial.seeds) == list(range(6))

@@ -14,8 +14,9 @@ from evaluation import cli, sailon
 from evaluation.clock import ScriptedClock
 from evaluation.sailon.serve import protocol
 from evaluation.sailon.serve.protocol import BadMessage, Delivery
+from evaluation.sailon.serve.remote import Conversation, Gone
 from evaluation.sailon.serve.server import Server
-from evaluation.sailon.serve.transport import Lost
+from evaluation.sailon.serve.transport import Lost, Rabbit
 
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location(
@@ -225,6 +226,45 @@ def test_an_agent_that_is_silent_ends_its_experiment(draw, tmp_path):
     assert all(reason in text for text in results.rows["problem"])
     assert serving.notes[-1] == f"agent 0, m: {reason}"
     assert (tmp_path / "00-m" / "results.parquet").exists()
+
+
+@pytest.mark.parametrize("first", ["nonsense", "a request that was answered"])
+def test_an_agent_that_sends_what_is_not_due_has_no_more_time(first):
+    """A byte, or a request that came before, a second: the limit is that of the request due."""
+    clock, sent = ScriptedClock(), []
+
+    def answered(delivery, message):
+        sent.append(message)
+        clock.advance(1)
+        talk.put(delivery)
+
+    talk = Conversation("secret", answered, clock, 20.0)
+    body = json.dumps([{"obj_type": "request_state"}]).encode()
+    talk.put(Delivery("queue", b"1" if first == "nonsense" else body, "inbox", "known"))
+    if first != "nonsense":
+        talk.receive("request_state")
+        talk.reply("answer")
+    with pytest.raises(Gone, match="sent no benchmark_data for 20 s"):
+        talk.receive("benchmark_data")
+    assert len(sent) <= 22
+
+
+def test_a_broker_that_takes_nothing_is_not_waited_for_for_ever(monkeypatch):
+    pika = pytest.importorskip("pika")
+    found = []
+
+    class Connection:
+        def __init__(self, parameters):
+            found.append(parameters)
+
+        def channel(self):
+            return None
+
+    monkeypatch.setattr(pika, "BlockingConnection", Connection)
+    Rabbit("amqp://guest:guest@127.0.0.1:5672/%2F", patience=7.0)
+    (parameters,) = found
+    assert parameters.blocked_connection_timeout == 7.0
+    assert 0 < parameters.heartbeat <= 60
 
 
 def test_what_is_no_message_is_refused_and_named(draw):

@@ -370,6 +370,36 @@ def test_a_request_that_never_ends_has_no_more_time():
         still_answers(server)
 
 
+class Pictures(ShotGame):
+    """A game whose pictures are larger than what a connection buffers."""
+
+    def picture(self):
+        return codec.Picture(2048, 2048, bytes(3 * 2048 * 2048))
+
+
+def test_a_client_that_takes_a_byte_a_second_has_no_more_time():
+    """The limit is that of the whole reply: what is taken of it renews nothing."""
+    what = evaluation(trial(1))
+    with (
+        serving(what, game=Pictures(), idle_limit=60) as (server, clock, notes),
+        socket.socket() as line,
+    ):
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.settimeout(20)
+        line.connect(server.address)
+        line.sendall(bytes([68, 68, 53, 11]))  # a picture of the level that is loaded
+        begun = b""
+        while len(begun) < 19 + 19 + 4 + 1:  # what comes before the picture, and a byte of it
+            begun += line.recv(1)
+        for _ in range(61):
+            assert line.recv(1)
+            clock.advance(1)
+        assert len(rest(line)) < 3 * 2048 * 2048
+        assert any("a reply not taken, for 60 s" in note for note in notes)
+        with connect(server) as client:
+            assert client.get_game_state() == State.PLAYING
+
+
 LAYOUTS = {
     "batch with frames": (struct.pack(">Bii", 70, 1, 300), 1),
     "batch without": (struct.pack(">Bi", 70, 1), 1),

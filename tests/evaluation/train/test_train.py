@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluation import cli, records
-from evaluation.checkpoints import load_memory, store
+from evaluation.checkpoints import load_memory, loading, store
 from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.schedule import Block, Schedule
 from evaluation.train import run as training
@@ -129,6 +129,7 @@ def test_the_last_stretch_of_a_course_takes_what_is_left():
         ("test", 2),
     ]
     assert [b.count for b in course.schedule(5).blocks] == [2, 5, 2]
+    assert [b.count for b in course.schedule(7).blocks] == [2, 6, 2, 1, 2]
     course.check(16)
 
 
@@ -230,6 +231,16 @@ def test_a_trained_agent_plays(trained, tmp_path):
     played = records.read(out / "records.parquet")
     assert played.metadata["agent"] == f"checkpoint:{trained}"
     assert (played.columns["performance"] == 1.0).all()
+
+
+def test_lifetimes_take_the_memories_of_a_checkpoint_in_turn(monkeypatch):
+    """Also those of a part of a longer run."""
+    memory = {"known": np.arange(6).reshape(3, 2)}
+    monkeypatch.setattr(loading, "_loaded", lambda directory: (toy.bandit, memory, "hash"))
+    for first, rows in ((0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (7, [1, 2, 0, 1])):
+        player = loading.player("checkpoint:there", 4, first)
+        np.testing.assert_array_equal(player.memory["known"], memory["known"][rows])
+        assert (player.agent.name, player.origin) == ("checkpoint:there", "hash")
 
 
 def test_what_was_taught_can_be_taught_more_and_again(trained, tmp_path):

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -454,3 +455,56 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(other, follows[one.tobytes()])
     assert {one.tobytes() for one in before} == set(follows)
+
+
+def test_an_episode_begins_without_what_the_last_one_has_surprised_with():
+    learner = ppo.ppo()
+    memory = memory_of(learner)
+    watched = jax.tree.map(lambda leaf: leaf + jnp.ones_like(leaf), memory.watch)
+    begun = learner.begin(replace(memory, watch=watched), jax.random.key(1))
+    jax.tree.map(np.testing.assert_array_equal, begun.watch, memory.watch)
+    jax.tree.map(np.testing.assert_array_equal, begun.parameters, memory.parameters)
+
+
+def test_each_block_that_is_begun_afresh_is_begun_otherwise():
+    """Networks of two blocks, and of two lifetimes, are drawn by keys of their own."""
+    agent = reset.agent()
+    born = [agent.init(jax.random.key(number)) for number in (0, 0, 1)]
+    weights = [
+        np.asarray(agent.enter(memory, entry(block=block)).parameters.trunk[0].weight)
+        for memory, block in zip(born, (1, 2, 1), strict=True)
+    ]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert (weights[one] != weights[other]).mean() > 0.9
+
+
+def test_the_store_of_a_phase_is_filled_at_once_and_then_renewed_bit_by_bit():
+    agent = replay.agent(Settings(rehearsed=2000))
+    memory = agent.enter(memory_of(agent), entry())
+    after = agent.learn.args[2].after
+
+    def decisions(value):
+        return SimpleNamespace(seen=jnp.full((50, features.cartpole3d.size), value))
+
+    first = replace(memory, extra=after(memory, decisions(1.0), jax.random.key(0)))
+    assert float(first.extra.now.min()) == 1.0
+    second = after(first, decisions(2.0), jax.random.key(1))
+    renewed = float(jnp.mean(second.now[:, 0] == 2.0))
+    # 2,000 draws of one in eight: a standard deviation of .0074.
+    assert renewed == pytest.approx(1 / replay.RENEWED, abs=0.04)
+    # The next phase begins again.
+    later = agent.enter(replace(first, extra=second), entry(block=2, phase=2))
+    assert int(second.rounds) == 2 and int(later.extra.rounds) == 0
+    assert int(later.extra.phases) == 1
+
+
+def test_what_is_rehearsed_is_drawn_by_the_key():
+    agent = replay.agent(Settings(rehearsed=2000))
+    memory = memory_of(agent)
+    store = memory.extra
+    seen = jnp.asarray(DRAW.normal(size=store.seen.shape), jnp.float32)
+    memory = replace(memory, extra=store._replace(seen=seen, phases=jnp.int32(1)))
+    moved = jax.tree.map(lambda p: p + 0.1, memory.parameters)
+    penalty = agent.learn.args[2].penalty
+    found = [float(penalty(memory, moved, jax.random.key(n))) for n in (0, 0, 1, 2)]
+    assert found[0] == found[1] and len(set(found)) == 3

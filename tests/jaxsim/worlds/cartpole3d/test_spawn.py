@@ -83,6 +83,23 @@ def place(state, shares):
     return np.array([float(c) for c in p]), bool(found), int(drawn)
 
 
+def test_where_a_block_appears_says_nothing_of_how_it_moves(flooded):
+    """Nor do the blocks of two ticks resemble each other: all have noise of their own."""
+    lanes = np.arange(LANES)
+
+    def new_block(tick):
+        slot = number(flooded[tick])
+        block = jax.tree.map(
+            lambda leaf: np.asarray(leaf)[lanes, slot], flooded[tick + 1].blocks[0]
+        )
+        v = np.stack(block.v)
+        return [*(np.stack(block.p) - 0.02 * v), *np.abs(v), *np.sign(v)]
+
+    found = np.corrcoef(np.stack([*new_block(3), *new_block(4)]))
+    # Of 256 lanes: a standard deviation of 1/16.
+    assert np.abs(found - np.eye(len(found))).max() < 5 / 16
+
+
 def test_a_block_ahead_appears_on_the_way_from_the_origin():
     p, found, drawn = place(state_heading(3.0, 4.0, base=(-3.0, 0.0)), [0.4])
     assert found and drawn == 1
@@ -103,6 +120,21 @@ def test_places_that_are_taken_are_drawn_again(base, blocks, rejected):
     p, found, drawn = place(state, [rejected, 0.35])
     assert found and drawn == 2
     np.testing.assert_allclose(p, [3.5, 0.0, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("base", "blocks", "taken", "free"),
+    [
+        ((-3.0, 0.0), (), 0.0749, 0.0751),  # 0.75 m from the origin
+        ((2.0, 0.0), (), 0.2749, 0.2751),  # from where the cart started
+        ((-3.0, 0.0), ((2.0, 0.45, 7.0),), 0.2599, 0.2601),  # from a block: 0.6 along, 0.45 across
+        ((-3.0, 0.0), (), 0.4501, 0.4499),  # 4.5 m
+    ],
+)
+def test_bounds_of_places_are_the_originals(base, blocks, taken, free):
+    state = state_heading(2.0, 0.0, base, blocks)
+    assert place(state, [free, 0.35])[2] == 1
+    assert place(state, [taken, 0.35])[2] == 2
 
 
 def test_after_a_hundred_and_one_taken_places_no_block_appears():

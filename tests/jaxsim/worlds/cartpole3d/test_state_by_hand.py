@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import noise, spawn, start, wind
+from jaxsim.worlds.cartpole3d import forces, noise, spawn, start, wind
 from jaxsim.worlds.cartpole3d.types import Params, Vector
 
 KEY = rng.words(jax.random.key(0))
@@ -107,6 +107,64 @@ def test_the_wind_on_a_cart_follows_its_reported_yaw():
         expected = [fx * cos * cos + fy * sin * sin, (fx - fy) * cos * sin]
         np.testing.assert_allclose(blown(yaw), expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(blown(yaw, pose=0.7), blown(yaw))
+
+
+def test_the_wind_has_the_sizes_of_the_original():
+    """At 20 m/s along x: the lowest four cells push the cart, half a metre of air each block."""
+    blowing = Vector(jnp.float32(1.0), jnp.float32(0.0), jnp.float32(0.0))
+    block = SimpleNamespace(p=Vector(*(jnp.float32(c) for c in (0.0, 0.0, 5.0))))
+    upright = SimpleNamespace(cos=jnp.float32(1.0), sin=jnp.float32(0.0))
+    state = SimpleNamespace(wind=blowing, reported=upright, blocks=[block])
+    params = replace(Params(), wind_speed=jnp.float32(20.0))
+    profile = 0.292659820067**2 + 0.408892724327**2 + 0.470367836002**2
+    force = wind.on_cart(params, state)
+    # Half the density, the area across, the drag coefficient, the square of the speed.
+    np.testing.assert_allclose(force.x, 0.5 * 1.225 * 0.05 * 2 * profile * 20**2, rtol=1e-5)
+    assert float(force.y) == float(force.z) == 0
+    (force,) = wind.on_blocks(params, state)
+    squares = np.sum(np.square(wind.PROFILE[95:105]))  # from 4.75 m to 5.25 m, by 0.05 m
+    drag = 0.5 * 1.225 * 0.5 * np.pi * 0.25 * 0.5
+    np.testing.assert_allclose(force.x, -drag * squares * 20**2, rtol=1e-5)
+    assert float(force.y) == float(force.z) == 0
+
+
+# Attraction ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_forces_of_attraction_are_those_of_the_parameters(share):
+    """To the centroid by what is drawn as well, to the cart half a metre up, to the origin."""
+    places = [(3.0, 0.0, 0.5), (-1.0, 0.0, 0.5)]
+    blocks = [
+        SimpleNamespace(p=Vector(*map(jnp.float32, place)), alive=jnp.asarray(True))
+        for place in places
+    ]
+    cart = SimpleNamespace(x=jnp.float32(3.0), y=jnp.float32(4.0))
+
+    def found(**values):
+        params = replace(Params(), **values)
+        forces_ = forces.attraction(params, cart, blocks, jnp.float32(share))
+        return [[float(c) for c in force] for force in forces_]
+
+    drawn = found(pull_centroid=2.0, pull_centroid_random=4.0)
+    size = 2.0 + 4.0 * share
+    np.testing.assert_allclose(drawn, [[-size, 0, 0], [size, 0, 0]], atol=1e-5)
+    np.testing.assert_allclose(
+        found(pull_cart=10.0), [[0, 10, 0], [10 / 2**0.5, 10 / 2**0.5, 0]], atol=1e-5
+    )
+    to_origin = [[-5 * c / np.hypot(place[0], 0.5) for c in place] for place in places]
+    np.testing.assert_allclose(found(pull_origin=5.0), to_origin, atol=1e-5)
+
+
+def test_the_random_part_of_an_attraction_is_drawn_in_every_tick():
+    values = {"blocks/pull_centroid_random": 40.0, "blocks/count_min": 4}
+    env, params = jaxsim.make("CartPole3D-v0", values)
+    state = jax.jit(env.start)(jax.random.key(1), params)
+    step = jax.jit(env.step)
+    first, again, other = (
+        step(jax.random.key(n), state, 0, params)[1].blocks[0].v.x for n in (1, 1, 2)
+    )
+    assert float(first) == float(again) != float(other)
 
 
 # Sensors ------------------------------------------------------------------------------------------

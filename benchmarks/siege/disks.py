@@ -1,0 +1,196 @@
+"""Runs whose disk is full, or whose folder cannot be written any more.
+
+As root, results go to a small file system in memory, which is made larger, or writable again, in
+the end. Others have a limit on the size of files, and folders without the right to write.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.siege import Blow
+from benchmarks.siege.runs import (
+    Run,
+    complaint,
+    completed,
+    contents,
+    differing,
+    finish,
+    runs,
+    start,
+    whole,
+)
+
+ROOMY = "1g"
+LEAST = 4096  # bytes, of a disk or a file
+OVER = 1.2
+"""Largest disk, by the files of a whole run: checkpoints need room as well."""
+
+
+def full(
+    seed: int, first: int = 0, names: Sequence[str] = (), mounted: bool | None = None
+) -> Iterator[Blow]:
+    """Let runs meet a full disk; one blow a run that has then come to its end.
+
+    Args:
+      seed: what is tried follows from it and the number of the try.
+      first: number of the first try.
+      names: of the runs; none for all.
+      mounted: whether small file systems are mounted; None for whether they can be.
+    """
+    yield from _attacked(seed, first, names, mounted, "full disk under", _met_full)
+
+
+def read_only(
+    seed: int, first: int = 0, names: Sequence[str] = (), mounted: bool | None = None
+) -> Iterator[Blow]:
+    """Let folders of results become read-only, before a run or in it; see `full`."""
+    mounted = can_mount() if mounted is None else mounted
+    if not mounted and os.geteuid() == 0:
+        yield Blow("read-only folder", 0, "left out, root may write everywhere and cannot mount")
+        return
+    yield from _attacked(seed, first, names, mounted, "read-only folder under", _met_read_only)
+
+
+class Disk:
+    """A folder for results, that can be made small, read-only, and as it should be.
+
+    Args:
+      folder: an empty one.
+      mounted: whether it is a file system of its own.
+    """
+
+    def __init__(self, folder: Path, mounted: bool) -> None:
+        self.out, self._mounted = folder / "out", mounted
+        self._folder = folder
+        if mounted:
+            _mount("-t", "tmpfs", "-o", f"size={ROOMY}", "tmpfs", str(folder))
+        self.out.mkdir()
+
+    def shrink(self, size: int) -> str:
+        """Leave room for so many bytes; what a process has to begin with, statements of Python."""
+        if self._mounted:
+            _mount("-o", f"remount,size={size}", str(self._folder))
+            return ""
+        return f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({size}, {size})); "
+
+    def forbid(self) -> bool:
+        """Let nothing be written any more; False if something is being written just now."""
+        if self._mounted:
+            return _mount("-o", "remount,ro", str(self._folder), check=False)
+        for path in (self.out, *self.out.rglob("*")):
+            if path.is_dir():
+                path.chmod(0o500)
+        return True
+
+    def repair(self) -> None:
+        """Have room again, and let everything be written."""
+        if self._mounted:
+            _mount("-o", f"remount,rw,size={ROOMY}", str(self._folder))
+            return
+        folders = [self.out]
+        while folders:
+            folder = folders.pop()
+            folder.chmod(0o700)
+            folders += [path for path in folder.iterdir() if path.is_dir()]
+
+    def close(self) -> None:
+        """Take it away."""
+        self.repair()
+        if self._mounted:
+            subprocess.run(("umount", "--lazy", str(self._folder)), check=True)
+
+
+def _mount(*words: str, check: bool = True) -> bool:
+    done = subprocess.run(("mount", *words), capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise ValueError(f"mount {' '.join(words)}: {done.stderr.strip()}")
+    return not done.returncode
+
+
+def can_mount() -> bool:
+    """Whether this process may mount file systems."""
+    if os.geteuid() != 0:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            Disk(Path(folder), True).close()
+        except (ValueError, OSError):
+            return False
+    return True
+
+
+Meet = Callable[[Run, Disk, random.Random, Mapping[str, bytes], float], tuple[str, str, str]]
+"""An attack on a run: how it was attacked, what came of it, what is wrong, "" for nothing."""
+
+
+def _attacked(
+    seed: int,
+    first: int,
+    names: Sequence[str],
+    mounted: bool | None,
+    what: str,
+    meet: Meet,
+) -> Iterator[Blow]:
+    mounted = can_mount() if mounted is None else mounted
+    with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
+        folder = Path(place)
+        commands, known = runs(folder), {}
+        names = names or list(commands)
+        for number in itertools.count(first):
+            name = names[number % len(names)]
+            run, draw = commands[name], random.Random(f"{seed} {number}")
+            if name not in known:
+                found, ended = whole(run, folder / f"whole-{len(known)}")
+                known[name] = found, ended.seconds
+            own = folder / f"disk-{number}"
+            own.mkdir()
+            with contextlib.closing(Disk(own, mounted)) as disk:
+                how, came, wrong = meet(run, disk, draw, *known[name])
+                if not wrong:
+                    disk.repair()
+                    wrong = completed(run, disk.out, known[name][0]) if came else ""
+            label = f"{what} `jaxsim {name}`"
+            if wrong:
+                yield Blow(label, 1, "failed", f"try {number}, {how}: {wrong}")
+            else:
+                yield Blow(label, 1, came or "room enough")
+
+
+def _met_full(
+    run: Run, disk: Disk, draw: random.Random, wanted: Mapping[str, bytes], took: float
+) -> tuple[str, str, str]:
+    most = max(sum(map(len, wanted.values())), LEAST)
+    size = draw.randint(LEAST, int(OVER * most) + LEAST)
+    ended = finish(start(run, disk.out, prepare=disk.shrink(size)))
+    how, wrong = f"{size} bytes", complaint(ended)
+    if ended.code == 0:
+        return how, "", wrong or differing(contents(disk.out), wanted)
+    return how, "said so, and the same files with room", wrong
+
+
+def _met_read_only(
+    run: Run, disk: Disk, draw: random.Random, wanted: Mapping[str, bytes], took: float
+) -> tuple[str, str, str]:
+    wait = draw.choice((0.0, draw.uniform(0.0, took)))
+    if not wait:
+        disk.forbid()
+        ended = finish(start(run, disk.out))
+        wrong = complaint(ended) or ("" if ended.code else "exit code 0")
+        return "from the start", "said so, and the same files once writable", wrong
+    process = start(run, disk.out)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(wait)
+    while process.poll() is None and not disk.forbid():
+        time.sleep(0.001)
+    ended = finish(process)
+    how, wrong = f"after {wait:.3f} s", complaint(ended)
+    if ended.code == 0:
+        return how, "", wrong or differing(contents(disk.out), wanted)
+    return how, "said so, and the same files once writable", wrong

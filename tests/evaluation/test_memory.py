@@ -1,0 +1,113 @@
+"""What does not fit into memory is refused before play, with the number that does."""
+
+import re
+import tracemalloc
+
+import pytest
+
+from evaluation import cli, memory, sailon
+from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, StepCountEvaluator
+from evaluation.sciencebirds import recording
+from evaluation.sciencebirds.document import LARGEST
+from evaluation.session import LOGGED_BYTES, Prediction, Result
+from tests.evaluation.sciencebirds.support import evaluation, level_set, trial
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A machine of a MiB."""
+    monkeypatch.setattr(memory, "physical", lambda: 2**20)
+
+
+def test_the_memory_of_this_machine():
+    assert 2**28 < memory.physical() < 2**50
+
+
+def test_what_fits_passes_and_one_more_does_not(small):
+    memory.check_fits(1024, 1024, "things", "take fewer")
+    memory.check_fits(10**9, 0, "things that hold nothing", "take fewer")
+    with pytest.raises(ValueError, match=r"^1,025 things do not .* at most 1,024 do: take fewer$"):
+        memory.check_fits(1025, 1024, "things", "take fewer")
+    with pytest.raises(ValueError, match="at most 1,023 do"):
+        memory.check_fits(1024, 1024, "things", "take fewer", taken=1)
+    with pytest.raises(ValueError, match="at most 0 do"):
+        memory.check_fits(1, 1024, "things", "take fewer", taken=2**21)
+
+
+def fitting(error) -> int:
+    return int(re.search(r"at most ([0-9,]+) do", str(error.value))[1].replace(",", ""))
+
+
+def test_executions_of_a_trial(small):
+    def of(number, *others):
+        recording.check_memory(evaluation(*others, trial(3, [2], executions=number)))
+
+    with pytest.raises(ValueError, match="2,147,483,647 executions of trial 0, of 5 levels") as no:
+        of(LARGEST)
+    most = fitting(no)
+    assert most == 2**20 // (5 * LOGGED_BYTES)
+    of(most)
+    of(-1)
+    with pytest.raises(ValueError, match="number_of_executions"):
+        of(most + 1)
+    # Trials share the memory.
+    with pytest.raises(ValueError, match="executions of trial 1") as no:
+        of(most, trial(3, [2], executions=most - 7))
+    assert fitting(no) == 7
+    # Of a set with a limit of interactions no more levels come to their ends.
+    recording.check_memory(evaluation(trial(level_set(10**4, interactions=1), executions=1000)))
+
+
+def test_executions_are_checked_before_anything_is_served(tmp_path, monkeypatch, capsys):
+    config = tmp_path / "config.xml"
+    examples = cli.Path(__file__).parents[2] / "examples" / "sciencebirds"
+    words = ["sciencebirds", "generate", str(examples / "sequences.xml"), "-o", str(config)]
+    assert cli.main(words) == 0
+    text = config.read_text()
+    many = re.sub('number_of_executions="[0-9]+"', f'number_of_executions="{LARGEST}"', text)
+    assert many != text
+    config.write_text(many)
+    capsys.readouterr()
+    results = tmp_path / "runs"
+    words = ["sciencebirds", "serve", "--config", str(config), "--port", "0"]
+    assert cli.main([*words, "--results", str(results)]) == 2
+    error = capsys.readouterr().err
+    assert re.fullmatch(r"jaxsim: 2,147,483,647 executions of .* at most [0-9,]+ do: .*\n", error)
+    assert not results.exists()
+
+
+def test_a_row_of_a_log_takes_what_is_said():
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        rows = [
+            (Result(n / 3, n / 7, n + 1000, True, True, n / 50 + 0.01), Prediction())
+            for n in range(2000)
+        ]
+        taken = (tracemalloc.get_traced_memory()[0] - before) / len(rows)
+    finally:
+        tracemalloc.stop()
+    assert LOGGED_BYTES <= taken < 1.5 * LOGGED_BYTES
+
+
+@pytest.mark.parametrize("evaluator", [RewardEvaluator, StepCountEvaluator])
+def test_runs_of_a_grader(small, evaluator):
+    def case(runs):
+        return ReinforcementLearningTestCase(10, None, "c", 1, runs, None, evaluator())
+
+    if evaluator is StepCountEvaluator:  # it keeps two numbers, however many episodes
+        assert case(10**9).n_runs == 10**9
+        return
+    with pytest.raises(ValueError, match="1,000,000,000 episodes of n_runs do not") as no:
+        case(10**9)
+    assert case(fitting(no)).n_runs == fitting(no)
+
+
+def test_trials_of_an_experiment(small):
+    def generated(trials):
+        values = {"novelty": (203,), "difficulty": ("hard",), "novelty_visibility": (0,)}
+        return sailon.generate(sailon.Settings(**values, trials=trials, testing_episodes=4))
+
+    with pytest.raises(ValueError, match="100,000 trials of 4 episodes in each of 1 cells") as no:
+        generated(100_000)
+    assert len(generated(fitting(no)).trials) == fitting(no)
