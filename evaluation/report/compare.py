@@ -22,8 +22,9 @@ from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
 from evaluation.metrics.statistics.summary import MetricLike
 from evaluation.records import Records
+from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
-from evaluation.report.summary import entry_of, lifetime_metrics, number
+from evaluation.report.summary import lifetime_metrics
 from evaluation.schedule import Block, Schedule
 
 BY_BLOCK: Final = ("mean", *METRIC_NAMES)

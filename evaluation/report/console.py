@@ -1,7 +1,7 @@
 """Tables and progress for a terminal; needs the `cli` extra."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from evaluation.metrics import STATISTICS, Reason, Summary
 from evaluation.report.names import block_names, logged_names
+from evaluation.report.novelty import NoveltySummary
 from evaluation.report.summary import Report
 from evaluation.report.tables import (
     TASK_WIDTH,
@@ -88,6 +89,8 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
     if without:
         console.print(left_out(without))
     console.print(_lifelong_table(report))
+    if report.novelty is not None:
+        print_novelty(console, report.novelty, block_names(report.records.schedule))
     if statistics:
         console.print(_lifelong_statistics(report))
         for name, summary in report.syllabus.items():
@@ -180,6 +183,34 @@ def _lifelong_table(report: Report) -> Table:
             mean = digits(summary.mean[index])
             table.add_row(label, mean, interval(summary, index), with_value(summary, index))
     return table
+
+
+def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str]) -> None:
+    """Print the scores of novelty predictions: over lifetimes, then block by block.
+
+    Args:
+      console: where to print.
+      found: what to show.
+      names: what each block plays.
+    """
+    table = Table(title="Novelty predictions, over lifetimes", box=box.SIMPLE_HEAD)
+    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
+        table.add_column(title, justify="left" if title == "metric" else "right")
+    for name, summary in found.lifetime.items():
+        if summary.count[()]:
+            mean = digits(summary.mean[()])
+            table.add_row(heading(name), mean, interval(summary, ()), with_value(summary, ()))
+    console.print(table)
+    table = Table(title="Novelty predictions, block by block", box=box.SIMPLE_HEAD)
+    table.add_column("block")
+    table.add_column("what it plays", overflow="fold", max_width=TASK_WIDTH)
+    table.add_column("novel")
+    for name in found.blocks:
+        table.add_column(heading(name).replace(" ", "\n", 1), justify="right")
+    for index, novel in enumerate(found.novel):
+        cells = [_cell(summary, index) for summary in found.blocks.values()]
+        table.add_row(str(index), names[index], "yes" if novel else "no", *cells)
+    console.print(table)
 
 
 def _lifelong_statistics(report: Report) -> Table:

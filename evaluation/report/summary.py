@@ -8,7 +8,6 @@ import numpy as np
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
-    Estimate,
     Metric,
     Reason,
     Summary,
@@ -17,12 +16,14 @@ from evaluation.metrics import (
     syllabus_scores,
 )
 from evaluation.records import Records
+from evaluation.report.entries import entry_of
 from evaluation.report.lifelong import (
     LifelongSummary,
     common_ranges,
     lifelong_metrics,
     summarise_lifelong,
 )
+from evaluation.report.novelty import NoveltySummary, summarise_novelty
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Report:
       blocks: metric name -> summary with (B,) arrays; "mean" is the plain mean of a block.
       syllabus: metric name -> summary with () arrays: the mean over the blocks of a lifetime.
       lifelong: the metrics of l2metrics 3.1, without its defects.
+      novelty: scores of the agents' novelty predictions; None where they predict nothing or the
+        schedule has nothing to detect.
     """
 
     records: Records
@@ -44,6 +47,7 @@ class Report:
     blocks: dict[str, Summary]
     syllabus: dict[str, Summary]
     lifelong: LifelongSummary
+    novelty: NoveltySummary | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -70,6 +74,7 @@ class Report:
                 for block in schedule.blocks
             ],
             "lifelong": lifelong_json(self.lifelong),
+            **({} if self.novelty is None else {"novelty": self.novelty.to_json()}),
         }
 
 
@@ -86,43 +91,6 @@ def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
             for index, task in enumerate(found.tasks)
         },
     }
-
-
-def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
-    """Return one place of a summary as JSON values, each missing number with its reason."""
-    entry: dict[str, Any] = {
-        name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
-    }
-    count = int(summary.count[index])
-    entry |= {"lifetimes": count}
-    reason, missing = (Reason(int(r[index])) for r in (summary.reasons, summary.missing))
-    if reason is not Reason.NONE:
-        # The lifetimes' own reason says more than "no lifetime has a value".
-        entry["reason"] = (
-            missing if count == 0 and missing is not Reason.NONE else reason
-        ).sentence
-    if 0 < count < summary.lifetimes:
-        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": missing.sentence}
-    entry["statistics"] = {
-        name: _statistic(estimate, index)
-        for name, estimate in summary.estimates.items()
-        if name != "mean"  # which stands above
-    }
-    return entry
-
-
-def _statistic(estimate: Estimate, index: Any) -> dict[str, Any]:
-    """One statistic with its interval as JSON values."""
-    entry: dict[str, Any] = {
-        name: number(getattr(estimate, name)[index]) for name in ("value", "low", "high")
-    }
-    reason = Reason(int(estimate.reasons[index]))
-    return entry if reason is Reason.NONE else entry | {"reason": reason.sentence}
-
-
-def number(value: Any) -> float | None:
-    """Return a JSON number, or None for what is missing."""
-    return float(value) if np.isfinite(value) else None
 
 
 def summarise_records(
@@ -147,7 +115,8 @@ def summarise_records(
     blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
     ranges = common_ranges([records], measure)
     lifelong = summarise_lifelong(lifelong_metrics(records, measure, ranges), ranges, seed)
-    return Report(records, measure, window, blocks, syllabus, lifelong)
+    novelty = summarise_novelty(records, seed)
+    return Report(records, measure, window, blocks, syllabus, lifelong, novelty)
 
 
 def lifetime_metrics(

@@ -15,6 +15,22 @@ HEADINGS: Final = {
     "recovery_time": "recovery time",
     "performance_maintenance_saturation_value": "maintenance: saturation",
     "performance_maintenance_time_to_saturation": "maintenance: time",
+    "alarm_rate": "episodes reported",
+    "detection_delay": "detection delay",
+    "block_level_accuracy": "level accuracy",
+    "true_alarm_rate": "true alarms (share of novel episodes)",
+    "false_alarm_rate": "false alarms (share of others)",
+    "auc": "area under ROC",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+    "lifetime_level_accuracy": "level accuracy (novel episodes)",
+    "cdt": "novelties found without false alarm",
+    "found": "novelties found",
+    "false_alarms": "novelties with a false alarm before",
+    "correct_rejections": "episodes before, not reported",
+    "mean_delay": "delay (without false alarm)",
+    "amoc_wsu": "AMOC (of the generator)",
+    "amoc_delay": "area, delay by false alarms",
 }
 
 TASK_WIDTH: Final = 28

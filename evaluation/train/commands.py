@@ -166,12 +166,19 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
 
 
 def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
+    from evaluation.report.console import print_novelty
+    from evaluation.report.names import block_names
+    from evaluation.report.novelty import summarise_novelty
+
     steps = int(records.columns["length"].sum())
     interval = f" [{curve.low[-1]:.3f}, {curve.high[-1]:.3f}]" if curve.lifetimes > 1 else ""
     console.print(
         f"performance {curve.mean[0]:.3f} before training, {curve.mean[-1]:.3f}{interval} after "
         f"{curve.episodes[-1]:,} episodes"
     )
+    novelty = summarise_novelty(records, job.seed)
+    if novelty is not None:
+        print_novelty(console, novelty, block_names(records.schedule))
     console.print(
         f"{steps:,} environment steps in all, {seconds:.1f} s of this run, compiling included; "
         f"results in {job.out}; --agent checkpoint:{job.out} plays what was learned"

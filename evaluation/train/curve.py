@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import Records
-from evaluation.report.summary import number
+from evaluation.report.entries import number
 
 COLUMNS = ("episodes", "steps", "mean", "low", "high", "std", "lifetimes")
 

@@ -11,6 +11,7 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.records import Records
+from evaluation.report.novelty import summarise_novelty
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
 from evaluation.train.curve import Curve, plot
@@ -146,4 +147,7 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         except ValueError as error:
             say(f"no curve.png: {error}")
         values = {**about, "interval": interval, "curve": curve.rows()}
+        novelty = summarise_novelty(records, job.seed)
+        if novelty is not None:
+            values["novelty"] = novelty.to_json()
         write_json(folder / job.files.marker, values)

@@ -67,6 +67,10 @@ class Reason(enum.IntEnum):
     NO_TRIAL_HAS_VALUE = 209
     VISIBLE = 210
     NOT_VISIBLE = 211
+    NOMINAL_BLOCK = 212
+    NOT_REPORTED_IN_BLOCK = 213
+    ALL_NOVEL = 214
+    NO_LEVEL = 215
 
     @property
     def sentence(self) -> str:
@@ -164,4 +168,8 @@ _SENTENCES: Final = {
     Reason.NO_TRIAL_HAS_VALUE: "no trial has a value",
     Reason.VISIBLE: "measured only where the agent is not told of the novelty",
     Reason.NOT_VISIBLE: "measured only where the agent is told of the novelty",
+    Reason.NOMINAL_BLOCK: "the block plays the unchanged world, so there is nothing to detect",
+    Reason.NOT_REPORTED_IN_BLOCK: "the agent did not report novelty before the block ended",
+    Reason.ALL_NOVEL: "the lifetime has no episode in the unchanged world",
+    Reason.NO_LEVEL: "what changes here is no level of the novelty catalogue",
 }

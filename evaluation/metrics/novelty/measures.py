@@ -72,7 +72,7 @@ def measures(
     xp = namespace(trials.probability)
     found = detection(trials)
     told = xp.asarray(visible)
-    result = _detecting(trials, found, told, wsu)
+    result = detecting(trials, found, told, wsu)
     reacted = reaction(trials, window, wsu)
     result |= {
         "asymptotic_nrp": reacted.asymptotic,
@@ -96,7 +96,10 @@ def measures(
     return result | _naming(said, found)
 
 
-def _detecting(trials: Trials, found: Detection, told: Array, wsu: bool) -> dict[str, Numbers]:
+def detecting(
+    trials: Trials, found: Detection, told: Array, wsu: bool = False
+) -> dict[str, Numbers]:
+    """What there is to say of whether and when each trial's novelty was found."""
     dtype = trials.probability.dtype
     none = (trials.button >= trials.count, Reason.NO_NOVELTY)
     nothing = (trials.button == 0, Reason.NOTHING_BEFORE)
