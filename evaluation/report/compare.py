@@ -10,7 +10,7 @@ from evaluation.metrics import (
     DEFAULT_WINDOW,
     METRIC_NAMES,
     Improvement,
-    Metric,
+    Numbers,
     Reason,
     Summary,
     holm,
@@ -18,9 +18,7 @@ from evaluation.metrics import (
     summarise_all,
     syllabus_scores,
 )
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
-from evaluation.metrics.statistics.summary import MetricLike
 from evaluation.records import Records
 from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
@@ -259,7 +257,7 @@ def compare_records(
     check_same_syllabus(first.schedule, second.schedule)
     if paired:
         first, second = common_lifetimes(first, second)
-    blocks: list[dict[str, Metric]] = []
+    blocks: list[dict[str, Numbers]] = []
     for run in (first, second):
         every = lifetime_metrics(run, measure, window)
         blocks.append({name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK})
@@ -298,12 +296,10 @@ def compare_lifelong(
     parts = []
     for run in (first, second):
         places = [run.tasks.index(task) for task in tasks]
-        own = {n: Numbers(*(part[:, places] for part in of)) for n, of in run.by_task.items()}
+        own = {n: of.part((slice(None), places)) for n, of in run.by_task.items()}
         parts.append((run.lifetime, own))
 
-    def compared(
-        one: Mapping[str, MetricLike], other: Mapping[str, MetricLike]
-    ) -> dict[str, Found]:
+    def compared(one: Mapping[str, Numbers], other: Mapping[str, Numbers]) -> dict[str, Found]:
         names = [name for name in one if name in other and name in metrics]
         return _compare({n: one[n] for n in names}, {n: other[n] for n in names}, seed, paired)
 
@@ -314,7 +310,7 @@ def compare_lifelong(
 
 
 def _compare(
-    first: Mapping[str, MetricLike], second: Mapping[str, MetricLike], seed: int, paired: bool
+    first: Mapping[str, Numbers], second: Mapping[str, Numbers], seed: int, paired: bool
 ) -> dict[str, Found]:
     """Both runs' metrics, and p-values corrected over all of them."""
     summaries = [summarise_all(one, seed) for one in (first, second)]
@@ -333,7 +329,7 @@ def _compare(
 
 
 def _improvement(
-    name: str, first: MetricLike, second: MetricLike, seed: int, paired: bool
+    name: str, first: Numbers, second: Numbers, seed: int, paired: bool
 ) -> Improvement:
     """Probability that the first does better."""
     sign = -1.0 if name in LOWER_IS_BETTER else 1.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.metrics import Estimate, Reason, Summary
+from evaluation.metrics import Numbers, Reason, Summary
 
 
 def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
@@ -30,11 +30,10 @@ def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
     return entry
 
 
-def _statistic(estimate: Estimate, index: Any) -> dict[str, Any]:
+def _statistic(estimate: Numbers, index: Any) -> dict[str, Any]:
     """One statistic with its interval as JSON values."""
-    entry: dict[str, Any] = {
-        name: number(getattr(estimate, name)[index]) for name in ("value", "low", "high")
-    }
+    parts = {"value": estimate.values, "low": estimate.low, "high": estimate.high}
+    entry: dict[str, Any] = {name: number(np.asarray(part)[index]) for name, part in parts.items()}
     reason = Reason(int(estimate.reasons[index]))
     return entry if reason is Reason.NONE else entry | {"reason": reason.sentence}
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Reason, Summary, summarise_all
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
+from evaluation.metrics.numerics import Numbers
 from evaluation.records import MEASURES, Records
+from evaluation.report.recorded import record_metrics
 from evaluation.report.results import Results
 
 UNIT_MEASURES: Final = ("performance",)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics import Summary, summarise_all
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.novelty.lifetimes import (
     Predictions,
     novelty_by_block,
     novelty_by_lifetime,
     says_nothing,
 )
+from evaluation.metrics.numerics import Numbers
 from evaluation.records import Records
 from evaluation.report.entries import entry_of
 from evaluation.schedule import Schedule

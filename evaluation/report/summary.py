@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
-    Metric,
+    Numbers,
     Reason,
     Summary,
     block_metrics,
@@ -121,7 +121,7 @@ def summarise_records(
 
 def lifetime_metrics(
     records: Records, measure: str = "performance", window: int = DEFAULT_WINDOW
-) -> dict[str, Metric]:
+) -> dict[str, Numbers]:
     """Every metric of every block of every lifetime.
 
     Args:
@@ -130,7 +130,7 @@ def lifetime_metrics(
       window: odd smoothing window, episodes.
 
     Returns:
-      (L, B) `Metric` by name; "mean", the plain mean of a block, comes first.
+      (L, B) `Numbers` by name; "mean", the plain mean of a block, comes first.
 
     Raises:
       ValueError: an unknown measure or a window that is even or not positive.
@@ -140,9 +140,9 @@ def lifetime_metrics(
     return metrics | block_metrics(values, records.schedule.blocks, window)
 
 
-def _block_means(values: np.ndarray, counts: np.ndarray) -> Metric:
+def _block_means(values: np.ndarray, counts: np.ndarray) -> Numbers:
     """Plain mean of each block of each lifetime, (L, B)."""
     means = values.sum(axis=-1) / counts
     finite = np.isfinite(means)
     missing = np.where(finite, Reason.NONE, Reason.NON_FINITE_VALUE)
-    return Metric(jnp.asarray(np.where(finite, means, np.nan)), jnp.asarray(missing, jnp.int32))
+    return Numbers(jnp.asarray(np.where(finite, means, np.nan)), jnp.asarray(missing, jnp.int32))

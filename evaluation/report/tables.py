@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.metrics import Estimate, Reason, Summary
+from evaluation.metrics import Numbers, Reason, Summary
 
 HEADINGS: Final = {
     "mean": "mean",
@@ -65,11 +65,10 @@ def interval(summary: Summary, index: Place) -> str:
     return interval_text(summary.low[index], summary.high[index])
 
 
-def estimate_cell(estimate: Estimate, index: Place) -> str:
+def estimate_cell(estimate: Numbers, index: Place) -> str:
     """A statistic above its interval."""
-    return f"{digits(estimate.value[index])}\n" + interval_text(
-        estimate.low[index], estimate.high[index]
-    )
+    low, high = (np.asarray(end)[index] for end in (estimate.low, estimate.high))
+    return f"{digits(estimate.values[index])}\n{interval_text(low, high)}"
 
 
 def with_value(summary: Summary, index: Place) -> str:

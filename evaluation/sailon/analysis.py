@@ -10,9 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.files import write_json, write_whole
-from evaluation.metrics import Reason
-from evaluation.metrics.novelty import Row, Value, measures, rows, window_of
+from evaluation.metrics import Numbers, Reason
+from evaluation.metrics.novelty import Row, measures, rows, window_of
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
+from evaluation.report.entries import number
 from evaluation.sailon.results import Measured, Results, measured
 
 FORMAT: Final = "jaxsim-sailon-report-1"
@@ -125,7 +126,7 @@ class Analysis:
             cells += [row.visibility, row.hint_level, row.trials]
             for name in MEASURES:
                 value = row.values[name]
-                cells += [value.value, value.low, value.high]
+                cells += [number(part) for part in (value.values, value.low, value.high)]
             lines.append(cells)
         return _csv(lines)
 
@@ -164,19 +165,20 @@ def _row_json(row: Row) -> dict[str, Any]:
         "visibility": row.visibility,
         "hint_level": row.hint_level,
         "trials": row.trials,
-        **{name: value.value for name, value in kept.items()},
+        **{name: number(value.values) for name, value in kept.items()},
         "intervals": {name: _interval(value) for name, value in kept.items()},
-        "counts": {name: value.count for name, value in kept.items()},
+        "counts": {name: row.counts[name] for name in kept},
         "reasons": {
-            name: value.reason.sentence
+            name: Reason(int(value.reasons)).sentence
             for name, value in kept.items()
-            if value.reason is not Reason.NONE
+            if value.reasons != Reason.NONE
         },
     }
 
 
-def _interval(value: Value) -> list[float | None] | None:
-    return None if value.low is None and value.high is None else [value.low, value.high]
+def _interval(value: Numbers) -> list[float | None] | None:
+    ends = [number(value.low), number(value.high)]
+    return None if ends == [None, None] else ends
 
 
 def analyse(
@@ -260,16 +262,15 @@ def _label(row: Row) -> str:
     return name + told
 
 
-def _value_cell(value: Value) -> str:
-    if value.value is None:
+def _value_cell(value: Numbers) -> str:
+    middle, ends = number(value.values), _interval(value)
+    if middle is None:
         return "–"
-    if value.low is None and value.high is None:
-        return _digits(value.value)
-    return f"{_digits(value.value)} ({_digits(value.low)}–{_digits(value.high)})"
+    return _digits(middle) + ("" if ends is None else f" ({'–'.join(map(_digits, ends))})")
 
 
-def _digits(number: float | None) -> str:
+def _digits(value: float | None) -> str:
     """Two decimals; of an interval without end, an infinity."""
-    if number is None:
+    if value is None:
         return "∞"
-    return f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from evaluation.l2m import ste_info
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.experts import Curve, pad_experts, stored_runs, training_curves
+from evaluation.l2m.l2metrics.experts import stored_runs, training_curves
 from evaluation.l2m.l2metrics.runs import Run, base_task
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.experts import Curve, pad_experts
 from evaluation.metrics.l2m.lifetimes import Processed, Results, measure, process
 from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
+from evaluation.metrics.numerics import Numbers
 
 AT_ONCE: Final = 2**22
 """Elements of padded curves that are held at a time, unless one run alone has more."""
@@ -120,7 +121,7 @@ class Analysis:
 
     def of(self, numbers: Numbers) -> Numbers:
         """This run's part of the batch's numbers."""
-        return Numbers(numbers.values[self.row], numbers.reasons[self.row])
+        return numbers.part(self.row)
 
 
 def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]] | None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
@@ -14,17 +12,8 @@ from evaluation.l2m.l2metrics.runs import base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.l2m.ste_store import SteRun
 from evaluation.logs.arrow import from_numpy, to_numpy, to_words
-from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.experts import Curve
 from evaluation.metrics.l2m.smoothing import smooth
-
-Floats = npt.NDArray[np.float64]
-
-
-class Curve(NamedTuple):
-    """Training of one expert: (n,) performance and the number of each row's experience."""
-
-    values: Floats
-    experiences: npt.NDArray[np.int64]
 
 
 def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
@@ -125,22 +114,3 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
             values = smoothed[inside]
         curves.append(Curve(values[train], experiences[train]))
     return curves
-
-
-def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
-    """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
-    most = max((len(runs) for tasks in curves for runs in tasks), default=0)
-    longest = max(
-        (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0
-    )
-    shape = (len(curves), num_tasks, max(most, 1))
-    values, counts = np.zeros((*shape, max(longest, 1))), np.zeros(shape, np.int32)
-    experiences = np.zeros(values.shape, np.int64)
-    for lifetime, tasks in enumerate(curves):
-        for task, runs in enumerate(tasks):
-            for number, run in enumerate(runs):
-                size = len(run.values)
-                values[lifetime, task, number, :size] = run.values
-                experiences[lifetime, task, number, :size] = run.experiences
-                counts[lifetime, task, number] = size
-    return Experts(values, counts, experiences)

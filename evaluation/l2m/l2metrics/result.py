@@ -9,10 +9,10 @@ import numpy as np
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.runs import Regimes, shown_params
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.regimes import ROUNDING, RegimeNumbers
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 
 DIFFERENCE: Final = "differs_from_l2metrics_3.1"
 """Key of the metrics whose numbers l2metrics 3.1 has otherwise."""

@@ -8,9 +8,9 @@ import numpy as np
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import TASK_METRICS
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 from evaluation.report.lifelong import Lifelong, summarise_lifelong
 from evaluation.report.summary import lifelong_json
 
@@ -44,8 +44,7 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
 
 
 def _joined(parts: Sequence[Numbers]) -> Numbers:
-    values, reasons = (np.stack(arrays) for arrays in zip(*parts, strict=True))
-    return Numbers(values, reasons)
+    return Numbers(np.stack([p.values for p in parts]), np.stack([p.reasons for p in parts]))
 
 
 def _lifetime(analysis: Analysis, name: str) -> Numbers:

@@ -15,7 +15,7 @@ class BestEpisode(AgentMetric):
 
 or a plain function on arrays, ``best_episode(values, counts)``. Its ``values`` are (B, T), one
 number an episode, NaN behind the ``counts`` (B,) episodes of each block; it returns (B,) numbers,
-one number, or an `evaluation.metrics.Metric` of (B,).
+one number, or an `evaluation.metrics.Numbers` of (B,).
 
 Source: L2M Metrics Framework, 4 Dec 2019, chapter 4.
 """
@@ -64,7 +64,7 @@ class Matrix:
     reasons: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, units: Sequence[str], metric: kernels.Metric) -> "Matrix":
+    def of(cls, units: Sequence[str], metric: kernels.Numbers) -> "Matrix":
         """Take a (U, U) kernel metric."""
         codes = np.asarray(metric.reasons)
         reasons = tuple(tuple(kernels.Reason(int(code)).sentence for code in row) for row in codes)
@@ -92,7 +92,7 @@ class Values:
     def of_blocks(
         cls,
         blocks: Sequence[LoggedBlock],
-        quantities: Mapping[str, kernels.Metric | npt.ArrayLike],
+        quantities: Mapping[str, kernels.Numbers | npt.ArrayLike],
         names: Mapping[str, str] | None = None,
         matrices: Mapping[str, Matrix] | None = None,
         reasons: Mapping[str, Mapping[int, str]] | None = None,
@@ -134,11 +134,11 @@ class Values:
 def _numbers(
     blocks: Sequence[LoggedBlock],
     quantity: str,
-    given: kernels.Metric | npt.ArrayLike,
+    given: kernels.Numbers | npt.ArrayLike,
     known: Mapping[int, str],
 ) -> tuple[npt.NDArray[np.float64], dict[int, str]]:
     """(B,) numbers, and a sentence for each block without one."""
-    if isinstance(given, kernels.Metric):
+    if isinstance(given, kernels.Numbers):
         numbers = np.asarray(given.values, np.float64)
         codes = np.asarray(given.reasons)
         sentences = {
@@ -257,7 +257,7 @@ class FunctionMetric(Metric):
     ) -> Values:
         """Call the function; one number is for the whole syllabus."""
         found = self._function(dataframe.by_block(self._measure), dataframe.counts)
-        if not isinstance(found, kernels.Metric) and np.ndim(found) == 0:
+        if not isinstance(found, kernels.Numbers) and np.ndim(found) == 0:
             number = float(found)
             return Values({f"global_{self._quantity}": number}, {self._quantity: number})
         return Values.of_blocks(dataframe.blocks, {self._quantity: found})

@@ -81,7 +81,7 @@ class _Predefined(Metric):
         """What the report calls it."""
         return self.title
 
-    def _learning(self, dataframe: LogTable) -> tuple[kernels.Metric, kernels.Metric]:
+    def _learning(self, dataframe: LogTable) -> tuple[kernels.Numbers, kernels.Numbers]:
         """Saturation value and time to saturation, (B,)."""
         own = self.settings
         values = dataframe.by_block(own.measure)
@@ -174,7 +174,7 @@ class _Relative(_Predefined):
     capability = "adapt_to_new_tasks"
     description = "Saturation value over that of the single-task expert of the task"
 
-    def relative(self, dataframe: LogTable) -> kernels.Metric:
+    def relative(self, dataframe: LogTable) -> kernels.Numbers:
         """Return the saturation values over the experts', (B,)."""
         blocks = dataframe.blocks
         experts = self.settings.experts
@@ -211,7 +211,7 @@ class _Transfer(_Relative):
         pairs = {"": transfers.pair_transfer(dataframe.blocks, "task", single)}
         if self.parametric and _has_variants(dataframe.blocks):
             pairs["parametric_"] = transfers.pair_transfer(dataframe.blocks, "variant")
-        quantities: dict[str, kernels.Metric | npt.ArrayLike] = {}
+        quantities: dict[str, kernels.Numbers | npt.ArrayLike] = {}
         matrices = {}
         for prefix, pair in pairs.items():
             names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
@@ -461,7 +461,7 @@ def _saturation(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> tuple[kernels.Metric, kernels.Metric]:
+) -> tuple[kernels.Numbers, kernels.Numbers]:
     return (
         editions.saturation(values, counts, window, edition),
         editions.episodes_to_saturation(values, counts, window, edition, index),
@@ -476,7 +476,7 @@ def _recovery(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> kernels.Metric:
+) -> kernels.Numbers:
     if edition == "2019":
         return kernels.recovery_time(values, counts, pairing, window, index)
     return editions.recovery_since_change(values, counts, pairing, window, edition)

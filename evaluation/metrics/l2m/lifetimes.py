@@ -9,14 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import (
-    Array,
-    Numbers,
-    materialised,
-    namespace,
-    numbers,
-    take,
-)
 from evaluation.metrics.l2m.experts import (
     Experts,
     SampleEfficiency,
@@ -25,7 +17,6 @@ from evaluation.metrics.l2m.experts import (
     relative_performance,
     sample_efficiency,
 )
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.regimes import (
     ROUNDING,
     RegimeNumbers,
@@ -53,6 +44,15 @@ from evaluation.metrics.l2m.tasks import (
     task_average,
     transfer,
 )
+from evaluation.metrics.numerics import (
+    Array,
+    Numbers,
+    materialised,
+    namespace,
+    numbers,
+    take,
+)
+from evaluation.metrics.reasons import Reason
 
 TASK_METRICS = (
     "perf_recovery",

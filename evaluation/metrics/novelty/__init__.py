@@ -4,7 +4,7 @@ The kernels are pure functions from padded arrays of trials to numbers with reas
 JAX arrays alike; `rows` reduces them over trials, with intervals.
 """
 
-from evaluation.metrics.novelty.cells import Labels, Row, Value, kaplan_meier_median, rows, wilson
+from evaluation.metrics.novelty.cells import Labels, Row, kaplan_meier_median, rows, wilson
 from evaluation.metrics.novelty.characterisation import (
     Characterisation,
     characterisation,
@@ -37,7 +37,6 @@ __all__ = [
     "Said",
     "ThresholdIndex",
     "Trials",
-    "Value",
     "amoc_delay",
     "amoc_wsu",
     "characterisation",

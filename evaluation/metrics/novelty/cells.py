@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import Numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.detection import detection
 from evaluation.metrics.novelty.measures import SHARES, Said, measures
 from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics import bootstrap_interval, resample_weights
 
 RESAMPLES: Final = 10_000
@@ -46,25 +46,6 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Value:
-    """One measure of a row.
-
-    Attributes:
-      value: mean, share or median; None where it is missing.
-      low: lower end of its 95 % interval; None where there is none.
-      high: upper end.
-      count: trials that have a value.
-      reason: why value or interval is missing; `Reason.NONE` where both are there.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    count: int
-    reason: Reason
-
-
-@dataclass(frozen=True)
 class Row:
     """Measures of the trials of one cell or of several.
 
@@ -75,7 +56,9 @@ class Row:
       visibility: 1 where the agent is told of the novelty.
       hint_level: what it is told; None where several are joined.
       trials: number of trials.
-      values: by the name of the measure.
+      values: mean, share or median by the name of the measure, each a number with its 95 %
+        interval; an upper end that is NaN beside a lower one lies beyond the trials.
+      counts: trials that have a value, by the name of the measure.
     """
 
     kind: str
@@ -84,7 +67,8 @@ class Row:
     visibility: int
     hint_level: int | None
     trials: int
-    values: Mapping[str, Value]
+    values: Mapping[str, Numbers]
+    counts: Mapping[str, int]
 
 
 def rows(
@@ -121,14 +105,19 @@ def rows(
     none = (trials.button >= trials.count) | np.isin(labels.level, NOMINAL)
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
-        own = {name: Numbers(*(a[members] for a in both)) for name, both in per_trial.items()}
+        own = {name: of.part(members) for name, of in per_trial.items()}
+        counts = {name: int(np.isfinite(of.values).sum()) for name, of in own.items()}
         values = _values(own, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
         times = censored[:, members & ~none]
         values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
-        if wsu and values["mean_delay"].reason == Reason.NOT_DETECTED:
-            values["mean_delay"] = Value(0.0, None, None, 0, Reason.NOT_DETECTED)
-        result.append(Row(kind, level, difficulty, visibility, hint, int(members.sum()), values))
+        counts["median_delay"] = counts["mean_delay"]
+        found_any = values["censored_median_delay"].reasons == Reason.NONE
+        counts["censored_median_delay"] = times.shape[1] if found_any else 0
+        if wsu and values["mean_delay"].reasons == Reason.NOT_DETECTED:
+            values["mean_delay"] = _one(0.0, Reason.NOT_DETECTED)
+        of = kind, level, difficulty, visibility, hint, int(members.sum())
+        result.append(Row(*of, values, counts))
     return result
 
 
@@ -160,7 +149,7 @@ def _groups(
             yield "all", None, None, visibility, None, seen & ~none
 
 
-def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Value]:
+def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Numbers]:
     values = {}
     means = [name for name in own if name not in SHARES]
     table = np.stack([own[name].values for name in means], axis=-1)
@@ -181,14 +170,18 @@ def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, 
     return {name: values[name] for name in sorted(values)}
 
 
-def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Value:
-    count = int(np.isfinite(own.values).sum())
+def _one(value: float, reason: Reason, low: float = math.nan, high: float = math.nan) -> Numbers:
+    """A single number with its interval."""
+    return Numbers(np.float64(value), np.int32(reason), np.float64(low), np.float64(high))
+
+
+def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Numbers:
     if value is None:
         codes, votes = np.unique(own.reasons, return_counts=True)
-        return Value(None, None, None, 0, Reason(int(codes[votes.argmax()])))
+        return _one(math.nan, Reason(int(codes[votes.argmax()])))
     if not np.isfinite(ends[0]):
-        return Value(value, None, None, count, Reason.TOO_FEW_LIFETIMES)
-    return Value(value, float(ends[0]), float(ends[1]), count, Reason.NONE)
+        return _one(value, Reason.TOO_FEW_LIFETIMES)
+    return _one(value, Reason.NONE, *ends)
 
 
 def _hidden_reason(visibility: int, none: bool) -> Reason:
@@ -216,14 +209,14 @@ def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Value:
+def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Numbers:
     """Median delay over all trials, those in which novelty was never found cut off at their end."""
     if hidden is not Reason.NONE:
-        return Value(None, None, None, 0, hidden)
+        return _one(math.nan, hidden)
     delay, found = times[0], times[1].astype(bool)
     whole = kaplan_meier_median(delay, found, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
-        return Value(None, None, None, 0, Reason.NOT_DETECTED)
+        return _one(math.nan, Reason.NOT_DETECTED)
     drawn = np.concatenate(
         [
             kaplan_meier_median(delay, found, weights)
@@ -232,12 +225,12 @@ def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples
     )
     # A resample whose median lies beyond the trials' end is above all others.
     low, high = (_quantile(drawn, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Value(float(whole), low, high, len(delay), Reason.NONE)
+    return _one(float(whole), Reason.NONE, low, high)
 
 
-def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float | None:
+def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float:
     value = float(np.sort(drawn)[round(share * (len(drawn) - 1))])
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) else math.nan
 
 
 def kaplan_meier_median(

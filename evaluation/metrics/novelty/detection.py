@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, divide, namespace, numbers, pairwise_sum
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.trials import Trials, after, before, episodes, flagged
+from evaluation.metrics.numerics import Array, Numbers, divide, namespace, numbers, pairwise_sum
+from evaluation.metrics.reasons import Reason
 
 
 class Detection(NamedTuple):

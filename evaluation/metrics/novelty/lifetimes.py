@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import Numbers, divide, masked_mean, numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.detection import detection
 from evaluation.metrics.novelty.measures import detecting
 from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Numbers, divide, masked_mean, numbers
+from evaluation.metrics.reasons import Reason
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

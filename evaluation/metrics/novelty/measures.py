@@ -6,8 +6,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.characterisation import characterisation, slot_accuracy
 from evaluation.metrics.novelty.detection import (
     Detection,
@@ -19,6 +17,8 @@ from evaluation.metrics.novelty.detection import (
 )
 from evaluation.metrics.novelty.reaction import reaction
 from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Array, Numbers, namespace, numbers
+from evaluation.metrics.reasons import Reason
 
 SHARES: Final = (
     "cdt",

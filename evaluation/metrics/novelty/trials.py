@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from evaluation.metrics.l2m.arrays import Array, namespace
+from evaluation.metrics.numerics import Array, namespace
 
 
 class Trials(NamedTuple):

@@ -37,8 +37,6 @@ from evaluation.metrics.statistics.comparison import (
 )
 from evaluation.metrics.statistics.location import STATISTICS, Description, describe
 from evaluation.metrics.statistics.summary import (
-    Estimate,
-    MetricLike,
     Summary,
     summarise,
     summarise_all,
@@ -52,11 +50,9 @@ __all__ = [
     "MAX_RESAMPLES",
     "STATISTICS",
     "Description",
-    "Estimate",
     "Improvement",
     "Interval",
     "Method",
-    "MetricLike",
     "Seed",
     "Summary",
     "bootstrap_interval",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evaluation.metrics import (
     METRIC_NAMES,
-    Metric,
+    Numbers,
     Pairing,
     Reason,
     block_metrics,
@@ -397,7 +397,7 @@ def test_pairs_of_a_schedule():
 
 
 def test_maintenance_of_any_metric():
-    metric = Metric(jnp.array([[5.0, 3.0]]), jnp.zeros((1, 2), jnp.int32))
+    metric = Numbers(jnp.array([[5.0, 3.0]]), jnp.zeros((1, 2), jnp.int32))
     pairs = pair_blocks([Block("train", "a", (), 1), Block("test", "a", (), 1)])
     kept = performance_maintenance(metric, pairs.maintenance)
     np.testing.assert_array_equal(kept.values, [[np.nan, 2.0]])

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.metrics import (
     STATISTICS,
-    Metric,
+    Numbers,
     Reason,
     bootstrap_interval,
     bootstrap_intervals,
@@ -194,7 +194,7 @@ def test_unknown_names_say_what_there_is(change, words):
 def metric(values):
     array = np.asarray(values, np.float64)
     reasons = np.where(np.isnan(array), Reason.NEVER_RECOVERED, Reason.NONE)
-    return Metric(jnp.asarray(array, jnp.float32), jnp.asarray(reasons, jnp.int32))
+    return Numbers(jnp.asarray(array, jnp.float32), jnp.asarray(reasons, jnp.int32))
 
 
 def test_many_metrics_at_once_are_the_same_bits_as_one_by_one():
@@ -211,7 +211,7 @@ def test_many_metrics_at_once_are_the_same_bits_as_one_by_one():
         np.testing.assert_array_equal(together[name].missing, alone.missing)
         for statistic in STATISTICS:
             ours, own = together[name].estimates[statistic], alone.estimates[statistic]
-            for field in ("value", "low", "high", "reasons"):
+            for field in ("values", "low", "high", "reasons"):
                 np.testing.assert_array_equal(getattr(ours, field), getattr(own, field))
     assert summarise_all({}) == {}
 
@@ -223,8 +223,8 @@ def test_every_missing_statistic_has_a_reason():
     for name, estimate in summary.estimates.items():
         assert estimate.reasons.tolist() == [Reason.NONE, never, few]
         assert np.isnan(estimate.low).tolist() == [False, True, True]
-        assert np.isnan(estimate.value).tolist() == [False, True, name == "std"]
-    np.testing.assert_array_equal(summary.estimates["median"].value, [2, nan, 5])
+        assert np.isnan(estimate.values).tolist() == [False, True, name == "std"]
+    np.testing.assert_array_equal(summary.estimates["median"].values, [2, nan, 5])
     assert summary.estimates["mean"].low[0] == summary.low[0]
 
 
@@ -233,7 +233,7 @@ def test_one_lifetime_has_values_and_no_intervals():
     for estimate in summary.estimates.values():
         assert np.isnan(estimate.low).all()
         assert (estimate.reasons != Reason.NONE).all()
-    assert summary.estimates["interquartile_mean"].value[0] == 1.0
+    assert summary.estimates["interquartile_mean"].values[0] == 1.0
 
 
 def test_metrics_of_different_lifetimes_are_refused():

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.metrics import (
     MAX_RESAMPLES,
-    Metric,
+    Numbers,
     Reason,
     bootstrap_interval,
     describe,
@@ -162,7 +162,7 @@ def metric(values, reasons=None):
     array = np.asarray(values, np.float32)
     if reasons is None:
         reasons = np.where(np.isnan(array), Reason.NEVER_RECOVERED, Reason.NONE)
-    return Metric(jnp.asarray(array), jnp.asarray(reasons, jnp.int32))
+    return Numbers(jnp.asarray(array), jnp.asarray(reasons, jnp.int32))
 
 
 def test_summary_of_a_metric():
