@@ -24,3 +24,10 @@ def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def add_metric(
+    parser: Any, text: str = "also compute the metrics of a Python file; may be repeated"
+) -> None:
+    """Give a command the option that takes metrics of users."""
+    parser.add_argument("--metric", action="append", default=[], metavar="FILE[:NAME]", help=text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__, catalogue
+from evaluation.arguments import add_metric
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import (
     STOPPED,
@@ -151,6 +152,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--statistics", action="store_true", help="also print medians, middle halves and spreads"
     )
+    add_metric(run)
     checkpoint_commands.add_options(run)
     run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
@@ -252,6 +254,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation import scanner
     from evaluation.devices import use_cores
     from evaluation.l2m import run as main_job
+    from evaluation.report.custom import load_rows
 
     console = None if arguments.quiet else terminal.console()
     job = main_job.Job(
@@ -267,6 +270,7 @@ def _run(arguments: argparse.Namespace) -> int:
         overwrite=arguments.overwrite,
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
         log_format=arguments.log_format,
+        rows=load_rows(arguments.metric),
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,

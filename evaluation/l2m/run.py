@@ -14,8 +14,10 @@ from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
 from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
+from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, summarise_records
+from evaluation.report.custom import check_asked
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 
@@ -30,6 +32,7 @@ class Job(Playing):
       window: smoothing window of the metrics, odd.
       log_lifetimes: lifetimes that are also written as logs.
       log_format: of these, one of `evaluation.logs.export.FORMATS`.
+      rows: metrics of users that are also computed.
     """
 
     syllabus: Path
@@ -37,6 +40,7 @@ class Job(Playing):
     window: int = DEFAULT_WINDOW
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
+    rows: tuple[Row, ...] = ()
     files = ResultFiles("report.json", ("schedule.json", "records.parquet", "logs"))
 
     def checked_schedule(self) -> Schedule:
@@ -60,6 +64,7 @@ class Job(Playing):
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
+        check_asked(self.rows)
         self.check_playing()
         self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
@@ -118,7 +123,7 @@ def run(
     keeper = job.keeper(schedule, player, stop or Stop(), say)
     with contextlib.closing(keeper):
         records = job.play(schedule, player, keeper, progress)
-        report = summarise_records(records, job.measure, job.window, job.seed)
+        report = summarise_records(records, job.measure, job.window, job.seed, job.rows)
         _write(job, records, report)
         keeper.discard()
     return report

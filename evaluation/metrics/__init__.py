@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from evaluation.metrics.numerics import Numbers
     from evaluation.metrics.reasons import Reason
+    from evaluation.metrics.registry import Lifetime, MetricError, Row, metric
     from evaluation.metrics.statistics import (
         DEFAULT_LEVEL,
         DEFAULT_RESAMPLES,
@@ -86,10 +87,13 @@ __all__ = [
     "IndexConvention",
     "Interval",
     "LengthConvention",
+    "Lifetime",
     "Method",
+    "MetricError",
     "Numbers",
     "Pairing",
     "Reason",
+    "Row",
     "Seed",
     "Summary",
     "block_metrics",
@@ -97,6 +101,7 @@ __all__ = [
     "bootstrap_intervals",
     "describe",
     "holm",
+    "metric",
     "moving_average",
     "normalized_integral",
     "pair_blocks",
@@ -114,5 +119,6 @@ __all__ = [
 
 _HOMES = dict.fromkeys(__all__, "l2m") | dict.fromkeys(_STATISTICS, "statistics")
 _HOMES |= {"Numbers": "numerics", "Reason": "reasons"}
+_HOMES |= dict.fromkeys(("Lifetime", "MetricError", "Row", "metric"), "registry")
 
 __getattr__, __dir__ = exports(__name__, _HOMES)

@@ -1,7 +1,7 @@
 """Why a metric of lifelong learning or of novelty is missing."""
 
 import enum
-from typing import Final
+from typing import Any, Final
 
 
 class Reason(enum.IntEnum):
@@ -76,6 +76,25 @@ class Reason(enum.IntEnum):
     def sentence(self) -> str:
         """The reason in words; empty for `NONE`."""
         return _SENTENCES[self]
+
+
+OWN: Final = 1000
+"""Codes from here on are reasons of metrics of users, by the order in which they came up."""
+
+_own_sentences: list[str] = []
+
+
+def code_of(text: str) -> int:
+    """The code of a reason that a metric of a user gives in words."""
+    if text not in _own_sentences:
+        _own_sentences.append(text)
+    return OWN + _own_sentences.index(text)
+
+
+def sentence_of(code: Any) -> str:
+    """A reason in words, by its code."""
+    number = int(code)
+    return _own_sentences[number - OWN] if number >= OWN else Reason(number).sentence
 
 
 _SENTENCES: Final = {

@@ -1,6 +1,6 @@
 """Two runs of one syllabus beside each other: every metric of both, and which agent is above."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,25 +19,30 @@ from evaluation.metrics import (
     syllabus_scores,
 )
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
+from evaluation.metrics.reasons import sentence_of
+from evaluation.metrics.registry import Row
+from evaluation.metrics.table import METRICS, names_of
 from evaluation.records import Records
 from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
+from evaluation.report.novelty import novelty_scores
 from evaluation.report.summary import lifetime_metrics
 from evaluation.schedule import Block, Schedule
 
 BY_BLOCK: Final = ("mean", *METRIC_NAMES)
 """Metrics with a number for each block; "mean" is the plain mean of a block."""
 
-COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS)
+PREDICTED: Final = (
+    *names_of("predictions", "lifetime"),
+    *("cdt", "found", "false_alarms", "correct_rejections", "mean_delay"),
+    *("amoc_wsu", "amoc_delay"),
+)
+"""Metrics of novelty predictions, of lifetimes, where both agents predict."""
+
+COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS, *PREDICTED)
 """Metrics that can be compared."""
 
-LOWER_IS_BETTER: Final = frozenset(
-    {
-        "time_to_saturation",
-        "recovery_time",
-        "performance_maintenance_saturation_value",  # positive means forgetting
-    }
-)
+LOWER_IS_BETTER: Final = frozenset(row.name for row in METRICS if row.direction == "lower")
 """Metrics of which an agent wants little, if it wants much of the measure."""
 
 
@@ -129,6 +134,7 @@ class Found:
       second: summary of the second run.
       improvement: probability that the first run does better, not merely has more.
       corrected: p-values corrected for how many comparisons were made.
+      better: which values are better, "higher" or "lower".
     """
 
     name: str
@@ -136,11 +142,7 @@ class Found:
     second: Summary
     improvement: Improvement
     corrected: np.ndarray
-
-    @property
-    def better(self) -> str:
-        """Which values are better, "higher" or "lower"."""
-        return "lower" if self.name in LOWER_IS_BETTER else "higher"
+    better: str
 
     def to_json(self, index: Any) -> dict[str, Any]:
         """Return one place of it as plain JSON values."""
@@ -162,11 +164,10 @@ class Found:
     def why_missing(self, index: Any) -> str:
         """Why a probability or its interval is missing; empty if both are there."""
         for which, summary in (("first", self.first), ("second", self.second)):
-            reason = Reason(int(summary.reasons[index]))
-            if reason is not Reason.NONE:
-                return f"{which} run: {reason.sentence}"
+            if summary.reasons[index] != Reason.NONE:
+                return f"{which} run: {sentence_of(summary.reasons[index])}"
         # Both runs have two values, but not in the same lifetimes.
-        return Reason(int(self.improvement.reasons[index])).sentence
+        return sentence_of(self.improvement.reasons[index])
 
 
 def check_same_syllabus(first: Schedule, second: Schedule) -> None:
@@ -231,11 +232,12 @@ def compare_records(
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
     paired: bool = False,
+    rows: Sequence[Row] = (),
 ) -> Comparison:
     """Compute every metric of two runs and the probability that the first does better.
 
-    Larger values of the measure are taken to be better. `LOWER_IS_BETTER` names the metrics of
-    which less is better then; for these the probability counts the lower value.
+    Larger values of the measure are taken to be better. The registry names the metrics
+    of which less is better then; for these the probability counts the lower value.
 
     Args:
       first: of one agent.
@@ -246,10 +248,11 @@ def compare_records(
       seed: of the bootstrap.
       paired: compare lifetimes of the same number only, of those that both runs have; the runs
         must have one seed.
+      rows: metrics of users, compared beside these.
 
     Raises:
-      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, or
-        a bad window or seed.
+      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, a
+        bad window or seed, or a metric of a user that cannot be computed.
     """
     for name in metrics:
         if name not in COMPARED:
@@ -257,12 +260,19 @@ def compare_records(
     check_same_syllabus(first.schedule, second.schedule)
     if paired:
         first, second = common_lifetimes(first, second)
-    blocks: list[dict[str, Numbers]] = []
-    for run in (first, second):
-        every = lifetime_metrics(run, measure, window)
-        blocks.append({name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK})
     ranges = common_ranges([first, second], measure)
-    one, other = (lifelong_metrics(run, measure, ranges) for run in (first, second))
+    one, other = (lifelong_metrics(run, measure, ranges, rows) for run in (first, second))
+    scored = [novelty_scores(run) for run in (first, second)]
+    if scored[0] is not None and scored[1] is not None:
+        one = replace(one, lifetime={**one.lifetime, **scored[0].lifetime})
+        other = replace(other, lifetime={**other.lifetime, **scored[1].lifetime})
+    blocks: list[dict[str, Numbers]] = []
+    for run, lifelong in ((first, one), (second, other)):
+        every = lifetime_metrics(run, measure, window)
+        chosen = {name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK}
+        blocks.append(chosen | dict(lifelong.own_blocks))
+    wanted = [*metrics, *(row.name for row in rows)]
+    lower = LOWER_IS_BETTER | {row.name for row in rows if row.direction == "lower"}
     scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
     return Comparison(
         first,
@@ -270,9 +280,9 @@ def compare_records(
         measure,
         window,
         paired,
-        _compare(blocks[0], blocks[1], seed, paired),
-        _compare(scores[0], scores[1], seed, paired),
-        compare_lifelong(one, other, metrics, seed, paired),
+        _compare(blocks[0], blocks[1], seed, paired, lower),
+        _compare(scores[0], scores[1], seed, paired, lower),
+        compare_lifelong(one, other, wanted, seed, paired, lower),
     )
 
 
@@ -282,6 +292,7 @@ def compare_lifelong(
     metrics: Sequence[str] = COMPARED,
     seed: int = 0,
     paired: bool = False,
+    lower: Collection[str] = LOWER_IS_BETTER,
 ) -> LifelongComparison:
     """Compare the metrics of today of two runs, over the tasks and metrics that both have.
 
@@ -291,6 +302,7 @@ def compare_lifelong(
       metrics: some of `COMPARED`; those that are numbers of a block are passed over.
       seed: of the bootstrap.
       paired: whether lifetimes of the same position make pairs.
+      lower: names of metrics of which less is better.
     """
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     parts = []
@@ -301,7 +313,8 @@ def compare_lifelong(
 
     def compared(one: Mapping[str, Numbers], other: Mapping[str, Numbers]) -> dict[str, Found]:
         names = [name for name in one if name in other and name in metrics]
-        return _compare({n: one[n] for n in names}, {n: other[n] for n in names}, seed, paired)
+        own = {n: one[n] for n in names}, {n: other[n] for n in names}
+        return _compare(*own, seed, paired, lower)
 
     (whole, own), (other_whole, other_own) = parts
     return LifelongComparison(
@@ -310,12 +323,16 @@ def compare_lifelong(
 
 
 def _compare(
-    first: Mapping[str, Numbers], second: Mapping[str, Numbers], seed: int, paired: bool
+    first: Mapping[str, Numbers],
+    second: Mapping[str, Numbers],
+    seed: int,
+    paired: bool,
+    lower: Collection[str],
 ) -> dict[str, Found]:
     """Both runs' metrics, and p-values corrected over all of them."""
     summaries = [summarise_all(one, seed) for one in (first, second)]
     improvements = {
-        name: _improvement(name, first[name], second[name], seed, paired) for name in first
+        name: _improvement(first[name], second[name], seed, paired, name in lower) for name in first
     }
     p_values = [improvement.p_value.ravel() for improvement in improvements.values()]
     corrected = holm(np.concatenate(p_values)) if p_values else np.zeros(0)
@@ -323,15 +340,17 @@ def _compare(
     for name, improvement in improvements.items():
         stop = start + improvement.p_value.size
         own = corrected[start:stop].reshape(improvement.p_value.shape)
-        found[name] = Found(name, summaries[0][name], summaries[1][name], improvement, own)
+        pair = summaries[0][name], summaries[1][name]
+        better = "lower" if name in lower else "higher"
+        found[name] = Found(name, *pair, improvement, own, better)
         start = stop
     return found
 
 
 def _improvement(
-    name: str, first: Numbers, second: Numbers, seed: int, paired: bool
+    first: Numbers, second: Numbers, seed: int, paired: bool, lower: bool
 ) -> Improvement:
     """Probability that the first does better."""
-    sign = -1.0 if name in LOWER_IS_BETTER else 1.0
+    sign = -1.0 if lower else 1.0
     one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
     return probability_of_improvement(one, other, seed, paired=paired)

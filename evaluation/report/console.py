@@ -12,9 +12,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluation.metrics import STATISTICS, Reason, Summary
+from evaluation.metrics import STATISTICS, Summary
+from evaluation.metrics.table import heading
 from evaluation.report.names import block_names, logged_names
 from evaluation.report.novelty import NoveltySummary
+from evaluation.report.own import OwnSummary
 from evaluation.report.summary import Report
 from evaluation.report.tables import (
     TASK_WIDTH,
@@ -22,7 +24,6 @@ from evaluation.report.tables import (
     Place,
     digits,
     estimate_cell,
-    heading,
     interval,
     left_out,
     missing,
@@ -213,6 +214,22 @@ def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str])
     console.print(table)
 
 
+def print_own(console: Console, found: OwnSummary) -> None:
+    """Print metrics of users, each over the whole lifetime and then by block."""
+    table = Table(title="Metrics of your own", box=box.SIMPLE_HEAD)
+    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
+        table.add_column(title, justify="left" if title == "metric" else "right")
+    for name, whole in found.lifetime.items():
+        rows: list[tuple[str, Summary, Place]] = [(name, whole, ())]
+        if name in found.blocks:
+            of = found.blocks[name]
+            rows += [(f"  block {index}", of, index) for index in range(len(of.count))]
+        for label, summary, index in rows:
+            mean = digits(summary.mean[index])
+            table.add_row(label, mean, interval(summary, index), with_value(summary, index))
+    console.print(table)
+
+
 def _lifelong_statistics(report: Report) -> Table:
     """One row a metric of today with a value, one column a statistic."""
     table = Table(
@@ -248,7 +265,7 @@ def _statistics_table(report: Report, metric: str) -> Table:
 def _cell(summary: Summary, index: int) -> str:
     """Mean above its interval; empty where the metric says nothing about such a block."""
     if not np.isfinite(summary.mean[index]):
-        return "" if Reason(int(summary.missing[index])) in UNDEFINED else "–"
+        return "" if summary.missing[index] in UNDEFINED else "–"
     count = int(summary.count[index])
     share = "" if count == summary.lifetimes else f"\n({count} of {summary.lifetimes})"
     return f"{digits(summary.mean[index])}\n{interval(summary, index)}{share}"

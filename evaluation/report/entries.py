@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.metrics import Numbers, Reason, Summary
+from evaluation.metrics.reasons import sentence_of
 
 
 def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
@@ -14,14 +15,12 @@ def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
     }
     count = int(summary.count[index])
     entry |= {"lifetimes": count}
-    reason, missing = (Reason(int(r[index])) for r in (summary.reasons, summary.missing))
-    if reason is not Reason.NONE:
+    reason, missing = summary.reasons[index], summary.missing[index]
+    if reason != Reason.NONE:
         # The lifetimes' own reason says more than "no lifetime has a value".
-        entry["reason"] = (
-            missing if count == 0 and missing is not Reason.NONE else reason
-        ).sentence
+        entry["reason"] = sentence_of(missing if count == 0 and missing else reason)
     if 0 < count < summary.lifetimes:
-        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": missing.sentence}
+        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": sentence_of(missing)}
     entry["statistics"] = {
         name: _statistic(estimate, index)
         for name, estimate in summary.estimates.items()
@@ -34,8 +33,8 @@ def _statistic(estimate: Numbers, index: Any) -> dict[str, Any]:
     """One statistic with its interval as JSON values."""
     parts = {"value": estimate.values, "low": estimate.low, "high": estimate.high}
     entry: dict[str, Any] = {name: number(np.asarray(part)[index]) for name, part in parts.items()}
-    reason = Reason(int(estimate.reasons[index]))
-    return entry if reason is Reason.NONE else entry | {"reason": reason.sentence}
+    reason = sentence_of(np.asarray(estimate.reasons)[index])
+    return entry | ({"reason": reason} if reason else {})
 
 
 def number(value: Any) -> float | None:

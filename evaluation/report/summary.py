@@ -1,5 +1,6 @@
 """The numbers of a report: every metric per block and per syllabus, with its interval."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from evaluation.metrics import (
     summarise_all,
     syllabus_scores,
 )
+from evaluation.metrics.registry import Row
 from evaluation.records import Records
 from evaluation.report.entries import entry_of
 from evaluation.report.lifelong import (
@@ -39,6 +41,7 @@ class Report:
       lifelong: the metrics of l2metrics 3.1, without its defects.
       novelty: scores of the agents' novelty predictions; None where they predict nothing or the
         schedule has nothing to detect.
+      rows: metrics of users that are among these.
     """
 
     records: Records
@@ -48,6 +51,7 @@ class Report:
     syllabus: dict[str, Summary]
     lifelong: LifelongSummary
     novelty: NoveltySummary | None = None
+    rows: tuple[Row, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -75,7 +79,14 @@ class Report:
             ],
             "lifelong": lifelong_json(self.lifelong),
             **({} if self.novelty is None else {"novelty": self.novelty.to_json()}),
+            **({"own_metrics": own_metrics_json(self.rows)} if self.rows else {}),
         }
+
+
+def own_metrics_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """What the metrics of users are, by name."""
+    kept = ("scope", "direction", "unit", "text", "source", "capability")
+    return {row.name: {name: getattr(row, name) for name in kept} for row in rows}
 
 
 def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
@@ -98,6 +109,7 @@ def summarise_records(
     measure: str = "performance",
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
+    rows: Sequence[Row] = (),
 ) -> Report:
     """Compute every metric of a run, with 95 % intervals over its lifetimes.
 
@@ -106,17 +118,20 @@ def summarise_records(
       measure: column used as an episode's value, "performance", "reward" or "length".
       window: odd smoothing window, episodes.
       seed: of the bootstrap.
+      rows: metrics of users, beside those of this package.
 
     Raises:
-      ValueError: an unknown measure or a window that is even or not positive.
+      ValueError: an unknown measure, a window that is even or not positive, or a metric of a user
+        that cannot be computed.
     """
-    metrics = lifetime_metrics(records, measure, window)
+    ranges = common_ranges([records], measure)
+    lifelong = lifelong_metrics(records, measure, ranges, rows)
+    metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
     blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
-    ranges = common_ranges([records], measure)
-    lifelong = summarise_lifelong(lifelong_metrics(records, measure, ranges), ranges, seed)
     novelty = summarise_novelty(records, seed)
-    return Report(records, measure, window, blocks, syllabus, lifelong, novelty)
+    today = summarise_lifelong(lifelong, ranges, seed)
+    return Report(records, measure, window, blocks, syllabus, today, novelty, tuple(rows))
 
 
 def lifetime_metrics(

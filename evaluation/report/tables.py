@@ -6,32 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.metrics import Numbers, Reason, Summary
-
-HEADINGS: Final = {
-    "mean": "mean",
-    "saturation_value": "saturation value",
-    "time_to_saturation": "time to saturation",
-    "normalized_integral": "normalized integral",
-    "recovery_time": "recovery time",
-    "performance_maintenance_saturation_value": "maintenance: saturation",
-    "performance_maintenance_time_to_saturation": "maintenance: time",
-    "alarm_rate": "episodes reported",
-    "detection_delay": "detection delay",
-    "block_level_accuracy": "level accuracy",
-    "true_alarm_rate": "true alarms (share of novel episodes)",
-    "false_alarm_rate": "false alarms (share of others)",
-    "auc": "area under ROC",
-    "brier": "Brier score",
-    "calibration_error": "calibration error",
-    "lifetime_level_accuracy": "level accuracy (novel episodes)",
-    "cdt": "novelties found without false alarm",
-    "found": "novelties found",
-    "false_alarms": "novelties with a false alarm before",
-    "correct_rejections": "episodes before, not reported",
-    "mean_delay": "delay (without false alarm)",
-    "amoc_wsu": "AMOC (of the generator)",
-    "amoc_delay": "area, delay by false alarms",
-}
+from evaluation.metrics.reasons import sentence_of
 
 TASK_WIDTH: Final = 28
 """Widest column of tasks with their parameters, characters."""
@@ -41,11 +16,6 @@ UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
 
 Place = int | tuple[()]
 """Which number of a summary: that of a block or of a task, or its only one."""
-
-
-def heading(name: str) -> str:
-    """A metric in words."""
-    return HEADINGS.get(name, name)
 
 
 def digits(value: Any) -> str:
@@ -81,9 +51,9 @@ def missing(summaries: Iterable[Summary], index: Place) -> str:
     summaries = list(summaries)
     if any(summary.count[index] for summary in summaries):
         return ""
-    reasons = [Reason(int(summary.missing[index])) for summary in summaries]
+    reasons = [int(summary.missing[index]) for summary in summaries]
     told = [reason for reason in reasons if reason not in UNDEFINED] or reasons
-    return "; ".join(dict.fromkeys(reason.sentence for reason in told))
+    return "; ".join(dict.fromkeys(map(sentence_of, told)))
 
 
 def left_out(reasons: Mapping[str, str]) -> str:

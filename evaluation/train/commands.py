@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_metric
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
@@ -77,6 +77,7 @@ def add_to(commands: Any) -> None:
         train.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     train.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_metric(train)
     checkpoint_commands.add_options(train)
     train.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
     train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
@@ -104,6 +105,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _job(arguments: argparse.Namespace) -> "Job":
     from evaluation import scanner
+    from evaluation.report.custom import load_rows
     from evaluation.train.course import Course, task_of
     from evaluation.train.run import Job
 
@@ -123,6 +125,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
+        rows=load_rows(arguments.metric),
     )
 
 
@@ -166,9 +169,10 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
 
 
 def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
-    from evaluation.report.console import print_novelty
+    from evaluation.report.console import print_novelty, print_own
     from evaluation.report.names import block_names
     from evaluation.report.novelty import summarise_novelty
+    from evaluation.report.own import summarise_own
 
     steps = int(records.columns["length"].sum())
     interval = f" [{curve.low[-1]:.3f}, {curve.high[-1]:.3f}]" if curve.lifetimes > 1 else ""
@@ -176,6 +180,8 @@ def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds
         f"performance {curve.mean[0]:.3f} before training, {curve.mean[-1]:.3f}{interval} after "
         f"{curve.episodes[-1]:,} episodes"
     )
+    if job.rows:
+        print_own(console, summarise_own(job.rows, records, job.seed))
     novelty = summarise_novelty(records, job.seed)
     if novelty is not None:
         print_novelty(console, novelty, block_names(records.schedule))

@@ -10,8 +10,11 @@ from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
+from evaluation.metrics.registry import Row
 from evaluation.records import Records
+from evaluation.report.custom import check_asked
 from evaluation.report.novelty import summarise_novelty
+from evaluation.report.own import summarise_own
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
 from evaluation.train.curve import Curve, plot
@@ -31,6 +34,7 @@ class Job(Playing):
       episodes: training episodes; None for `DEFAULT_EPISODES`, or no limit but the time.
       minutes: of play after which the run ends with its next evaluation, runs that were resumed
         counted together; None for no limit.
+      rows: metrics of users that are also computed.
     """
 
     course: Course
@@ -38,6 +42,7 @@ class Job(Playing):
     lifetimes: int = 64
     episodes: int | None = None
     minutes: float | None = None
+    rows: tuple[Row, ...] = ()
     files = ResultFiles(
         "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
     )
@@ -66,6 +71,7 @@ class Job(Playing):
             raise ValueError(
                 f"minutes is {self.minutes:g}; it must be above 0 and at most {MOST_MINUTES:g}"
             )
+        check_asked(self.rows)
         self.course.check(self.most_episodes)
         self.check_playing()
         if self.minutes is None:
@@ -150,4 +156,6 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         novelty = summarise_novelty(records, job.seed)
         if novelty is not None:
             values["novelty"] = novelty.to_json()
+        if job.rows:
+            values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
         write_json(folder / job.files.marker, values)

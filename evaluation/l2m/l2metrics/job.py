@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.custom import load_metric, takes
 from evaluation.l2m.l2metrics import outputs
-from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, expert_curves
+from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
 from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
 from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, read_data_range
+from evaluation.metrics.registry import Row
+from evaluation.report.custom import load_rows
 
 FAILED: Final = 2
 """Exit code where anything failed."""
@@ -73,7 +74,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise L2MetricsError(Kind.SETTINGS, "--statistics are over the logs of -R; pass -R too")
     if arguments.do_plot:
         _plots()
-    outcome = run(names, settings, extra_metrics=[_custom(text) for text in arguments.metric])
+    outcome = run(names, settings, extra_metrics=_custom(arguments.metric))
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
@@ -142,28 +143,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(**values)
 
 
-def _custom(text: str) -> ExtraMetric:
-    """A custom metric from ``FILE`` or ``FILE:NAME``; a function gives numbers of regimes.
-
-    A function of one argument gets `RunArrays`; one of two gets the performance as logged, (R, T),
-    and the rows of each regime, (R,), as the plain functions of the 2019 report do.
-
-    Raises:
-      L2MetricsError: there is none.
-    """
-
-    def is_metric(value: Any) -> bool:
-        return isinstance(value, ExtraMetric) or takes(value, 1) or takes(value, 2)
-
+def _custom(texts: Sequence[str]) -> tuple[Row, ...]:
     try:
-        found = load_metric(text, is_metric)
+        return load_rows(texts)
     except ValueError as error:
         raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
-    if isinstance(found, ExtraMetric):
-        return found
-    if takes(found, 1):
-        return ExtraMetric(found.__name__, found)
-    return ExtraMetric(found.__name__, lambda run: found(run.raw, run.counts))
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:

@@ -29,10 +29,11 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
     """
     tasks = tuple(dict.fromkeys(task for a in analyses for task in a.run.tasks))
     names = selected_metrics(settings)
+    own = (*analyses[0].extra_tasks, *analyses[0].extra_lifetime)
     found = Lifelong(
         tasks,
         {name: _joined([_lifetime(a, name) for a in analyses]) for name in names}
-        | {name: _joined([_custom(a, name) for a in analyses]) for name in analyses[0].extra_tasks},
+        | {name: _joined([_custom(a, name) for a in analyses]) for name in own},
         {
             name: _joined([_by_task(a, name, tasks) for a in analyses])
             for name in names

@@ -23,7 +23,7 @@ from evaluation.l2m.report2019.base import (
     Values,
     as_values,
 )
-from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import log_frame, metrics_frame, phase_frame
 from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.predefined import (
     Settings,
@@ -33,6 +33,7 @@ from evaluation.l2m.report2019.predefined import (
 )
 from evaluation.l2m.report2019.table import SyllabusType, load_table
 from evaluation.logs import home
+from evaluation.metrics.registry import MetricError, row_of
 
 TSV_COLUMNS = (
     "metric",
@@ -71,9 +72,9 @@ class MetricsReport(ABC):
     Attributes:
       warnings: what is odd about the log, in words.
       results: what `calculate` found, in the order in which metrics were added.
-      log_data: rows of the log.
-      phase_info: one row a block.
-      metrics_df: one row a block, a column a quantity; filled by `calculate`.
+      log_data: pandas DataFrame of the rows of the log.
+      phase_info: pandas DataFrame, one row a block.
+      metrics_df: pandas DataFrame, one row a block, a column a quantity; filled by `calculate`.
     """
 
     syllabus_type: SyllabusType
@@ -107,8 +108,8 @@ class MetricsReport(ABC):
         folder = home.find_log(kwargs["log_dir"])
         drop = bool(kwargs.get("drop_incomplete", False))
         self.table = load_table(folder, self.syllabus_type, drop)
-        self.log_data, self.phase_info = LogTable(self.table), PhaseTable(self.table.blocks)
-        self.metrics_df = MetricsTable(self.table.blocks)
+        self.log_data, self.phase_info = log_frame(self.table), phase_frame(self.table.blocks)
+        self.metrics_df = metrics_frame(self.table.blocks)
         self.warnings = subtype_problems(self.table.blocks, self.syllabus_subtype)
         self.settings = Settings(
             self._measure(kwargs.get("measure")),
@@ -172,12 +173,13 @@ class MetricsReport(ABC):
                 self.add(one)
             return self
         if not isinstance(metric, Metric):
-            if not callable(metric) or isinstance(metric, type):
+            row = row_of(metric)
+            if row is None:
                 raise ValueError(
                     f"{metric!r} is no metric; give an object of a class derived from "
                     f"{self._metric_class.__name__}, or a function of (values, counts)"
                 )
-            metric = FunctionMetric(metric, self.settings.measure)
+            metric = FunctionMetric(row, self.settings.measure)
         wanted = metric.requirement("syllabus_type")
         if wanted and self.syllabus_type not in wanted:
             raise ValueError(
@@ -197,7 +199,7 @@ class MetricsReport(ABC):
         Returns:
           `results`.
         """
-        self.metrics_df = MetricsTable(self.table.blocks)
+        self.metrics_df = metrics_frame(self.table.blocks)
         self.results = []
         with double_precision():
             for metric in self._metrics:
@@ -214,10 +216,12 @@ class MetricsReport(ABC):
             return Result(metric, None, str(error))
         try:
             found = metric.calculate(
-                LogTable(self.table), PhaseTable(self.table.blocks), self.metrics_df.copy()
+                log_frame(self.table), phase_frame(self.table.blocks), self.metrics_df.copy()
             )
             values = as_values(found, self.metrics_df, self.table.blocks)
             self._remember(values)
+        except MetricError as error:
+            return Result(metric, None, str(error), failed=True)
         except Exception as error:  # a user's metric may raise anything
             return Result(metric, None, f"{type(error).__name__}: {error}", failed=True)
         return Result(metric, values)
@@ -229,7 +233,7 @@ class MetricsReport(ABC):
                 column = [numbers.get(block.index, math.nan) for block in self.table.blocks]
                 self.metrics_df[quantity] = column
                 why = {b: s for b, s in values.reasons.get(quantity, {}).items() if b != ""}
-                self.metrics_df.reasons[quantity] = {int(b): s for b, s in why.items()}
+                self.metrics_df.attrs["reasons"][quantity] = {int(b): s for b, s in why.items()}
 
     def text(self) -> str:
         """Return the printed form of the results: three lines a metric, and what is missing."""

@@ -24,6 +24,7 @@ from jax.typing import ArrayLike
 
 from evaluation.metrics.numerics import Numbers, divide, numbers, pairwise_sum
 from evaluation.metrics.reasons import Reason
+from evaluation.metrics.table import names_of
 
 DEFAULT_WINDOW: Final = 11
 """Episodes under the moving average; the document's alpha."""
@@ -31,14 +32,7 @@ DEFAULT_WINDOW: Final = 11
 RECOVERY_SLACK: Final = 0.02
 """Share of the earlier saturation value that may be missing when an agent counts as recovered."""
 
-METRIC_NAMES: Final = (
-    "saturation_value",
-    "time_to_saturation",
-    "normalized_integral",
-    "recovery_time",
-    "performance_maintenance_saturation_value",
-    "performance_maintenance_time_to_saturation",
-)
+METRIC_NAMES: Final = names_of("2019")[1:]
 """What `block_metrics` returns, in this order."""
 
 IndexConvention: TypeAlias = Literal["end", "start", "centre"]

@@ -24,7 +24,7 @@ from evaluation.metrics.novelty.detection import (
 )
 from evaluation.metrics.novelty.measures import Said, measures, no_words
 from evaluation.metrics.novelty.reaction import WINDOW_SHARE, Reaction, reaction, window_of
-from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.novelty.trials import Trials, own_of_trials
 
 __all__ = [
     "WINDOW_SHARE",
@@ -47,6 +47,7 @@ __all__ = [
     "kaplan_meier_median",
     "measures",
     "no_words",
+    "own_of_trials",
     "reaction",
     "rows",
     "slot_accuracy",

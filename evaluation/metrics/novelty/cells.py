@@ -80,6 +80,7 @@ def rows(
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
+    own: Mapping[str, Numbers] | None = None,
 ) -> list[Row]:
     """Compute all rows: cells first, then levels, difficulties and all together.
 
@@ -92,6 +93,7 @@ def rows(
       resamples: of the bootstrap.
       wsu: whether to treat zeros as the generator's own analysis does; a mean delay without any
         detected trial is then 0.
+      own: (T,) numbers of metrics of users, by name.
 
     Returns:
       The rows.
@@ -99,15 +101,15 @@ def rows(
     Raises:
       ValueError: a bad seed or number of resamples.
     """
-    per_trial = measures(trials, said, labels.visibility == 1, window, wsu)
+    per_trial = measures(trials, said, labels.visibility == 1, window, wsu) | dict(own or {})
     found = detection(trials)
     censored = np.stack([found.delay, found.true_positives > 0])
     none = (trials.button >= trials.count) | np.isin(labels.level, NOMINAL)
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
-        own = {name: of.part(members) for name, of in per_trial.items()}
-        counts = {name: int(np.isfinite(of.values).sum()) for name, of in own.items()}
-        values = _values(own, seed, resamples)
+        inside = {name: of.part(members) for name, of in per_trial.items()}
+        counts = {name: int(np.isfinite(of.values).sum()) for name, of in inside.items()}
+        values = _values(inside, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
         times = censored[:, members & ~none]
         values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
@@ -170,7 +172,7 @@ def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, 
     return {name: values[name] for name in sorted(values)}
 
 
-def _one(value: float, reason: Reason, low: float = math.nan, high: float = math.nan) -> Numbers:
+def _one(value: float, reason: int, low: float = math.nan, high: float = math.nan) -> Numbers:
     """A single number with its interval."""
     return Numbers(np.float64(value), np.int32(reason), np.float64(low), np.float64(high))
 
@@ -178,7 +180,7 @@ def _one(value: float, reason: Reason, low: float = math.nan, high: float = math
 def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Numbers:
     if value is None:
         codes, votes = np.unique(own.reasons, return_counts=True)
-        return _one(math.nan, Reason(int(codes[votes.argmax()])))
+        return _one(math.nan, codes[votes.argmax()])
     if not np.isfinite(ends[0]):
         return _one(value, Reason.TOO_FEW_LIFETIMES)
     return _one(value, Reason.NONE, *ends)

@@ -19,19 +19,9 @@ from evaluation.metrics.novelty.reaction import reaction
 from evaluation.metrics.novelty.trials import Trials
 from evaluation.metrics.numerics import Array, Numbers, namespace, numbers
 from evaluation.metrics.reasons import Reason
+from evaluation.metrics.table import METRICS
 
-SHARES: Final = (
-    "cdt",
-    "found",
-    "false_alarms",
-    "robust",
-    "robust_baseline",
-    "level_accuracy",
-    "level_accuracy_found",
-    "entity_accuracy",
-    "attribute_accuracy",
-    "change_accuracy",
-)
+SHARES: Final = tuple(r.name for r in METRICS if r.scope == "trial" and r.unit == "share")
 """Measures that are yes or no in a trial, so that their means are shares."""
 
 SLOTS: Final = ("entity", "attribute", "change")

@@ -193,7 +193,7 @@ def _most_frequent_reason(metric: Numbers) -> Integers:
     """For each column, the code that most lifetimes without a value carry."""
     absent = np.isnan(np.asarray(metric.values))
     reasons = np.asarray(metric.reasons)
-    codes = [code for code in Reason if code is not Reason.NONE]
+    codes = np.unique(np.append(reasons[absent], Reason.EMPTY)).astype(np.int64)
     votes = np.stack([(absent & (reasons == code)).sum(axis=0) for code in codes])
-    winner = np.asarray([int(code) for code in codes], np.int64)[votes.argmax(axis=0)]
+    winner = codes[votes.argmax(axis=0)]
     return np.where(votes.any(axis=0), winner, Reason.NONE).astype(np.int64)

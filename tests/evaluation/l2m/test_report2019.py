@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from evaluation import metrics as kernels
@@ -20,10 +21,12 @@ from evaluation.l2m.report2019 import (
     ClassificationMean,
     ClassificationMetric,
     ClassificationMetricsReport,
-    ColumnTable,
     GlobalMean,
     Values,
     WithinBlockSaturation,
+    blocks_of,
+    by_block,
+    counts_of,
 )
 from evaluation.l2m.report2019.commands import calc_metrics, l2metrics
 from evaluation.l2m.report2019.table import load_table
@@ -262,7 +265,7 @@ class BestEpisode(AgentMetric):
     name = "Best Episode"
 
     def calculate(self, dataframe, phase_info, metrics_df):
-        metrics_df["best_episode"] = np.nanmax(dataframe.by_block("reward"), axis=-1)
+        metrics_df["best_episode"] = dataframe.groupby("block")["reward"].max().to_numpy()
         return metrics_df
 
 
@@ -272,8 +275,8 @@ class ByHand(AgentMetric):
     name = "By Hand"
 
     def calculate(self, dataframe, phase_info, metrics_df):
-        tested = phase_info.where(phase_info["phase_type"] == "test")["block"]
-        last = {b: dataframe.where(dataframe["block"] == b)["reward"][-1] for b in tested}
+        tested = phase_info.loc[phase_info["phase_type"] == "test", "block"]
+        last = {b: dataframe.loc[dataframe["block"] == b, "reward"].iloc[-1] for b in tested}
         return {"global_last": sum(last.values()) / len(last)}, {"last": last}
 
 
@@ -419,19 +422,35 @@ def test_what_cannot_be_added_says_why(log):
         report.add(report.metrics[2])
 
 
-def test_columns_behave_as_those_of_a_dataframe(log):
-    table = AgentMetricsReport(log_dir=log, experts={}).log_data
-    assert {"reward", "task", "block", "worker", "sub_task"} <= set(table.columns)
-    assert (np.diff(table["task"]) >= 0).all()
-    assert table.where(table["worker"] == "w1").rows + 42 - 5 == table.rows
-    frame = pytest.importorskip("pandas").DataFrame(dict(table))
-    pytest.importorskip("pandas").testing.assert_frame_equal(frame, table.to_pandas())
-    table["new"] = 1
-    assert table["new"].shape == (table.rows,)
-    with pytest.raises(KeyError, match="no column 'rewards'; there are"):
-        table["rewards"]
-    with pytest.raises(ValueError, match=r"column 'x' is \(2,\)"):
-        ColumnTable({"a": [1, 2, 3]})["x"] = [1, 2]
+def test_metrics_are_given_dataframes(log):
+    report = AgentMetricsReport(log_dir=log, experts={})
+    for frame in (report.log_data, report.phase_info, report.metrics_df):
+        assert isinstance(frame, pandas.DataFrame)
+    rows = report.log_data
+    assert {"reward", "task", "block", "worker", "sub_task"} <= set(rows.columns)
+    assert rows["task"].is_monotonic_increasing
+    assert (rows["worker"] == "w1").sum() + 42 - 5 == len(rows)
+    assert report.phase_info["episodes"].tolist() == counts_of(rows).tolist()
+    assert blocks_of(report.phase_info) == report.table.blocks
+    means = by_block(rows, "reward")
+    np.testing.assert_array_equal(means, report.table.by_block("reward", "mean"))
+    assert np.nanmean(means[0]) == pytest.approx(rows.groupby("block")["reward"].mean().iloc[0])
+    with pytest.raises(ValueError, match="no column 'rewards'; there are"):
+        by_block(rows, "rewards")
+    with pytest.raises(ValueError, match="column 'worker' does not hold numbers"):
+        by_block(rows, "worker")
+
+
+def test_a_frame_of_other_length_is_refused(log):
+    class Short(AgentMetric):
+        name = "Short"
+
+        def calculate(self, dataframe, phase_info, metrics_df):
+            return metrics_df.iloc[:2]
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add(Short())
+    (result,) = report.calculate()
+    assert result.failed and "metrics_df has 2 rows; it must have 7" in result.problem
 
 
 def test_pictures_of_each_metric(log, tmp_path):
@@ -600,7 +619,7 @@ def test_a_metric_that_fails_makes_the_exit_code_1(log, tmp_path, capsys):
     file = tmp_path / "bad.py"
     file.write_text("def bad(values, counts):\n    return 1 / 0\n")
     assert calc_metrics(["-log_dir", str(log), "-metric", str(file)]) == 1
-    assert "Not Calculated: ZeroDivisionError" in capsys.readouterr().out
+    assert "Not Calculated: metric 'bad' failed: ZeroDivisionError" in capsys.readouterr().out
 
 
 def test_the_modules_can_be_run():
