@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -110,6 +111,39 @@ def write_lifetimes(
         FORMATS[log_format](records, number, base, begin + timedelta(milliseconds=index))
         for index, number in enumerate(numbers)
     ]
+
+
+@dataclass(frozen=True)
+class Logging:
+    """Logs that a run leaves by itself, in ``<folder>/logs/<name>-<time>``.
+
+    Attributes:
+      folder: of lifelong-learning data, as $L2DATA.
+      lifetimes: numbers of the lifetimes that are logged.
+      log_format: one of `FORMATS`.
+    """
+
+    folder: Path
+    lifetimes: tuple[int, ...] = (0,)
+    log_format: str = "learnkit"
+
+    @classmethod
+    def of(
+        cls, folder: Path | None, lifetimes: Sequence[int], first: int, log_format: str | None
+    ) -> "Logging | None":
+        """What to log; None without a folder. Without numbers the first lifetime is logged."""
+        if folder is None:
+            return None
+        return cls(folder, tuple(lifetimes) or (first,), log_format or "learnkit")
+
+    def write(self, records: Records) -> list[Path]:
+        """Write the logs; returns their directories."""
+        return write_lifetimes(records, self.folder / "logs", self.log_format, self.lifetimes)
+
+    @property
+    def line(self) -> str:
+        """What is printed as the run begins, as the 2019 document shows it."""
+        return f"Logging to: {self.folder / 'logs'}"
 
 
 def task_labels(schedule: Schedule) -> list[str]:

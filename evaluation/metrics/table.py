@@ -54,6 +54,7 @@ def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, *
 
 
 _PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
+_NORMALISED: Final = "normalised performance"
 _SATURATION: Final = "performance_maintenance_saturation_value"
 _TIME: Final = "performance_maintenance_time_to_saturation"
 
@@ -93,13 +94,13 @@ METRICS: Final = (
     # Of tasks and lifetimes.
     _today("perf_recovery", "l2m.tasks:perf_recovery", "task", "episodes per block",
            "how fast recovery gets faster: minus the slope of recovery times", capability=_CL),
-    _today("avg_train_perf", "l2m.tasks:task_average", "task", _PERFORMANCE,
+    _today("avg_train_perf", "l2m.tasks:task_average", "task", _NORMALISED,
            "mean over training blocks", capability=_CL),
-    _today("avg_eval_perf", "l2m.tasks:task_average", "task", _PERFORMANCE,
+    _today("avg_eval_perf", "l2m.tasks:task_average", "task", _NORMALISED,
            "mean over test blocks", capability=_CL),
-    _today("perf_maintenance_mrlep", "l2m.tasks:maintenance", "task", _PERFORMANCE,
+    _today("perf_maintenance_mrlep", "l2m.tasks:maintenance", "task", _NORMALISED,
            "later test minus the test that followed the last training"),
-    _today("perf_maintenance_mrtlp", "l2m.tasks:maintenance", "task", _PERFORMANCE,
+    _today("perf_maintenance_mrtlp", "l2m.tasks:maintenance", "task", _NORMALISED,
            "later test minus the end of the last training"),
     _today("forward_transfer_ratio", "l2m.tasks:lifetime_transfer", "lifetime", "",
            "test after training another task over the test before, the task untrained yet"),

@@ -32,6 +32,16 @@ A metric of your own is a function in a file; run, train, compare, l2metrics and
 it with --metric FILE.py and show it beside these, with the same intervals (docs/metrics.md).
 """
 
+SCORE_EXAMPLES = """examples:
+  jaxsim score runs/cl runs/ant_a runs/ant_b
+  jaxsim score runs/cl --json scores.json
+
+Each RUN was written by `jaxsim run --out` and is one syllabus. Of each metric the mean over
+lifetimes is taken, then over the runs that have it; metrics of a capability that have one unit are
+averaged to one score. Where some runs begin with a task and others learn it after another one, the
+area between the two learning curves is printed as well.
+"""
+
 PLOT_EXAMPLES = """examples:
   jaxsim plot runs/pd --out runs/pd/plots
   jaxsim plot runs/pd --out plots --measure reward
@@ -50,6 +60,7 @@ def add_to(commands: Any) -> None:
     _add_compare(commands)
     _add_plot(commands)
     _add_metrics(commands)
+    _add_score(commands)
 
 
 def _add_compare(commands: Any) -> None:
@@ -126,6 +137,58 @@ def _add_metrics(commands: Any) -> None:
     metrics.add_argument("--json", action="store_true", help="print all fields as JSON")
     add_metric(metrics, "also list the metrics of a Python file; may be repeated")
     metrics.set_defaults(handler=_metrics)
+
+
+def _add_score(commands: Any) -> None:
+    score = add_command(
+        commands, "score", "average runs to scores for the core capabilities", SCORE_EXAMPLES
+    )
+    score.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
+    score.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    _add_measure(score)
+    score.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    score.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    add_metric(score)
+    score.add_argument("--quiet", action="store_true", help="no tables")
+    score.set_defaults(handler=_score)
+
+
+def _score(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.files import write_json
+    from evaluation.records import read_run
+    from evaluation.report.capabilities import capability_scores, lifetime_scores
+    from evaluation.report.custom import load_rows
+    from evaluation.report.transfer import between_tasks
+
+    if arguments.quiet and not arguments.json:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    console = None if arguments.quiet else terminal.console()
+    rows = load_rows(arguments.metric)
+    runs = [read_run(path) for path in arguments.runs]
+    scored = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
+    found = capability_scores(scored, rows, arguments.seed)
+    transfer = between_tasks(runs, arguments.measure, arguments.seed)
+    if arguments.json:
+        content = {
+            "runs": [
+                {"run": str(path), "syllabus": run.schedule.name, "lifetimes": run.num_lifetimes}
+                for path, run in zip(arguments.runs, runs, strict=True)
+            ],
+            "measure": arguments.measure,
+            "window": arguments.window,
+            "capabilities": {name: of.to_json() for name, of in found.items()},
+            "transfer": [pair.to_json() for pair in transfer],
+        }
+        write_json(arguments.json, content)
+    if console:
+        from evaluation.report.console import print_capabilities, print_transfer
+
+        names = ", ".join(run.schedule.name for run in runs)
+        console.print(f"{len(runs)} runs: {names}; {arguments.measure}")
+        print_capabilities(console, found, every=True)
+        print_transfer(console, transfer)
+    return 0
 
 
 def _metrics(arguments: argparse.Namespace) -> int:

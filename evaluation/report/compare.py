@@ -23,10 +23,10 @@ from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.registry import Row
 from evaluation.metrics.table import METRICS, names_of
 from evaluation.records import Records
+from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
 from evaluation.report.novelty import novelty_scores
-from evaluation.report.summary import lifetime_metrics
 from evaluation.schedule import Block, Schedule
 
 BY_BLOCK: Final = ("mean", *METRIC_NAMES)

@@ -1,7 +1,7 @@
 """Tables and progress for a terminal; needs the `cli` extra."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from evaluation.metrics import STATISTICS, Summary
 from evaluation.metrics.table import heading
+from evaluation.report.capabilities import Capability
 from evaluation.report.names import block_names, logged_names
 from evaluation.report.novelty import NoveltySummary
 from evaluation.report.own import OwnSummary
@@ -25,10 +26,12 @@ from evaluation.report.tables import (
     digits,
     estimate_cell,
     interval,
+    interval_text,
     left_out,
     missing,
     with_value,
 )
+from evaluation.report.transfer import Transfer
 from evaluation.scanner import Progress as ReportProgress
 
 STATISTIC_HEADINGS = {
@@ -92,6 +95,7 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
     console.print(_lifelong_table(report))
     if report.novelty is not None:
         print_novelty(console, report.novelty, block_names(report.records.schedule))
+    print_capabilities(console, report.capabilities)
     if statistics:
         console.print(_lifelong_statistics(report))
         for name, summary in report.syllabus.items():
@@ -212,6 +216,43 @@ def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str])
         cells = [_cell(summary, index) for summary in found.blocks.values()]
         table.add_row(str(index), names[index], "yes" if novel else "no", *cells)
     console.print(table)
+
+
+def print_capabilities(
+    console: Console, found: Mapping[str, Capability], every: bool = False
+) -> None:
+    """Print scores for core capabilities.
+
+    Args:
+      console: where to print.
+      found: the scores.
+      every: whether the score of each metric stands below the averages.
+    """
+    table = Table(title="Core capabilities (averages of metrics of one unit)", box=box.SIMPLE_HEAD)
+    for title in ("capability", "average of", "score", "95 % interval"):
+        table.add_column(title, justify="right" if title[0] in "s9" else "left")
+    for name, capability in found.items():
+        averages = capability.averages.items()
+        rows = [(f"{unit}: {len(of.metrics)} metrics", of) for unit, of in averages]
+        rows += list(capability.metrics.items()) if every else []
+        for place, (label, score) in enumerate(rows):
+            ends = interval_text(score.low, score.high)
+            shown = name.replace("_", " ") if place == 0 else ""
+            table.add_row(shown, label, digits(score.value), ends)
+    if table.row_count:
+        console.print(table)
+
+
+def print_transfer(console: Console, found: Sequence[Transfer]) -> None:
+    """Print areas between learning curves; nothing if there are none."""
+    table = Table(title="Transfer (area between learning curves)", box=box.SIMPLE_HEAD)
+    for title in ("from", "to", "area", "95 % interval", "lifetimes"):
+        table.add_column(title, justify="left" if title in ("from", "to") else "right")
+    for pair in found:
+        ends = interval_text(pair.low, pair.high)
+        table.add_row(pair.earlier, pair.task, digits(pair.area), ends, str(pair.lifetimes))
+    if table.row_count:
+        console.print(table)
 
 
 def print_own(console: Console, found: OwnSummary) -> None:

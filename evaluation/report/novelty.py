@@ -118,8 +118,11 @@ def summarise_novelty(records: Records, seed: int = 0) -> NoveltySummary | None:
       seed: of the bootstrap.
     """
     scores = novelty_scores(records)
-    if scores is None:
-        return None
+    return None if scores is None else summarise_scores(records, scores, seed)
+
+
+def summarise_scores(records: Records, scores: NoveltyScores, seed: int = 0) -> NoveltySummary:
+    """`summarise_novelty` of scores that are there already."""
     novel = novel_variants(records.schedule, records.novelty_levels)
     return NoveltySummary(
         summarise_all(scores.blocks, seed),

@@ -213,7 +213,7 @@ def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None
 def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
     """A `report.json`: entries with mean, ends of the interval, and statistics."""
     run = _Run(path.resolve().parent.name, path)
-    apart = ("metrics", "blocks", "lifelong", "novelty")
+    apart = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
     run.about = {key: value for key, value in values.items() if key not in apart}
     _add_means(run, values["metrics"], where, "metrics")
     lifelong = _object(values.get("lifelong", {}), where, "lifelong")  # older files have none

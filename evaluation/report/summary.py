@@ -1,23 +1,19 @@
 """The numbers of a report: every metric per block and per syllabus, with its interval."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-
-import jax.numpy as jnp
-import numpy as np
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
-    Numbers,
-    Reason,
     Summary,
-    block_metrics,
     summarise_all,
     syllabus_scores,
 )
 from evaluation.metrics.registry import Row
 from evaluation.records import Records
+from evaluation.report.blocks import lifetime_metrics
+from evaluation.report.capabilities import Capability, capability_scores
 from evaluation.report.entries import entry_of
 from evaluation.report.lifelong import (
     LifelongSummary,
@@ -25,7 +21,7 @@ from evaluation.report.lifelong import (
     lifelong_metrics,
     summarise_lifelong,
 )
-from evaluation.report.novelty import NoveltySummary, summarise_novelty
+from evaluation.report.novelty import NoveltySummary, novelty_scores, summarise_scores
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,7 @@ class Report:
       novelty: scores of the agents' novelty predictions; None where they predict nothing or the
         schedule has nothing to detect.
       rows: metrics of users that are among these.
+      capabilities: scores for the core capabilities of the 2019 document.
     """
 
     records: Records
@@ -52,6 +49,7 @@ class Report:
     lifelong: LifelongSummary
     novelty: NoveltySummary | None = None
     rows: tuple[Row, ...] = ()
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -79,6 +77,7 @@ class Report:
             ],
             "lifelong": lifelong_json(self.lifelong),
             **({} if self.novelty is None else {"novelty": self.novelty.to_json()}),
+            "capabilities": {name: of.to_json() for name, of in self.capabilities.items()},
             **({"own_metrics": own_metrics_json(self.rows)} if self.rows else {}),
         }
 
@@ -129,35 +128,10 @@ def summarise_records(
     metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
     blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
-    novelty = summarise_novelty(records, seed)
+    said = novelty_scores(records)
+    novelty = None if said is None else summarise_scores(records, said, seed)
+    whole = {**scores, **lifelong.lifetime, **({} if said is None else said.lifetime)}
+    capabilities = capability_scores([whole], rows, seed)
     today = summarise_lifelong(lifelong, ranges, seed)
-    return Report(records, measure, window, blocks, syllabus, today, novelty, tuple(rows))
-
-
-def lifetime_metrics(
-    records: Records, measure: str = "performance", window: int = DEFAULT_WINDOW
-) -> dict[str, Numbers]:
-    """Every metric of every block of every lifetime.
-
-    Args:
-      records: of L lifetimes of B blocks.
-      measure: column used as an episode's value, "performance", "reward" or "length".
-      window: odd smoothing window, episodes.
-
-    Returns:
-      (L, B) `Numbers` by name; "mean", the plain mean of a block, comes first.
-
-    Raises:
-      ValueError: an unknown measure or a window that is even or not positive.
-    """
-    values, counts = records.by_block(measure)
-    metrics = {"mean": _block_means(values, counts)}
-    return metrics | block_metrics(values, records.schedule.blocks, window)
-
-
-def _block_means(values: np.ndarray, counts: np.ndarray) -> Numbers:
-    """Plain mean of each block of each lifetime, (L, B)."""
-    means = values.sum(axis=-1) / counts
-    finite = np.isfinite(means)
-    missing = np.where(finite, Reason.NONE, Reason.NON_FINITE_VALUE)
-    return Numbers(jnp.asarray(np.where(finite, means, np.nan)), jnp.asarray(missing, jnp.int32))
+    numbers = blocks, syllabus, today, novelty
+    return Report(records, measure, window, *numbers, tuple(rows), capabilities)

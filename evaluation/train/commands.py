@@ -1,11 +1,12 @@
 """`jaxsim train`."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_metric
+from evaluation.arguments import add_command, add_l2data, add_metric
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
@@ -78,6 +79,15 @@ def add_to(commands: Any) -> None:
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     train.add_argument("--overwrite", action="store_true", help="replace results in DIR")
     add_metric(train)
+    add_l2data(train)
+    train.add_argument(
+        "--log-lifetime",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="lifetime that is logged under $L2DATA (the first); may be repeated",
+    )
     checkpoint_commands.add_options(train)
     train.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
     train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
@@ -93,6 +103,8 @@ def _train(arguments: argparse.Namespace) -> int:
     job = _job(arguments)
     use_cores(job.lifetimes, job.options.devices)
     job.check()
+    if job.logging is not None:
+        print(job.logging.line, file=sys.stderr)
     if console is not None:
         _print_width(console, job, chosen=arguments.width is None)
     started = time.monotonic()
@@ -105,6 +117,8 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _job(arguments: argparse.Namespace) -> "Job":
     from evaluation import scanner
+    from evaluation.logs.export import Logging
+    from evaluation.logs.home import chosen_folder
     from evaluation.report.custom import load_rows
     from evaluation.train.course import Course, task_of
     from evaluation.train.run import Job
@@ -126,6 +140,9 @@ def _job(arguments: argparse.Namespace) -> "Job":
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
         rows=load_rows(arguments.metric),
+        logging=Logging.of(
+            chosen_folder(arguments.l2data), arguments.log_lifetime, arguments.lifetime_idx, None
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
+from evaluation.logs.export import Logging
 from evaluation.metrics.registry import Row
 from evaluation.records import Records
 from evaluation.report.custom import check_asked
@@ -35,6 +36,7 @@ class Job(Playing):
       minutes: of play after which the run ends with its next evaluation, runs that were resumed
         counted together; None for no limit.
       rows: metrics of users that are also computed.
+      logging: what is also logged in the folder of lifelong-learning data.
     """
 
     course: Course
@@ -43,6 +45,7 @@ class Job(Playing):
     episodes: int | None = None
     minutes: float | None = None
     rows: tuple[Row, ...] = ()
+    logging: Logging | None = None
     files = ResultFiles(
         "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
     )
@@ -74,6 +77,10 @@ class Job(Playing):
         check_asked(self.rows)
         self.course.check(self.most_episodes)
         self.check_playing()
+        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
+        for number in () if self.logging is None else self.logging.lifetimes:
+            if not first <= number <= last:
+                raise ValueError(f"log-lifetime is {number}; it must be from {first} to {last}")
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes)
 
@@ -137,6 +144,8 @@ def run(
             records = job.play(done, who, Finished(over.snapshot), None)
         curve = Curve.of(records, job.seed)
         _write(job, records, curve, say)
+        if job.logging is not None:
+            job.logging.write(records)
     return records, curve
 
 

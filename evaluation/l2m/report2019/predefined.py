@@ -382,7 +382,7 @@ _EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
     "2019": {
         "all": (
             *(NormalizedIntegral, RecoveryTime, PerformanceMaintenance, STERelativePerf),
-            *(RewardPerStep, AverageLearning, AverageReward),
+            *(RewardPerStep, AverageLearning, AverageReward, GlobalMean),
         )
     },
     "v0.2": {
@@ -416,6 +416,7 @@ def classification_metrics(subtype: str, settings: Settings) -> list[Metric]:
     """
     chosen: list[type[_Predefined]] = [ClassificationSaturation, ClassificationIntegral]
     chosen += [ClassificationRecovery, ClassificationMaintenance, ClassificationSTERelative]
+    chosen += [ClassificationMean]
     metrics: list[Metric] = [kind(settings) for kind in chosen]
     if subtype in _WITH_TRANSFER:
         metrics.append(ClassificationTransfer(settings, parametric=subtype == "ANT_C"))

@@ -5,7 +5,7 @@ import io
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -34,6 +34,7 @@ from evaluation.l2m.report2019.predefined import (
 from evaluation.l2m.report2019.table import SyllabusType, load_table
 from evaluation.logs import home
 from evaluation.metrics.registry import MetricError, row_of
+from evaluation.metrics.table import BY_NAME
 
 TSV_COLUMNS = (
     "metric",
@@ -45,6 +46,9 @@ TSV_COLUMNS = (
     "value",
     "reason",
 )
+
+_ROWS = {"eps_to_saturation": "time_to_saturation"}
+"""Quantities that the registry has under another name."""
 
 _WHOLE = ("eps_to_saturation", "eps_to_sat_dif", "recovery_time")  # episodes
 
@@ -235,9 +239,30 @@ class MetricsReport(ABC):
                 why = {b: s for b, s in values.reasons.get(quantity, {}).items() if b != ""}
                 self.metrics_df.attrs["reasons"][quantity] = {int(b): s for b, s in why.items()}
 
+    def capabilities(self) -> dict[str, dict[str, float]]:
+        """Score each core capability: unit -> average of the metrics that speak of it.
+
+        Metrics of which less is better are left out, as are those of unknown units.
+
+        Source: L2M Metrics Framework, 4 Dec 2019, chapter 2.
+        """
+        scores: dict[str, dict[str, list[float]]] = {}
+        for result in self.results:
+            for quantity, number in _averages(result):
+                row = BY_NAME.get(_ROWS.get(quantity, quantity))
+                if row is not None and row.direction == "higher" and math.isfinite(number):
+                    units = scores.setdefault(result.metric.capability or row.capability, {})
+                    units.setdefault(row.unit or "no unit", []).append(number)
+        return {
+            capability: {unit: sum(of) / len(of) for unit, of in units.items()}
+            for capability, units in scores.items()
+        }
+
     def text(self) -> str:
         """Return the printed form of the results: three lines a metric, and what is missing."""
-        return "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
+        lines = "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
+        scores = self.capabilities().items()
+        return lines + "".join(f"\nCapability: {n}\nScore: {_shown(of)}\n" for n, of in scores)
 
     def report(self, stream: TextIO | None = None) -> None:
         """Print the results, calculated before if need be.
@@ -297,6 +322,7 @@ class MetricsReport(ABC):
             "results": {name: _json(values.averaged) for name, values in done},
             "metrics": {name: _json(values.per_block) for name, values in done},
             "reasons": {name: _missing(values) for name, values in done if _missing(values)},
+            "capabilities": self.capabilities(),
             "matrices": {name: _matrices(values) for name, values in done if values.matrices},
             "not_calculated": {r.metric.name: r.problem for r in self.results if r.values is None},
         }
@@ -363,6 +389,14 @@ def _checked_subtype(subtype: str) -> str:
 
 
 # Printed form, JSON and TSV ---------------------------------------------------------------------
+
+
+def _averages(result: Result) -> Iterator[tuple[str, float]]:
+    """Quantities of blocks with their averaged values."""
+    values = result.values
+    if values is None or not result.metric.capability:
+        return
+    yield from zip(values.per_block, values.averaged.values(), strict=False)
 
 
 def _lines(result: Result) -> list[str]:
