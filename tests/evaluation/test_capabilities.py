@@ -1,9 +1,10 @@
-"""Scores for core capabilities, lifetimes of several syllabi, and logs that appear by themselves."""
+"""Scores for core capabilities, lifetimes of several syllabi, logs that appear by themselves."""
 
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,8 +76,6 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
         blocks = [
             Block(i, i + 1, "train", "Toy", (("target", t),), 4, True) for i, t in enumerate(tasks)
         ]
-        from dataclasses import replace
-
         own = replace(made_up(3), schedule=Schedule("s", tuple(blocks)))
         columns = {n: c[:, : 4 * len(tasks)] for n, c in own.columns.items()}
         return replace(own, columns=columns, novelty_levels=np.zeros(len(tasks), np.int32))
@@ -92,9 +91,8 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
 def test_schedules_in_sequence_are_one_lifetime():
     block = Block(0, 1, "train", "Toy", (), 2, True)
     later = Block(1, 2, "test", "Toy", (), 3, False)
-    joined = Schedule.joined(
-        [Schedule("a", (block, later), "a.json"), Schedule("b", (block,), "b.json")]
-    )
+    parts = Schedule("a", (block, later), "a.json"), Schedule("b", (block,), "b.json")
+    joined = Schedule.joined(parts)
     assert [(b.index, b.phase, b.mode) for b in joined.blocks] == [
         (0, 1, "train"),
         (1, 2, "test"),
