@@ -224,6 +224,10 @@ METRICS: Final = (
 BY_NAME: Final = {row.name: row for row in METRICS}
 
 
+SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
+"""Metrics that are yes or no, or the mean of such; intervals of these are Wilson's."""
+
+
 def names_of(family: str, *scopes: Scope) -> tuple[str, ...]:
     """Names of a family's metrics, of some scopes or of all, in order."""
     own = (row for row in METRICS if row.family == family)

@@ -21,6 +21,7 @@ from evaluation.metrics import (
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
 from evaluation.metrics.table import METRICS, names_of
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
@@ -76,7 +77,7 @@ class Comparison:
             "syllabus": {"name": self.first.schedule.name, "source": self.first.schedule.source},
             "measure": self.measure,
             "window": self.window,
-            "interval": "95 % percentile bootstrap over lifetimes",
+            "interval": INTERVALS,
             "paired": self.paired,
             "test": "exact sign test" if self.paired else "Mann-Whitney, normal approximation",
             "correction": "Holm, over all blocks and metrics, and over all metrics of the syllabus",

@@ -11,6 +11,7 @@ from evaluation.metrics import (
     syllabus_scores,
 )
 from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.capabilities import Capability, capability_scores
@@ -59,7 +60,7 @@ class Report:
             "syllabus": {"name": schedule.name, "source": schedule.source},
             "measure": self.measure,
             "window": self.window,
-            "interval": "95 % percentile bootstrap over lifetimes",
+            "interval": INTERVALS,
             "episodes": schedule.num_episodes * self.records.num_lifetimes,
             "incomplete_episodes": int((~self.records.columns["complete"]).sum()),
             "metrics": {name: entry_of(s, ()) for name, s in self.syllabus.items()},

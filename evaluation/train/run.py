@@ -12,6 +12,7 @@ from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.logs.export import Logging
 from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
 from evaluation.report.custom import check_asked
 from evaluation.report.novelty import summarise_novelty
@@ -152,7 +153,7 @@ def run(
 def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
     """Write all files; curve.json comes last, so that its presence means the rest is there."""
     about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
-    interval = "95 % percentile bootstrap over lifetimes; null for a single lifetime"
+    interval = f"{INTERVALS}; null for a single lifetime"
     with results(job.out, job.files.marker) as folder:
         write_whole(folder / "schedule.json", records.schedule.dumps())
         records.write(folder / "records.parquet")

@@ -125,7 +125,7 @@ def test_the_report_has_intervals_over_lifetimes():
     report = summarise_records(records, window=1, seed=3)
     values = json.loads(json.dumps(report.to_json(), allow_nan=False))["novelty"]
     entry = values["metrics"]["true_alarm_rate"]
-    interval = bootstrap_interval(np.array(4 * [4 / 8, 7 / 8]), 3)
+    interval = bootstrap_interval(np.array(4 * [4 / 8, 7 / 8]), 3, method="calibrated")
     assert (entry["mean"], entry["lifetimes"]) == (11 / 16, 8)
     assert (entry["low"], entry["high"]) == (float(interval.low), float(interval.high))
     assert [block["novel"] for block in values["blocks"]] == [False, True, True, False, True]

@@ -61,7 +61,7 @@ def test_numbers_of_runs_are_those_of_each_lifetime(file):
     np.testing.assert_array_equal(found.blocks["best_episode"].values, best)
     report = summarise_records(records, rows=rows, seed=5).to_json()
     entry = report["blocks"][3]["metrics"]["best_episode"]
-    interval = bootstrap_interval(best[:, 3], 5)
+    interval = bootstrap_interval(best[:, 3], 5, method="calibrated")
     assert entry["mean"] == pytest.approx(best[:, 3].mean(), rel=1e-12)
     assert (entry["low"], entry["high"]) == (float(interval.low), float(interval.high))
     assert report["metrics"]["best_episode"]["lifetimes"] == 6

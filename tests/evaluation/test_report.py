@@ -137,7 +137,7 @@ def test_plain_means_by_hand(records, report):
         entry = block["metrics"]["mean"]
         assert entry["mean"] == pytest.approx(lifetimes.mean(), rel=1e-5)
         assert entry["std"] == pytest.approx(lifetimes.std(ddof=1), rel=1e-4)
-        interval = bootstrap_interval(lifetimes, 4)
+        interval = bootstrap_interval(lifetimes, 4, method="calibrated")
         assert entry["low"] == pytest.approx(float(interval.low), rel=1e-5)
         assert entry["high"] == pytest.approx(float(interval.high), rel=1e-5)
         assert entry["low"] < entry["mean"] < entry["high"]

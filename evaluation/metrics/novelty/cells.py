@@ -7,7 +7,6 @@ whose agents are told of the novelty with others, and trials without novelty hav
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from evaluation.metrics.novelty.trials import Trials
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics import bootstrap_interval, resample_weights
+from evaluation.metrics.statistics import wilson as share_interval
 
 RESAMPLES: Final = 10_000
 LEVEL: Final = 0.95
@@ -193,22 +193,11 @@ def _hidden_reason(visibility: int, none: bool) -> Reason:
 
 
 def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of a share; NaN without a trial.
-
-    Args:
-      hits: trials in which it is so.
-      number: trials in all.
-      level: coverage aimed at.
-
-    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927).
-    """
+    """`evaluation.metrics.statistics.wilson` of one share; NaN without a trial."""
     if number == 0:
         return math.nan, math.nan
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, weight = hits / number, z * z / number
-    centre = (share + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * math.sqrt(share * (1 - share) / number + weight / (4 * number))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    low, high = share_interval(hits, number, level)
+    return float(low), float(high)
 
 
 def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Numbers:

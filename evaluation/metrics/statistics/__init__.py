@@ -24,11 +24,13 @@ from evaluation.metrics.statistics.arrays import (
     Seed,
 )
 from evaluation.metrics.statistics.bootstrap import (
+    INTERVALS,
     Interval,
     Method,
     bootstrap_interval,
     bootstrap_intervals,
     resample_weights,
+    wilson,
 )
 from evaluation.metrics.statistics.comparison import (
     Improvement,
@@ -47,6 +49,7 @@ from evaluation.metrics.statistics.summary import (
 __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_RESAMPLES",
+    "INTERVALS",
     "MAX_RESAMPLES",
     "STATISTICS",
     "Description",
@@ -65,4 +68,5 @@ __all__ = [
     "summarise_all",
     "summarise_syllabus",
     "syllabus_scores",
+    "wilson",
 ]

@@ -15,8 +15,9 @@ from evaluation.metrics.statistics.arrays import (
     Integers,
     Seed,
 )
-from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals
+from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals, wilson
 from evaluation.metrics.statistics.location import STATISTICS, describe
+from evaluation.metrics.table import SHARES
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def summarise(
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> Summary:
     """A metric's statistics with intervals over lifetimes, for each block.
 
@@ -92,7 +93,7 @@ def summarise_all(
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> dict[str, Summary]:
     """`summarise` of several metrics at once: the same bits, with one pass over the resamples.
 
@@ -132,9 +133,22 @@ def summarise_all(
         part = slice(start, start + math.prod(shape))
         own = {key: estimate.part(part).reshape(shape) for key, estimate in estimates.items()}
         counts, why = (whole[part].reshape(shape) for whole in (described.count, missing))
+        if method == "calibrated" and name in SHARES:
+            own["mean"] = _of_share(own["mean"], array, counts, level)
         summaries[name] = Summary(own, counts, len(array), why)
         start = part.stop
     return summaries
+
+
+def _of_share(mean: Numbers, values: Floats, counts: Integers, level: float) -> Numbers:
+    """The mean of a share with Wilson's interval, where all values are zeros and ones."""
+    there = np.isfinite(values)
+    yes_no = (~there | np.isin(values, (0.0, 1.0))).all(axis=0) & (counts > 1)
+    hits = np.where(there & yes_no, values, 0).sum(axis=0)
+    low, high = wilson(hits, np.maximum(counts, 1), level)
+    wide = np.stack([np.asarray(mean.low), np.asarray(mean.high)])
+    ends = np.where(yes_no, np.stack([low, high]), wide)
+    return mean._replace(low=ends[0], high=ends[1])
 
 
 def _side_by_side(arrays: Sequence[Floats]) -> Floats:
@@ -169,7 +183,7 @@ def summarise_syllabus(
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> Summary:
     """The syllabus score over lifetimes: `summarise` of `syllabus_scores`.
 
