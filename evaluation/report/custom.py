@@ -86,7 +86,7 @@ def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
         hint = "; classes of 2019 are for calc_metrics" if _has_class(module) else ""
         raise ValueError(
             f"{path} has no metric; define a function of (values, counts), see "
-            f"docs/metrics-2019.md{hint}"
+            f"docs/metrics.md{hint}"
         )
     return {name: own[name]} if name else own
 

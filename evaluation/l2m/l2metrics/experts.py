@@ -63,22 +63,22 @@ def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun,
     Args:
       directory: of the store.
       task: its name, without the variant where the settings are agnostic of variants.
-      settings: the variant mode and whether to do as l2metrics 3.1, which takes the newest run
-        first and every stored name that begins with the task's.
+      settings: the variant mode and whether to do as l2metrics 3.1, which takes every stored name
+        that begins with the task's, in the order of the directory, and of each the newest run
+        first.
 
     Raises:
       L2MetricsError: a file of the store is not readable.
     """
+    names = [task]
     try:
-        runs = ste_store.read(directory, task)
-        if not runs and settings.variant_mode == "agnostic":
-            names = [
-                name for name in ste_store.list_tasks(directory) if _matches(name, task, settings)
-            ]
-            runs = tuple(run for name in names for run in ste_store.read(directory, name))
+        if not ste_store.read(directory, task) and settings.variant_mode == "agnostic":
+            stored = ste_store.list_tasks(directory, in_order=not settings.is_compat)
+            names = [name for name in stored if _matches(name, task, settings)]
+        files = [ste_store.read(directory, name) for name in names]
     except ValueError as error:
         raise L2MetricsError(Kind.STE_FILE, str(error)) from error
-    return runs[::-1] if settings.is_compat else runs
+    return tuple(run for runs in files for run in (runs[::-1] if settings.is_compat else runs))
 
 
 def _matches(name: str, task: str, settings: Settings) -> bool:

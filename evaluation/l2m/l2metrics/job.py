@@ -27,6 +27,8 @@ _PLOTS: Final = "evaluation.report.l2m_plots"
 PLOT_TYPES: Final = ("all", "raw", "eb", "lb", "ste")
 """Kinds of plots that may be asked for."""
 
+THEIRS: Final = "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1"
+
 _MAY_BE_NULL: Final = frozenset(
     {"log_dir", "output", "data_range_file", "load_settings", "ste_store_mode", "compat"}
 )
@@ -78,6 +80,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
+    _warn_of_pickles(ste_store.default_directory())
     _write(arguments, settings, outcome)
     _print(outcome.analyses)
     if arguments.statistics and outcome.analyses:
@@ -160,6 +163,17 @@ def _warn(analyses: Sequence[Analysis]) -> None:
     for analysis in analyses:
         for warning in analysis.run.warnings:
             print(f"jaxsim: {analysis.run.name}: warning: {warning}", file=sys.stderr)
+
+
+def _warn_of_pickles(directory: Path) -> None:
+    if names := ste_store.pickles(directory):
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        print(
+            f"jaxsim: warning: {directory} has expert files of l2metrics ({shown}), which are "
+            "never opened, because a pickle can run any program; store the expert's log again: "
+            "jaxsim l2metrics -l EXPERT_LOG -s w",
+            file=sys.stderr,
+        )
 
 
 def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) -> None:
@@ -311,6 +325,8 @@ def _print(analyses: Sequence[Analysis]) -> None:
     _table([names, *([_digits(row[name]) for name in names] for row in rows)])
     if len(analyses) == 1:
         _explain(analyses[0])
+    else:
+        _name_differences(analyses)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:
@@ -326,7 +342,7 @@ def _table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _explain(analysis: Analysis) -> None:
-    content = run_json(analysis)
+    content, differs = run_json(analysis), False
     for name, reason in content["why"].items():
         if isinstance(reason, str):
             print(f"{name} is missing: {reason}")
@@ -334,6 +350,22 @@ def _explain(analysis: Analysis) -> None:
         if "here" in entry:
             there = _digits(entry["there"])
             print(f"{name} differs from l2metrics 3.1, which has {there}: {entry['because']}")
+            differs = True
+    if differs:
+        print(THEIRS)
+
+
+def _name_differences(analyses: Sequence[Analysis]) -> None:
+    """One line about the metrics of several runs that l2metrics 3.1 has otherwise."""
+    counts: dict[str, int] = {}
+    for analysis in analyses:
+        for name, entry in run_json(analysis).get(DIFFERENCE, {}).items():
+            if "here" in entry:
+                counts[name] = counts.get(name, 0) + 1
+    if counts:
+        words = [f"{name} ({count} of {len(analyses)} runs)" for name, count in counts.items()]
+        print(f"l2metrics 3.1 has other numbers of {', '.join(words)}; the JSON says why")
+        print(THEIRS)
 
 
 def _digits(value: Any) -> str:

@@ -84,8 +84,8 @@ def run_json(analysis: Analysis) -> dict[str, Any]:
         "run_id": run.name,
         **run.scenario,
         "metrics_column": analysis.settings.perf_measure,
-        "min": json_number(np.nanmin(extremes[0])),
-        "max": json_number(np.nanmax(extremes[1])),
+        "min": json_number(np.fmin.reduce(extremes[0])),
+        "max": json_number(np.fmax.reduce(extremes[1])),
         "num_lx": train_rows,
         "num_ex": int(regimes.counts.sum()) - train_rows,
         "runtime": run.runtime,
@@ -181,16 +181,23 @@ def _stretches(values: Any) -> list[list[float]]:
     return stretches
 
 
-def _transfers(analysis: Analysis, task: int, direction: str, kind: str) -> dict[str, list[float]]:
+def _transfers(
+    analysis: Analysis, task: int, direction: str, kind: str
+) -> dict[str, list[float | None]]:
     """Task -> what training `task` did to it, in the order of its tests."""
     transfer = analysis.results.transfer
     values = getattr(transfer, kind).values[analysis.row]
     booked = getattr(transfer, direction)
     booked = np.broadcast_to(booked, (len(analysis.raw), *booked.shape[1:]))[analysis.row, :, task]
-    found: dict[str, list[float]] = {}
-    for place in np.flatnonzero(booked & np.isfinite(values)).tolist():
+    there = np.isfinite(values)
+    if analysis.settings.is_compat:
+        # l2metrics 3.1 lists the NaN of a test without a number as well.
+        reasons = getattr(transfer, kind).reasons[analysis.row]
+        there = there | (reasons == Reason.NON_FINITE_VALUE)
+    found: dict[str, list[float | None]] = {}
+    for place in np.flatnonzero(booked & there).tolist():
         other = analysis.run.tasks[analysis.run.regimes.tasks[place]]
-        found.setdefault(other, []).append(float(values[place]))
+        found.setdefault(other, []).append(json_number(values[place]))
     return found
 
 

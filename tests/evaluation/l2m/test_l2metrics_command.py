@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -502,3 +503,48 @@ def test_stored_experts_can_be_cleared(capsys):
     assert len(ste_store.read(ste_store.default_directory(), "a_1")) == 2
     compute("--clear-ste")
     assert "of 1 tasks" in capsys.readouterr().out
+
+
+# Beside the real tool -----------------------------------------------------------------------------
+
+
+def test_experts_of_several_variants_come_file_by_file(monkeypatch):
+    """As the tool reads them: files in the directory's order, in each the newest run first."""
+    from evaluation.l2m import ste_store
+    from evaluation.l2m.l2metrics.experts import stored_runs
+
+    store, none = Path("store"), np.zeros(2)
+    for task, sources in (("task_b", "12"), ("task_a", "34")):
+        runs = [ste_store.SteRun({"reward": none}, none, none, none, source) for source in sources]
+        ste_store.write(store, task, runs)
+    names = [path.name.split(".")[0] for path in os.scandir(store)]
+    newest = {"task_b": ["2", "1"], "task_a": ["4", "3"]}
+    compat = Settings(variant_mode="agnostic", compat="l2metrics-3.1")
+    order = [run.source for run in stored_runs(store, "task", compat)]
+    assert order == [source for name in names for source in newest[name]]
+    plain = [run.source for run in stored_runs(store, "task", Settings(variant_mode="agnostic"))]
+    assert plain == ["3", "4", "1", "2"]
+
+
+def test_pickled_experts_are_named_and_never_opened(log, capsys):
+    store = Path(os.environ["L2DATA"]) / "taskinfo"
+    store.mkdir(parents=True, exist_ok=True)
+    (store / "taska_1.pickle").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
+    compute("-l", str(log), "-O", "out")
+    error = capsys.readouterr().err
+    assert "expert files of l2metrics (taska_1.pickle), which are never opened" in error
+    assert "jaxsim l2metrics -l EXPERT_LOG -s w" in error
+    assert not Path("opened").exists()
+
+
+def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(log, capsys):
+    write_log(Path("logs/two").absolute(), good_rows(1))
+    compute("-l", str(log), "-O", "out")
+    alone = capsys.readouterr().out
+    compute("-l", "logs", "-R", "-O", "all")
+    both = capsys.readouterr().out
+    for text in (alone, both):
+        assert "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1" in text
+    assert "l2metrics 3.1 has other numbers of " in both and " of 2 runs)" in both
+    compute("-l", str(log), "-O", "out", "--compat", "l2metrics-3.1")
+    assert "l2metrics 3.1" not in capsys.readouterr().out
