@@ -28,8 +28,8 @@ INTRODUCTION = """
 A function in a file, with a row:
 """
 AFTER = """
-`--metric FILE.py` takes it in `run`, `train`, `compare`, `l2metrics` and `sailon analyze`, and shows
-it in the same tables, with the same intervals. A file may have several. A plain function of
+`--metric FILE.py` takes it in `run`, `train`, `compare`, `l2metrics` and `sailon analyze`, and
+shows it in the same tables, with the same intervals. A file may have several. A plain function of
 `(values, counts)` without a row has one number a block.
 
 * The function takes any of the fields below by their names. A field that a command does not have is

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from evaluation import cli, shims
+from evaluation.l2m.report2019.table import load_table
 from evaluation.logs import home
 from evaluation.metrics import Numbers
 from evaluation.records import read_run
@@ -33,6 +34,7 @@ def numbers(values):
     return Numbers(np.asarray(values, np.float64), np.isnan(values).astype(np.int32))
 
 
+@pytest.mark.requirement(112)
 def test_a_score_is_the_mean_over_lifetimes_and_then_over_syllabi():
     runs = [
         {"saturation_value": numbers([1.0, 3.0]), "mean": numbers([0.0, 2.0])},
@@ -119,6 +121,7 @@ def toys(tmp_path, monkeypatch):
 WORDS = ["--agent", "bandit", "--lifetimes", "3", "--window", "3", "--quiet"]
 
 
+@pytest.mark.requirement(128)
 def test_a_lifetime_spans_syllabi_with_one_memory(toys, capsys):
     assert cli.main(["run", "first.json", "second.json", "--out", "both", *WORDS]) == 0
     assert cli.main(["run", "first.json", "--out", "one", "--keep-memory", *WORDS]) == 0
@@ -141,6 +144,7 @@ def test_tasks_of_other_shapes_do_not_continue(toys, capsys):
     assert not Path("x").exists()
 
 
+@pytest.mark.requirement(100)
 def test_logs_appear_where_the_workflow_looks(toys, monkeypatch, capsys):
     monkeypatch.setenv(home.VARIABLE, str(toys / "data"))
     assert cli.main(["run", "first.json", "--out", "one", *WORDS]) == 0
@@ -159,6 +163,7 @@ def test_logs_appear_where_the_workflow_looks(toys, monkeypatch, capsys):
     assert "log-lifetime is 2; it must be from 0 to 1" in capsys.readouterr().err
 
 
+@pytest.mark.requirement(101)
 @pytest.mark.parametrize(
     ("platform", "folder"),
     [
@@ -177,6 +182,7 @@ def test_the_folder_is_the_platform_s(platform, folder, tmp_path, monkeypatch):
     assert home.data_folder() == tmp_path / "l2data"
 
 
+@pytest.mark.requirement(105)
 @pytest.mark.slow
 def test_the_six_steps_of_the_document(tmp_path):
     """Its section 1.2, with the scripts under the names that it prints."""
@@ -203,3 +209,16 @@ def test_the_six_steps_of_the_document(tmp_path):
     assert "'global_within_block_saturation': " in done.stdout
     assert "Metric: An Example Custom Metric" in done.stdout
     assert "Capability: continual_learning\nScore: {'performance': " in done.stdout
+
+
+def test_a_task_says_what_the_log_holds_of_its_episodes(toys, monkeypatch):
+    def info(self, totals):
+        return {"reward": 2 * totals["reward"], "steps_taken": totals["length"]}
+
+    monkeypatch.setattr(toy.Toy, "get_episode_log_info", info, raising=False)
+    assert cli.main(["run", "first.json", "--out", "one", "--l2data", "data", *WORDS]) == 0
+    records = read_run(Path("one"))
+    (log,) = (Path("data") / "logs").iterdir()
+    table = load_table(log)
+    np.testing.assert_allclose(table.columns["reward"], 2 * records.columns["reward"][0])
+    np.testing.assert_array_equal(table.columns["steps_taken"], records.columns["length"][0])

@@ -55,6 +55,7 @@ def made_up(probability=PROBABILITY, level=LEVELS, threshold=0.5):
     return Records(SCHEDULE, columns, np.array([0, 3, 0], np.int32))
 
 
+@pytest.mark.requirement(129)
 def test_scores_of_lifetimes_are_those_counted_by_hand():
     found = {name: of.values.tolist() for name, of in novelty_scores(made_up()).lifetime.items()}
     assert found["true_alarm_rate"] == [4 / 8, 7 / 8]
@@ -106,12 +107,14 @@ def test_the_area_under_roc_counts_pairs():
     np.testing.assert_allclose(area_under_roc(probability, novel), expected, rtol=1e-12)
 
 
+@pytest.mark.requirement(129)
 def test_an_agent_that_is_right_on_average_is_calibrated():
     probability = np.array([[0.25] * 4 + [0.75] * 4, [1.0] * 8])
     novel = np.array([1, 0, 0, 0, 1, 1, 1, 0], bool)
     np.testing.assert_allclose(calibration_error(probability, novel), [0, 0.5], atol=1e-15)
 
 
+@pytest.mark.requirement(139)
 def test_levels_alone_report_novelty_too():
     """The first episode whose last prediction is above 0 counts as found."""
     by_level = made_up(np.zeros_like(PROBABILITY), LEVELS, threshold=1.0)

@@ -537,14 +537,21 @@ def test_pickled_experts_are_named_and_never_opened(log, capsys):
     assert not Path("opened").exists()
 
 
-def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(log, capsys):
-    write_log(Path("logs/two").absolute(), good_rows(1))
-    compute("-l", str(log), "-O", "out")
+def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(capsys):
+    tests = [("test", "a_1"), ("test", "b_1")]
+    plan = [*tests, ("train", "a_1"), ("train", "b_1"), *tests]
+    content = [
+        (number, kind, task, [float(number + k) for k in range(6)])
+        for number, (kind, task) in enumerate(plan)
+    ]
+    for name in ("one", "two"):
+        write_log(Path("both").absolute() / name, rows(content))
+    compute("-l", "both/one", "-O", "out")
     alone = capsys.readouterr().out
-    compute("-l", "logs", "-R", "-O", "all")
+    compute("-l", "both", "-R", "-O", "all")
     both = capsys.readouterr().out
     for text in (alone, both):
         assert "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1" in text
-    assert "l2metrics 3.1 has other numbers of " in both and " of 2 runs)" in both
-    compute("-l", str(log), "-O", "out", "--compat", "l2metrics-3.1")
-    assert "l2metrics 3.1" not in capsys.readouterr().out
+    assert "forward_transfer_ratio (2 of 2 runs)" in both
+    compute("-l", "both/one", "-O", "out", "--compat", "l2metrics-3.1")
+    assert "gives the numbers" not in capsys.readouterr().out

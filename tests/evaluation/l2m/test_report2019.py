@@ -133,6 +133,7 @@ def test_version_0_2_is_printed_as_it_was(capsys):
             assert one[key] == pytest.approx(other[key], rel=1e-12)
 
 
+@pytest.mark.requirement(111, 127)
 @recorded
 def test_the_document_s_own_formulas():
     wanted = json.loads((LEARNKIT / "out" / "seed_formula.json").read_text())
@@ -151,6 +152,7 @@ def test_the_document_s_own_formulas():
 # ------------------------------------------------------------------ subtypes and experts
 
 
+@pytest.mark.requirement(119)
 def test_ant_c_has_transfer_between_tasks_and_between_variants(log, l2data):
     experts(l2data, {"pong": 2.0, "breakout": 4.0})
     report = AgentMetricsReport(log_dir=log.name, syllabus_subtype="ANT_C")
@@ -192,6 +194,7 @@ def test_blocks_shorter_than_the_window_say_so(log):
     assert numbers(shorter, "saturation_value")[6] == 1.0
 
 
+@pytest.mark.requirement(118)
 def test_without_info_json_there_is_a_warning_and_a_reason(log, l2data):
     report = AgentMetricsReport(log_dir=log, syllabus_subtype="ANT_B")
     assert any("info.json" in warning for warning in report.warnings)
@@ -249,6 +252,7 @@ def test_recovery_stands_at_the_block_before_the_change(l2data):
     assert numbers(later, "recovery_time")[1] == 7
 
 
+@pytest.mark.requirement(99)
 def test_sub_episodes_are_averaged_and_incomplete_ones_may_be_dropped(l2data):
     log = write_log(l2data / "sub", [("1.train", "pong", {}, [[4.0, 2.0]] * 3)])
     kept = load_table(log)
@@ -315,6 +319,7 @@ def custom(log):
     return report
 
 
+@pytest.mark.requirement(126)
 def test_custom_metrics_reach_the_printed_report(custom):
     stream = io.StringIO()
     custom.report(stream)
@@ -344,6 +349,7 @@ def test_custom_metrics_reach_json_and_tsv(custom, tmp_path):
     assert (whole["block"], whole["value"]) == ("", "2.0")
 
 
+@pytest.mark.requirement(127)
 def test_later_metrics_read_earlier_ones(log):
     class Twice(AgentMetric):
         name = "Twice"
@@ -422,6 +428,7 @@ def test_what_cannot_be_added_says_why(log):
         report.add(report.metrics[2])
 
 
+@pytest.mark.requirement(126)
 def test_metrics_are_given_dataframes(log):
     report = AgentMetricsReport(log_dir=log, experts={})
     for frame in (report.log_data, report.phase_info, report.metrics_df):
@@ -515,6 +522,7 @@ def test_a_wrong_argument_says_what_to_change(log, options, words):
         AgentMetricsReport(**{"log_dir": log, **options})
 
 
+@pytest.mark.requirement(118)
 @pytest.mark.parametrize(
     ("content", "words"),
     [("[1]", "must be an object"), ("{", "broken JSON"), ('{"a": "1"}', "saturation of 'a'")],
@@ -569,6 +577,7 @@ def test_a_folder_without_a_log_says_so(tmp_path):
 # ------------------------------------------------------------------ commands
 
 
+@pytest.mark.requirement(106)
 def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
     experts(l2data, {"pong": 2.0, "breakout": 4.0})
     arguments = ["-log_dir", log.name, "-syllabus_type", "agent", "-syllabus_subtype", "ANT_C"]
@@ -580,6 +589,7 @@ def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
     assert values["syllabus_subtype"] == "ANT_C"
 
 
+@pytest.mark.requirement(107)
 def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, capsys):
     assert calc_metrics(["-syllabus_subtype=CL", f"-log_dir={log}"]) == 0
     printed = capsys.readouterr()
