@@ -206,7 +206,7 @@ class Metric(ABC):
         """
         from evaluation.l2m.report2019.plots import per_block
 
-        return per_block(self.name, result)
+        return per_block(self.name, result.per_block)
 
     def requirement(self, key: str) -> tuple[str, ...]:
         """Return the accepted values of ``syllabus_type`` or ``syllabus_subtype``; () for any."""
