@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.l2m import ste_sources
-from evaluation.l2m.l2metrics.experts import Curve, training_curves
-from evaluation.l2m.l2metrics.recorded import record_metrics
+from evaluation.l2m.l2metrics.experts import training_curves
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.editions2019 import saturation
+from evaluation.metrics.l2m.experts import Curve
 from evaluation.metrics.transfer2019 import pair_transfer
 from evaluation.records import Records
 from evaluation.report.lifelong import common_ranges
+from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Schedule
 
 RESAMPLES = 2000

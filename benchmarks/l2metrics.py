@@ -150,11 +150,11 @@ def kernels(root: Path) -> dict[str, float]:
     import jax
 
     from evaluation.l2m.l2metrics import analysis
-    from evaluation.l2m.l2metrics.experts import pad_experts
     from evaluation.l2m.l2metrics.pipeline import find_logs
     from evaluation.l2m.l2metrics.reading import read_log_columns
     from evaluation.l2m.l2metrics.runs import make_run
     from evaluation.l2m.l2metrics.settings import Settings
+    from evaluation.metrics.l2m.experts import pad_experts
     from evaluation.metrics.l2m.lifetimes import lifetime_metrics
 
     settings = Settings()
@@ -184,8 +184,8 @@ def _in(precision: str) -> Callable[[Any], Any]:
 
 def from_records() -> dict[str, tuple[float, float]]:
     """Clock and CPU seconds of all metrics of `LIFETIMES` lifetimes of the same plan."""
-    from evaluation.l2m.l2metrics.recorded import record_metrics
     from evaluation.records import COLUMNS, Records
+    from evaluation.report.recorded import record_metrics
     from evaluation.schedule import Block, Schedule
 
     blocks: list[Block] = []

@@ -1,6 +1,7 @@
 """What the parsers of commands have in common."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 
@@ -24,3 +25,20 @@ def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def add_metric(
+    parser: Any, text: str = "also compute the metrics of a Python file; may be repeated"
+) -> None:
+    """Give a command the option that takes metrics of users."""
+    parser.add_argument("--metric", action="append", default=[], metavar="FILE[:NAME]", help=text)
+
+
+def add_l2data(parser: Any) -> None:
+    """Give a command the option that names the folder of lifelong-learning data."""
+    parser.add_argument(
+        "--l2data",
+        type=Path,
+        metavar="DIR",
+        help="also log the first lifetime, or --log-lifetime, under DIR/logs ($L2DATA if set)",
+    )

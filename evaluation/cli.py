@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__, catalogue
+from evaluation.arguments import add_l2data, add_metric
 from evaluation.cache import commands as cache_commands
 from evaluation.cache import folder as cache
 from evaluation.checkpoints import commands as checkpoint_commands
@@ -48,6 +49,9 @@ RUN_EXAMPLES = """examples:
   jaxsim run long.json --agent mpc --out runs/mpc --checkpoint-every 10min
   jaxsim run long.json --agent mpc --out runs/mpc --resume
   jaxsim run my.json --agent checkpoint:runs/trained --lifetimes 64 --out runs/test
+  jaxsim run first.json second.json --agent ppo --lifetimes 8 --out runs/both
+  jaxsim run my.json --out runs/own --metric examples/metrics/worst_tenth.py
+  L2DATA=~/l2data jaxsim run my.json --agent ppo --lifetimes 1 --out runs/logged
 
 DIR then holds records.parquet (one row an episode), report.json (every metric with its interval)
 and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
@@ -106,7 +110,13 @@ def _add_run(commands: Any) -> None:
         epilog=RUN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("syllabus", type=Path, metavar="SYLLABUS.json", help="what is played")
+    run.add_argument(
+        "syllabus",
+        type=Path,
+        nargs="+",
+        metavar="SYLLABUS.json",
+        help="what is played; several are one lifetime, in sequence",
+    )
     run.add_argument(
         "--agent",
         default="pd",
@@ -141,9 +151,14 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument(
         "--log-format",
-        default="l2logger",
         metavar="NAME",
-        help="of these logs: l2logger (1.1) or learnkit (2019) (l2logger)",
+        help="of these logs: l2logger (1.1) or learnkit (2019) (l2logger; under $L2DATA learnkit)",
+    )
+    add_l2data(run)
+    run.add_argument(
+        "--keep-memory",
+        action="store_true",
+        help="keep what the agents know, for --agent checkpoint:DIR with another syllabus",
     )
     run.add_argument(
         "--measure",
@@ -157,6 +172,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--statistics", action="store_true", help="also print medians, middle halves and spreads"
     )
+    add_metric(run)
     checkpoint_commands.add_options(run)
     run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
@@ -262,10 +278,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation import scanner
     from evaluation.devices import use_cores
     from evaluation.l2m import run as main_job
+    from evaluation.logs.export import Logging
+    from evaluation.logs.home import chosen_folder
+    from evaluation.report.custom import load_rows
 
     console = None if arguments.quiet else terminal.console()
     job = main_job.Job(
-        syllabus=arguments.syllabus,
+        syllabus=tuple(arguments.syllabus),
         out=arguments.out,
         agent=arguments.agent,
         lifetimes=arguments.lifetimes,
@@ -276,13 +295,23 @@ def _run(arguments: argparse.Namespace) -> int:
         window=arguments.window,
         overwrite=arguments.overwrite,
         log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
-        log_format=arguments.log_format,
+        log_format=arguments.log_format or "l2logger",
+        rows=load_rows(arguments.metric),
+        logging=Logging.of(
+            chosen_folder(arguments.l2data),
+            arguments.log_lifetime,
+            arguments.lifetime_idx,
+            arguments.log_format,
+        ),
+        keep_memory=arguments.keep_memory,
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
     )
     use_cores(job.lifetimes, job.options.devices)
     schedule = job.checked_schedule()
+    if job.logging is not None:
+        print(job.logging.line, file=sys.stderr)
     started = time.perf_counter()
     with hearing(checkpoint_commands.tell) as stop:
         report = _play(job, schedule, stop, console)

@@ -5,8 +5,8 @@ the engines, the metrics and the logs see nothing else.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -87,6 +87,27 @@ class Schedule:
         """Index of the block each episode belongs to, (E,) int32."""
         counts = [block.count for block in self.blocks]
         return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Schedule"]) -> "Schedule":
+        """Play schedules in sequence, as one lifetime: a learning lifetime may span several.
+
+        Blocks and phases are numbered on; blocks are not merged where two schedules meet.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        blocks: list[Block] = []
+        for part in parts:
+            phase = blocks[-1].phase if blocks else 0
+            blocks += [
+                replace(block, index=len(blocks) + block.index, phase=phase + block.phase)
+                for block in part.blocks
+            ]
+        authors = dict.fromkeys(part.author for part in parts if part.author)
+        name, source = (
+            "+".join(getattr(part, field) for part in parts) for field in ("name", "source")
+        )
+        return cls(name, tuple(blocks), source, ", ".join(authors))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; `from_json` is the inverse."""

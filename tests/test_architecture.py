@@ -159,6 +159,12 @@ def test_engines_and_metrics_know_no_front_door():
     assert not importing(inner, "evaluation.checkpoints")
 
 
+def test_reports_and_logs_know_no_front_door():
+    doors = [f"evaluation.{door}" for door in sorted(FRONT_DOORS)]
+    assert not importing(evaluation("report", "logs"), *doors, "evaluation.cli")
+    assert not importing(evaluation("logs"), "evaluation.report", "evaluation.metrics")
+
+
 def test_no_front_door_leads_through_another():
     for door in sorted(FRONT_DOORS):
         others = [f"evaluation.{other}" for other in sorted(FRONT_DOORS - {door})]

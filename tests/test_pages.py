@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jaxsim
-from benchmarks import levels_page, novelty_page, performance_page, sailon_page
+from benchmarks import levels_page, metrics_page, novelty_page, performance_page, sailon_page
 from evaluation import cli, records
 from evaluation.l2m import syllabus
 from jaxsim.worlds.cartpole3d.hints import TOLD, hint
@@ -17,6 +17,7 @@ from tests.evaluation.bench.test_bench import check_schema
 ROOT = Path(__file__).parents[1]
 NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
 LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 SINGLE = json.loads((ROOT / "docs" / "performance_single.json").read_text(encoding="utf-8"))
 MEASURED = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
@@ -37,8 +38,9 @@ def blocks(language: str) -> list[str]:
     [
         ("levels_page", LEVELS, levels_page.page()),
         ("novelty_page", NOVELTY, novelty_page.page(ROOT)),
+        ("metrics_page", METRICS, metrics_page.page()),
     ],
-    ids=["levels", "novelty"],
+    ids=["levels", "novelty", "metrics"],
 )
 def test_the_page_is_current(module, text, lines):
     name = f"docs/{module.removesuffix('_page')}.md"

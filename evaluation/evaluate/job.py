@@ -9,7 +9,7 @@ import numpy as np
 
 import jaxsim
 from evaluation import agents, counters
-from evaluation.metrics import Metric
+from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import summarise
 from jaxsim.embedding import embed
 from jaxsim.worlds.cartpole3d import CartPole3D
@@ -174,6 +174,6 @@ def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
 def _means(columns: Sequence[np.ndarray], seed: int) -> list[Mean]:
     """Means of numbers of the same episodes; all see the same resamples."""
     values = np.stack(columns, axis=1)
-    found = summarise(Metric(values, np.zeros(values.shape, np.int32)), seed)  # type: ignore[arg-type]
+    found = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed)
     triples = zip(found.mean, found.low, found.high, strict=True)
     return [Mean(*map(float, triple)) for triple in triples]

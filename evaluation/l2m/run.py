@@ -12,10 +12,12 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
-from evaluation.logs.export import FORMATS, write_lifetimes
+from evaluation.logs.export import FORMATS, Logging, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
+from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
 from evaluation.report import Report, summarise_records
+from evaluation.report.custom import check_asked
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
 
@@ -25,18 +27,24 @@ class Job(Playing):
     """What to run and what to write; the rest is in `Playing`.
 
     Attributes:
-      syllabus: path of the syllabus.
+      syllabus: path of the syllabus, or several that one lifetime plays in sequence.
       measure: column that metrics are computed from.
       window: smoothing window of the metrics, odd.
       log_lifetimes: lifetimes that are also written as logs.
       log_format: of these, one of `evaluation.logs.export.FORMATS`.
+      rows: metrics of users that are also computed.
+      logging: what is also logged in the folder of lifelong-learning data.
+      keep_memory: whether the last checkpoint stays, so that another run can go on from it.
     """
 
-    syllabus: Path
+    syllabus: Path | tuple[Path, ...]
     measure: str = "performance"
     window: int = DEFAULT_WINDOW
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
+    rows: tuple[Row, ...] = ()
+    logging: Logging | None = None
+    keep_memory: bool = False
     files = ResultFiles("report.json", ("schedule.json", "records.parquet", "logs"))
 
     def checked_schedule(self) -> Schedule:
@@ -45,7 +53,8 @@ class Job(Playing):
         Raises:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
         """
-        schedule = load(self.syllabus)
+        given = self.syllabus if isinstance(self.syllabus, tuple) else (self.syllabus,)
+        schedule = Schedule.joined([load(path) for path in given])
         if self.measure not in MEASURES:
             raise ValueError(
                 f"measure is {self.measure!r}; it must be one of {', '.join(MEASURES)}"
@@ -53,13 +62,15 @@ class Job(Playing):
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window is {self.window}; it must be an odd number from 1")
         first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
-        for lifetime in self.log_lifetimes:
+        logged = () if self.logging is None else self.logging.lifetimes
+        for lifetime in (*self.log_lifetimes, *logged):
             if not first <= lifetime <= last:
                 raise ValueError(f"log-lifetime is {lifetime}; it must be from {first} to {last}")
         if self.log_format not in FORMATS:
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
+        check_asked(self.rows)
         self.check_playing()
         self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
@@ -84,6 +95,7 @@ class Job(Playing):
             self.files,
             self.pace,
             resume=self.resume,
+            keep=self.keep_memory,
             stop=stop,
             say=say,
         )
@@ -118,9 +130,12 @@ def run(
     keeper = job.keeper(schedule, player, stop or Stop(), say)
     with contextlib.closing(keeper):
         records = job.play(schedule, player, keeper, progress)
-        report = summarise_records(records, job.measure, job.window, job.seed)
+        report = summarise_records(records, job.measure, job.window, job.seed, job.rows)
         _write(job, records, report)
-        keeper.discard()
+        if job.logging is not None:
+            job.logging.write(records)
+        if not job.keep_memory:
+            keeper.discard()
     return report
 
 

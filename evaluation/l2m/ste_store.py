@@ -134,11 +134,22 @@ def _run(arrays: Mapping[str, npt.NDArray[np.generic]], number: int) -> SteRun:
     )
 
 
-def list_tasks(directory: Path) -> list[str]:
-    """Names of the tasks that have runs, sorted."""
+def list_tasks(directory: Path, in_order: bool = True) -> list[str]:
+    """Names of the tasks that have runs, sorted; or as the directory has them.
+
+    Args:
+      directory: of the store.
+      in_order: whether names are sorted; otherwise they come as `os.scandir` gives the files.
+    """
     if not directory.is_dir():
         return []
-    return sorted(unquote(path.name.removesuffix(SUFFIX)) for path in _files(directory))
+    names = [unquote(path.name.removesuffix(SUFFIX)) for path in _files(directory)]
+    return sorted(names) if in_order else names
+
+
+def pickles(directory: Path) -> list[str]:
+    """Names of the expert files of l2metrics in a store; they are never opened."""
+    return sorted(path.name for path in directory.glob("*.pickle"))
 
 
 def clear(directory: Path, tasks: Iterable[str] | None = None) -> int:

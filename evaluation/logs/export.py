@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -112,6 +113,39 @@ def write_lifetimes(
     ]
 
 
+@dataclass(frozen=True)
+class Logging:
+    """Logs that a run leaves by itself, in ``<folder>/logs/<name>-<time>``.
+
+    Attributes:
+      folder: of lifelong-learning data, as $L2DATA.
+      lifetimes: numbers of the lifetimes that are logged.
+      log_format: one of `FORMATS`.
+    """
+
+    folder: Path
+    lifetimes: tuple[int, ...] = (0,)
+    log_format: str = "learnkit"
+
+    @classmethod
+    def of(
+        cls, folder: Path | None, lifetimes: Sequence[int], first: int, log_format: str | None
+    ) -> "Logging | None":
+        """What to log; None without a folder. Without numbers the first lifetime is logged."""
+        if folder is None:
+            return None
+        return cls(folder, tuple(lifetimes) or (first,), log_format or "learnkit")
+
+    def write(self, records: Records) -> list[Path]:
+        """Write the logs; returns their directories."""
+        return write_lifetimes(records, self.folder / "logs", self.log_format, self.lifetimes)
+
+    @property
+    def line(self) -> str:
+        """What is printed as the run begins, as the 2019 document shows it."""
+        return f"Logging to: {self.folder / 'logs'}"
+
+
 def task_labels(schedule: Schedule) -> list[str]:
     """Name every variant of a schedule `<task>_<variant>`, as l2logger wants it.
 
@@ -191,6 +225,35 @@ def _episode_columns(records: Records, row: int, start: datetime) -> dict[str, A
     }
 
 
+def _log_info(task: str) -> Callable[[dict[str, Any]], Mapping[str, Any]] | None:
+    """The hook of a task that says what the log holds of an episode; None for the usual.
+
+    A task's environment may have a method ``get_episode_log_info(totals)``. It is given the
+    episode's reward, performance, length and complete, and returns what the log's row holds:
+    ``reward``, and further columns. It is called as the log is written, never by the performer.
+    """
+    from jaxsim import registry  # here, because it brings JAX
+
+    try:
+        env, _ = registry.make(task)
+    except ValueError:  # a data set, or a task that is not known here
+        return None
+    hook: Any = getattr(env, "get_episode_log_info", None)
+    return hook
+
+
+def _measures(
+    hook: Callable[[dict[str, Any]], Mapping[str, Any]] | None, task: str, totals: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Reward and further columns of an episode."""
+    if hook is None:
+        return {"reward": totals["reward"]}, {"performance": totals["performance"]}
+    info = dict(hook(totals))
+    if "reward" not in info:
+        raise ValueError(f"get_episode_log_info of {task} gives no 'reward', only {list(info)}")
+    return {"reward": info.pop("reward")}, info
+
+
 def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
     schedule, seed = records.schedule, records.metadata.get("seed")
     columns: Mapping[str, list[Any]] = {
@@ -198,18 +261,22 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
         for name, column in records.columns.items()
     }
     times = _times(records, row, start).tolist()
+    hooks = {task: _log_info(task) for task in {block.task for block in schedule.blocks}}
+    totals = ("reward", "performance", "length", "complete")
     for episode, index in enumerate(schedule.episode_blocks().tolist()):
         block = schedule.blocks[index]
+        own = {name: columns[name][episode] for name in totals}
+        measures, extras = _measures(hooks[block.task], block.task, own)
         yield learnkit.LogRow(
             phase=f"{block.phase}.{block.mode}",
             class_name=re.sub(r"[^0-9A-Za-z_.-]+", "_", block.task),
             params=dict(block.parameters),
             block=block.index,
             task=episode,
-            measures={"reward": columns["reward"][episode]},
+            measures=measures,
             seed=seed,
             steps=columns["length"][episode],
             termination_status="DONE" if columns["complete"][episode] else "NOT_DONE",
             timestamp=times[episode],
-            extras={"performance": columns["performance"][episode]},
+            extras=extras,
         )

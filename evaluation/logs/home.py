@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -25,9 +26,27 @@ class LogFolder(NamedTuple):
 
 
 def data_folder() -> Path:
-    """The folder of lifelong-learning data: $L2DATA, or l2data in the user's home directory."""
+    """The folder of lifelong-learning data: $L2DATA, or the platform's place for it.
+
+    That is l2data in the home directory, where it is there already or on Linux; else l2data in
+    Library/Application Support (macOS) or in %LOCALAPPDATA% (Windows).
+    """
     named = os.environ.get(VARIABLE)
-    return Path(named) if named else Path.home() / "l2data"
+    at_home = Path.home() / "l2data"
+    if named or at_home.is_dir():
+        return Path(named) if named else at_home
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "l2data"
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"]) / "l2data"
+    return at_home
+
+
+def chosen_folder(given: Path | None) -> Path | None:
+    """Where a run leaves logs by itself: what is given, or $L2DATA; None where neither is."""
+    if given is not None:
+        return given
+    return Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
 
 
 def logs_folder() -> Path:

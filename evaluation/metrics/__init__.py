@@ -13,9 +13,7 @@ if TYPE_CHECKING:
         BlockPairs,
         IndexConvention,
         LengthConvention,
-        Metric,
         Pairing,
-        Reason,
         block_metrics,
         moving_average,
         normalized_integral,
@@ -25,17 +23,18 @@ if TYPE_CHECKING:
         saturation_value,
         time_to_saturation,
     )
+    from evaluation.metrics.numerics import Numbers
+    from evaluation.metrics.reasons import Reason
+    from evaluation.metrics.registry import Lifetime, MetricError, Row, metric
     from evaluation.metrics.statistics import (
         DEFAULT_LEVEL,
         DEFAULT_RESAMPLES,
         MAX_RESAMPLES,
         STATISTICS,
         Description,
-        Estimate,
         Improvement,
         Interval,
         Method,
-        MetricLike,
         Seed,
         Summary,
         bootstrap_interval,
@@ -50,37 +49,15 @@ if TYPE_CHECKING:
         syllabus_scores,
     )
 
-_LEARNING = (
-    "DEFAULT_WINDOW",
-    "METRIC_NAMES",
-    "RECOVERY_SLACK",
-    "BlockLike",
-    "BlockPairs",
-    "IndexConvention",
-    "LengthConvention",
-    "Metric",
-    "Pairing",
-    "Reason",
-    "block_metrics",
-    "moving_average",
-    "normalized_integral",
-    "pair_blocks",
-    "performance_maintenance",
-    "recovery_time",
-    "saturation_value",
-    "time_to_saturation",
-)
 _STATISTICS = (
     "DEFAULT_LEVEL",
     "DEFAULT_RESAMPLES",
     "MAX_RESAMPLES",
     "STATISTICS",
     "Description",
-    "Estimate",
     "Improvement",
     "Interval",
     "Method",
-    "MetricLike",
     "Seed",
     "Summary",
     "bootstrap_interval",
@@ -106,16 +83,17 @@ __all__ = [
     "BlockLike",
     "BlockPairs",
     "Description",
-    "Estimate",
     "Improvement",
     "IndexConvention",
     "Interval",
     "LengthConvention",
+    "Lifetime",
     "Method",
-    "Metric",
-    "MetricLike",
+    "MetricError",
+    "Numbers",
     "Pairing",
     "Reason",
+    "Row",
     "Seed",
     "Summary",
     "block_metrics",
@@ -123,6 +101,7 @@ __all__ = [
     "bootstrap_intervals",
     "describe",
     "holm",
+    "metric",
     "moving_average",
     "normalized_integral",
     "pair_blocks",
@@ -138,6 +117,8 @@ __all__ = [
     "time_to_saturation",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__, dict.fromkeys(_LEARNING, "l2m") | dict.fromkeys(_STATISTICS, "statistics")
-)
+_HOMES = dict.fromkeys(__all__, "l2m") | dict.fromkeys(_STATISTICS, "statistics")
+_HOMES |= {"Numbers": "numerics", "Reason": "reasons"}
+_HOMES |= dict.fromkeys(("Lifetime", "MetricError", "Row", "metric"), "registry")
+
+__getattr__, __dir__ = exports(__name__, _HOMES)

@@ -12,12 +12,12 @@ Three editions exist and differ in the smoothing and in how an episode is counte
   window is smoothed over half of its length, and not at all where that is below 3.
 
 Shapes are those of the other metrics: ``values`` is (..., B, T), padded behind ``counts`` (B,), a
-result is a `Metric` of (..., B). A lifetime gets the same bits alone and in a batch.
+result is a `Numbers` of (..., B). A lifetime gets the same bits alone and in a batch.
 """
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +28,13 @@ from evaluation.metrics import (
     DEFAULT_WINDOW,
     BlockLike,
     IndexConvention,
-    Metric,
     Pairing,
     Reason,
     saturation_value,
     time_to_saturation,
 )
-from evaluation.metrics.l2m.framework2019 import as_metric, first_reason
+from evaluation.metrics.l2m.framework2019 import as_real, first_reason
+from evaluation.metrics.numerics import Numbers, divide, numbers, pairwise_sum
 
 Edition: TypeAlias = Literal["2019", "v0.2", "v0.3"]
 """Whose formulas: the document's, or those of one of the two packages that came with it."""
@@ -73,7 +73,7 @@ def check_edition(edition: str) -> None:
 
 def saturation(
     values: ArrayLike, counts: ArrayLike, window: int = DEFAULT_WINDOW, edition: Edition = "2019"
-) -> Metric:
+) -> Numbers:
     """Highest moving average of each block.
 
     Args:
@@ -83,7 +83,7 @@ def saturation(
       edition: whose smoothing (static).
 
     Returns:
-      `Metric` of (..., B) in the unit of ``values``.
+      `Numbers` of (..., B) in the unit of ``values``.
 
     Raises:
       ValueError: an unknown edition, and what `saturation_value` refuses.
@@ -94,7 +94,7 @@ def saturation(
         return document(values, counts)
     jax.eval_shape(document, values, counts)  # checks the arguments
     series = _reflected(values, counts, window, edition == "v0.3")
-    return as_metric(_best(series), series.reasons)
+    return numbers(_best(series), series.reasons)
 
 
 def episodes_to_saturation(
@@ -103,7 +103,7 @@ def episodes_to_saturation(
     window: int = DEFAULT_WINDOW,
     edition: Edition = "2019",
     index: IndexConvention = "end",
-) -> Metric:
+) -> Numbers:
     """Episodes until the moving average is first at the block's saturation value.
 
     Args:
@@ -114,7 +114,7 @@ def episodes_to_saturation(
       index: which episode of a window counts in the edition ``"2019"`` (static).
 
     Returns:
-      `Metric` of (..., B) in episodes. Averages that differ by rounding only are the same.
+      `Numbers` of (..., B) in episodes. Averages that differ by rounding only are the same.
 
     Raises:
       ValueError: an unknown edition, and what `time_to_saturation` refuses.
@@ -126,7 +126,7 @@ def episodes_to_saturation(
     jax.eval_shape(document, values, counts)  # checks the arguments
     series = _reflected(values, counts, window, edition == "v0.3")
     reached = _reached(series, _best(series), series.tolerance)
-    return as_metric(_first(reached, series), series.reasons)
+    return numbers(_first(reached, series), series.reasons)
 
 
 def pair_changes(blocks: Sequence[BlockLike]) -> Pairing:
@@ -198,7 +198,7 @@ def recovery_since_change(
     pairing: Pairing,
     window: int = DEFAULT_WINDOW,
     edition: Edition = "v0.3",
-) -> Metric:
+) -> Numbers:
     """Position of the first moving average that is back at the saturation value of the pair.
 
     Args:
@@ -209,7 +209,7 @@ def recovery_since_change(
       edition: ``"v0.2"`` or ``"v0.3"`` (static); the document's own is `recovery_time`.
 
     Returns:
-      `Metric` of (..., B), standing at the later block; `Reason.NOT_RECOVERED` where
+      `Numbers` of (..., B), standing at the later block; `Reason.NOT_RECOVERED` where
       performance never comes back (v0.3 printed "No Recovery", v0.2 -999).
 
     Raises:
@@ -226,12 +226,12 @@ def recovery_since_change(
     reached = _reached(series, before, slack)
     never = jnp.where(jnp.any(reached, axis=-1), Reason.NONE, Reason.NOT_RECOVERED)
     earlier = jnp.take(series.reasons, partners, axis=-1)
-    return as_metric(
+    return numbers(
         _first(reached, series), jnp.asarray(pairing.reasons), series.reasons, earlier, never
     )
 
 
-def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metric:
+def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Numbers:
     """Sum of one column of a block over the sum of another.
 
     With the rewards and the number of rows (sub-episodes) it is the average reward, with rewards
@@ -243,18 +243,18 @@ def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metri
       counts: (B,) or (..., B) integer episodes per block.
 
     Returns:
-      `Metric` of (..., B); `Reason.NO_STEPS` where the denominator is 0.
+      `Numbers` of (..., B); `Reason.NO_STEPS` where the denominator is 0.
 
     Source: l2metrics 0.3, metrics avg_achieved_reward and reward_per_step.
     """
-    array = _real(totals)
+    array = as_real(totals)
     valid = _valid(array, counts)
     bad = jnp.any(valid & ~jnp.isfinite(array), axis=-1)
-    total = _total(jnp.where(valid & jnp.isfinite(array), array, 0))
-    share = _total(jnp.where(valid, jnp.asarray(shares, array.dtype), 0))
+    total = pairwise_sum(jnp.where(valid & jnp.isfinite(array), array, 0))
+    share = pairwise_sum(jnp.where(valid, jnp.asarray(shares, array.dtype), 0))
     empty = jnp.broadcast_to(jnp.asarray(counts), total.shape) == 0
-    ratio = _divide(total, jnp.where(share > 0, share, 1))
-    return as_metric(
+    ratio = divide(total, jnp.where(share > 0, share, 1))
+    return numbers(
         ratio,
         jnp.where(empty, Reason.NO_EPISODES, Reason.NONE),
         jnp.where(bad, Reason.NON_FINITE_VALUE, Reason.NONE),
@@ -265,11 +265,11 @@ def average_of(totals: ArrayLike, shares: ArrayLike, counts: ArrayLike) -> Metri
 def average_learning(
     totals: ArrayLike,
     counts: ArrayLike,
-    time: Metric,
+    time: Numbers,
     training: ArrayLike,
     edition: Edition = "2019",
     offsets: ArrayLike | None = None,
-) -> Metric:
+) -> Numbers:
     """Reward collected until saturation, per episode until then.
 
     Args:
@@ -282,7 +282,7 @@ def average_learning(
       offsets: (B, T) number of each episode minus that of the block's first; 0, 1, 2, ... if None.
 
     Returns:
-      `Metric` of (..., B), for training blocks.
+      `Numbers` of (..., B), for training blocks.
 
     Raises:
       ValueError: an unknown edition.
@@ -290,14 +290,14 @@ def average_learning(
     Source: l2metrics 0.3, metric average_learning.
     """
     check_edition(edition)
-    array = _real(totals)
-    numbers = jnp.arange(array.shape[-1]) if offsets is None else jnp.asarray(offsets)
+    array = as_real(totals)
+    places = jnp.arange(array.shape[-1]) if offsets is None else jnp.asarray(offsets)
     last = jnp.nan_to_num(time.values)[..., None] - (1 if edition == "2019" else 0)
-    valid = _valid(array, counts) & (numbers <= last)
-    total = _total(jnp.where(valid & jnp.isfinite(array), array, 0))
+    valid = _valid(array, counts) & (places <= last)
+    total = pairwise_sum(jnp.where(valid & jnp.isfinite(array), array, 0))
     divisor = jnp.where(time.values > 0, time.values, 1).astype(array.dtype)
-    return as_metric(
-        _divide(total, divisor),
+    return numbers(
+        divide(total, divisor),
         jnp.where(jnp.asarray(training), Reason.NONE, Reason.NOT_A_TRAINING_BLOCK),
         time.reasons,
         jnp.where(time.values == 0, Reason.SATURATED_AT_ZERO, Reason.NONE),
@@ -310,7 +310,7 @@ def average_learning(
 @functools.partial(jax.jit, static_argnames=("window", "crop"))
 def _reflected(values: ArrayLike, counts: ArrayLike, window: int, crop: bool) -> _Series:
     """Moving averages of blocks reflected at their edges; see the module's docstring."""
-    array = _real(values)
+    array = as_real(values)
     valid = _valid(array, counts)
     lengths = jnp.broadcast_to(jnp.asarray(counts), array.shape[:-1])
     finite = jnp.isfinite(array)
@@ -375,30 +375,7 @@ def _first(reached: jax.Array, series: _Series) -> jax.Array:
     return jnp.argmax(reached, axis=-1).astype(series.means.dtype)
 
 
-def _real(values: ArrayLike) -> jax.Array:
-    """Values as floating point of at least 32 bits."""
-    array = jnp.asarray(values)
-    wide: Any = jnp.result_type(float)
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        wide = jnp.promote_types(array.dtype, jnp.float32)
-    return array.astype(wide)
-
-
 def _valid(array: jax.Array, counts: ArrayLike) -> jax.Array:
     """Which episodes are inside their block, (..., B, T)."""
     lengths = jnp.broadcast_to(jnp.asarray(counts), array.shape[:-1])
     return jnp.arange(array.shape[-1]) < lengths[..., None]
-
-
-def _total(values: jax.Array) -> jax.Array:
-    """Sum over the last axis, neighbours first, in an order that no other axis changes."""
-    while values.shape[-1] > 1:
-        odd = values.shape[-1] % 2
-        values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, odd)])
-        values = values[..., 0::2] + values[..., 1::2]
-    return jnp.sum(values, axis=-1)
-
-
-def _divide(numerator: jax.Array, divisor: jax.Array) -> jax.Array:
-    """Divide without XLA turning a divisor that is shared by lifetimes into its reciprocal."""
-    return jnp.divide(*jax.lax.optimization_barrier((numerator, divisor)))

@@ -5,7 +5,7 @@ is the yardstick: a lifelong learner's metric is divided by it. Tests of a task 
 yet then show forward transfer, tests of one that was trained before something else show reverse
 transfer.
 
-Shapes are those of the other metrics: results are `Metric` of (..., B) for B blocks, and
+Shapes are those of the other metrics: results are `Numbers` of (..., B) for B blocks, and
 (..., U, U) for the matrix over U tasks.
 
 Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 6, and section 3.2. The document names
@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from evaluation.metrics import DEFAULT_WINDOW, BlockLike, Metric, Reason
+from evaluation.metrics import DEFAULT_WINDOW, BlockLike, Reason
 from evaluation.metrics.editions2019 import Edition, saturation
-from evaluation.metrics.l2m.framework2019 import as_metric
+from evaluation.metrics.numerics import Numbers, numbers
 
 Unit: TypeAlias = Hashable
 """What is transferred from and to: a task's name, or a (task, parameters) pair."""
@@ -84,7 +84,7 @@ def expert_values(blocks: Sequence[BlockLike], experts: Mapping[str, float]) -> 
     return np.array([experts.get(block.task, np.nan) for block in blocks], np.float64)
 
 
-def ste_relative(metric: Metric, experts: ArrayLike) -> Metric:
+def ste_relative(metric: Numbers, experts: ArrayLike) -> Numbers:
     """A metric of the lifelong learner divided by the saturation value of the task's expert.
 
     Args:
@@ -92,14 +92,14 @@ def ste_relative(metric: Metric, experts: ArrayLike) -> Metric:
       experts: (B,) from `expert_values`, in the unit of ``metric``; NaN where there is none.
 
     Returns:
-      `Metric` of (..., B) without a unit. 1 is as good as the expert; with a negative expert a
+      `Numbers` of (..., B) without a unit. 1 is as good as the expert; with a negative expert a
       larger ratio is worse.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 6.
     """
     expert = jnp.asarray(experts, metric.values.dtype)
     usable = jnp.isfinite(expert) & (expert != 0)
-    return as_metric(
+    return numbers(
         metric.values / jnp.where(usable, expert, 1),
         jnp.where(jnp.isfinite(expert), Reason.NONE, Reason.NO_STE_SATURATION),
         jnp.where(expert == 0, Reason.ZERO_STE_SATURATION, Reason.NONE),
@@ -187,7 +187,7 @@ def _cells(units: int, sources: np.ndarray, targets: np.ndarray, reasons: np.nda
     return cells
 
 
-def transfer(relative: Metric, direction: Direction) -> Metric:
+def transfer(relative: Numbers, direction: Direction) -> Numbers:
     """Transfer that each test block shows.
 
     Args:
@@ -195,14 +195,14 @@ def transfer(relative: Metric, direction: Direction) -> Metric:
       direction: forward or reverse, of `pair_transfer`.
 
     Returns:
-      `Metric` of (..., B): the saturation value of the test over the expert's.
+      `Numbers` of (..., B): the saturation value of the test over the expert's.
 
     Source: l2metrics 0.3, metric TransferMatrix.
     """
-    return as_metric(relative.values, direction.reasons, relative.reasons)
+    return numbers(relative.values, direction.reasons, relative.reasons)
 
 
-def transfer_matrix(relative: Metric, direction: Direction) -> Metric:
+def transfer_matrix(relative: Numbers, direction: Direction) -> Numbers:
     """Transfer from what was trained last to what is tested.
 
     Args:
@@ -210,8 +210,8 @@ def transfer_matrix(relative: Metric, direction: Direction) -> Metric:
       direction: forward or reverse, of `pair_transfer`, with cells (U, U, K).
 
     Returns:
-      `Metric` of (..., U, U), [source, target]: the mean over the test blocks of the pair that have
-      a value; `Reason.NO_TEST_OF_PAIR` where there is no such block, the first block's own
+      `Numbers` of (..., U, U), [source, target]: the mean over the test blocks of the pair that
+      have a value; `Reason.NO_TEST_OF_PAIR` where there is no such block, the first block's own
       reason where none has a value.
     """
     cells = jnp.asarray(direction.cells)
@@ -223,7 +223,7 @@ def transfer_matrix(relative: Metric, direction: Direction) -> Metric:
     total = jnp.zeros(values.shape[:-1], values.dtype)
     for index in range(cells.shape[-1]):  # in order, so that no batch size changes a bit
         total = total + jnp.where(known[..., index], values[..., index], 0)
-    return as_metric(
+    return numbers(
         total / jnp.maximum(count, 1),
         jnp.where(member[..., 0], Reason.NONE, Reason.NO_TEST_OF_PAIR),
         jnp.where(count > 0, Reason.NONE, reasons[..., 0]),
@@ -237,7 +237,7 @@ def transfer_metrics(
     window: int = DEFAULT_WINDOW,
     edition: Edition = "2019",
     by: By = "task",
-) -> dict[str, Metric]:
+) -> dict[str, Numbers]:
     """Everything relative to experts, of all blocks of all lifetimes, compiled once per shape.
 
     Args:
@@ -249,7 +249,7 @@ def transfer_metrics(
       by: what transfers, as in `pair_transfer`.
 
     Returns:
-      `Metric` by name, the names and their order being `TRANSFER_NAMES`: (L, B), and (L, U, U) for
+      `Numbers` by name, the names and their order being `TRANSFER_NAMES`: (L, B), and (L, U, U) for
       the matrices, whose rows and columns are ``pair_transfer(blocks, by).units``.
 
     Raises:
@@ -271,7 +271,7 @@ def _all_transfers(
     reverse: Direction,
     window: int,
     edition: Edition,
-) -> tuple[Metric, ...]:
+) -> tuple[Numbers, ...]:
     relative = ste_relative(saturation(values, counts, window, edition), expert)
     return (
         relative,

@@ -1,10 +1,12 @@
 """`jaxsim compare` and `jaxsim plot`: what is made from result directories."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from evaluation.arguments import add_command, add_metric
 from evaluation.report import terminal
 
 COMPARE_EXAMPLES = """examples:
@@ -18,6 +20,26 @@ which the metrics of lifelong learning are compared. A probability above
 a half says that RUN_A does better: that a lifetime of it is above one of RUN_B, or below for the
 metrics of which less is better (time to saturation, recovery time, forgetting); ties count half.
 P-values are corrected by Holm for the number of blocks and metrics that are compared.
+"""
+
+METRICS_EXAMPLES = """examples:
+  jaxsim metrics
+  jaxsim metrics --scope lifetime --needs predictions
+  jaxsim metrics recovery_time auc
+  jaxsim metrics --metric examples/metrics/worst_tenth.py --json
+
+A metric of your own is a function in a file; run, train, compare, l2metrics and sailon analyze take
+it with --metric FILE.py and show it beside these, with the same intervals (docs/metrics.md).
+"""
+
+SCORE_EXAMPLES = """examples:
+  jaxsim score runs/cl runs/ant_a runs/ant_b
+  jaxsim score runs/cl --json scores.json
+
+Each RUN was written by `jaxsim run --out` and is one syllabus. Of each metric the mean over
+lifetimes is taken, then over the runs that have it; metrics of a capability that have one unit are
+averaged to one score. Where some runs begin with a task and others learn it after another one, the
+area between the two learning curves is printed as well.
 """
 
 PLOT_EXAMPLES = """examples:
@@ -37,6 +59,8 @@ def add_to(commands: Any) -> None:
     """Add `compare` and `plot` to the subcommands of a parser."""
     _add_compare(commands)
     _add_plot(commands)
+    _add_metrics(commands)
+    _add_score(commands)
 
 
 def _add_compare(commands: Any) -> None:
@@ -53,8 +77,8 @@ def _add_compare(commands: Any) -> None:
         "--metric",
         action="append",
         default=[],
-        metavar="NAME",
-        help="compare this metric only, for example mean; may be repeated",
+        metavar="NAME|FILE",
+        help="compare this metric only, for example mean, or also that of FILE.py; may be repeated",
     )
     compare.add_argument(
         "--paired",
@@ -105,6 +129,101 @@ def _add_plot(commands: Any) -> None:
     plot.set_defaults(handler=_plot)
 
 
+def _add_metrics(commands: Any) -> None:
+    metrics = add_command(commands, "metrics", "list every metric", METRICS_EXAMPLES)
+    metrics.add_argument("names", nargs="*", metavar="NAME", help="these only, with all fields")
+    metrics.add_argument("--scope", metavar="WORD", help="block, task, lifetime or trial only")
+    metrics.add_argument("--needs", metavar="WORD", help="as experts, predictions, baseline")
+    metrics.add_argument("--json", action="store_true", help="print all fields as JSON")
+    add_metric(metrics, "also list the metrics of a Python file; may be repeated")
+    metrics.set_defaults(handler=_metrics)
+
+
+def _add_score(commands: Any) -> None:
+    score = add_command(
+        commands, "score", "average runs to scores for the core capabilities", SCORE_EXAMPLES
+    )
+    score.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
+    score.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    _add_measure(score)
+    score.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    score.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    add_metric(score)
+    score.add_argument("--quiet", action="store_true", help="no tables")
+    score.set_defaults(handler=_score)
+
+
+def _score(arguments: argparse.Namespace) -> int:
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.files import write_json
+    from evaluation.records import read_run
+    from evaluation.report.capabilities import capability_scores, lifetime_scores
+    from evaluation.report.custom import load_rows
+    from evaluation.report.transfer import between_tasks
+
+    if arguments.quiet and not arguments.json:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    console = None if arguments.quiet else terminal.console()
+    rows = load_rows(arguments.metric)
+    runs = [read_run(path) for path in arguments.runs]
+    scored = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
+    found = capability_scores(scored, rows, arguments.seed)
+    transfer = between_tasks(runs, arguments.measure, arguments.seed)
+    if arguments.json:
+        content = {
+            "runs": [
+                {"run": str(path), "syllabus": run.schedule.name, "lifetimes": run.num_lifetimes}
+                for path, run in zip(arguments.runs, runs, strict=True)
+            ],
+            "measure": arguments.measure,
+            "window": arguments.window,
+            "capabilities": {name: of.to_json() for name, of in found.items()},
+            "transfer": [pair.to_json() for pair in transfer],
+        }
+        write_json(arguments.json, content)
+    if console:
+        from evaluation.report.console import print_capabilities, print_transfer
+
+        names = ", ".join(run.schedule.name for run in runs)
+        console.print(f"{len(runs)} runs: {names}; {arguments.measure}")
+        print_capabilities(console, found, every=True)
+        print_transfer(console, transfer)
+    return 0
+
+
+def _metrics(arguments: argparse.Namespace) -> int:
+    from evaluation.metrics.registry import SCOPES
+    from evaluation.metrics.table import METRICS
+    from evaluation.report.catalogue import as_json, details, table
+    from jaxsim import parameters
+
+    rows = list(METRICS)
+    if arguments.metric:
+        from evaluation.report.custom import load_rows
+
+        rows += load_rows(arguments.metric)
+    needs = sorted({word for row in METRICS for word in row.needs})
+    for option, known in (("scope", SCOPES), ("needs", needs)):
+        if (word := getattr(arguments, option)) is not None and word not in known:
+            raise ValueError(f"{option} is {word!r}; it must be one of {', '.join(known)}")
+    if unknown := [name for name in arguments.names if name not in {row.name for row in rows}]:
+        raise ValueError(parameters.unknown("metric", unknown[0], [row.name for row in rows]))
+    chosen = [
+        row
+        for row in rows
+        if (not arguments.names or row.name in arguments.names)
+        and arguments.scope in (None, row.scope)
+        and (arguments.needs is None or arguments.needs in row.needs)
+    ]
+    if arguments.json:
+        print(json.dumps(as_json(chosen), indent=2))
+    elif arguments.names:
+        print("\n\n".join(details(row) for row in chosen))
+    else:
+        terminal.console().print(table(chosen))
+    return 0
+
+
 def _add_measure(parser: Any) -> None:
     parser.add_argument(
         "--measure",
@@ -119,20 +238,24 @@ def _compare(arguments: argparse.Namespace) -> int:
     from evaluation.files import write_json
     from evaluation.records import read_run
     from evaluation.report.compare import COMPARED, compare_records
+    from evaluation.report.custom import load_rows
 
     if arguments.quiet and not arguments.json:
         raise ValueError("--quiet shows nothing: pass --json with it")
     console = None if arguments.quiet else terminal.console()
     if not any(_is_run(path) for path in (arguments.first, arguments.second)):
         return _compare_results(arguments, console)
+    files, names = _split_metrics(arguments.metric)
+    rows = load_rows(files)
     comparison = compare_records(
         read_run(arguments.first),
         read_run(arguments.second),
-        arguments.metric or COMPARED,
+        names or COMPARED,
         arguments.measure,
         arguments.window,
         arguments.seed,
         arguments.paired,
+        rows,
     )
     if arguments.json:
         write_json(arguments.json, comparison.to_json())
@@ -141,6 +264,12 @@ def _compare(arguments: argparse.Namespace) -> int:
 
         print_comparison(console, comparison, _names(arguments.first, arguments.second))
     return 0
+
+
+def _split_metrics(texts: list[str]) -> tuple[list[str], list[str]]:
+    """Files with metrics, and names of metrics."""
+    files = [text for text in texts if text.endswith(".py") or ".py:" in text]
+    return files, [text for text in texts if text not in files]
 
 
 def _is_run(path: Path) -> bool:
@@ -155,6 +284,8 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     from evaluation.report.lifelong import lifelong_of_results
     from evaluation.report.results import load_results
 
+    if _split_metrics(arguments.metric)[0]:
+        raise ValueError("--metric FILE.py is for directories of jaxsim run; name metrics of logs")
     if arguments.paired:
         raise ValueError("--paired is for directories of `jaxsim run`: logs have no numbers")
     results = [

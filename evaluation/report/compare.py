@@ -1,6 +1,6 @@
 """Two runs of one syllabus beside each other: every metric of both, and which agent is above."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from evaluation.metrics import (
     DEFAULT_WINDOW,
     METRIC_NAMES,
     Improvement,
-    Metric,
+    Numbers,
     Reason,
     Summary,
     holm,
@@ -18,27 +18,32 @@ from evaluation.metrics import (
     summarise_all,
     syllabus_scores,
 )
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
-from evaluation.metrics.statistics.summary import MetricLike
+from evaluation.metrics.reasons import sentence_of
+from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
+from evaluation.metrics.table import METRICS, names_of
 from evaluation.records import Records
+from evaluation.report.blocks import lifetime_metrics
+from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
-from evaluation.report.summary import entry_of, lifetime_metrics, number
+from evaluation.report.novelty import novelty_scores
 from evaluation.schedule import Block, Schedule
 
 BY_BLOCK: Final = ("mean", *METRIC_NAMES)
 """Metrics with a number for each block; "mean" is the plain mean of a block."""
 
-COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS)
+PREDICTED: Final = (
+    *names_of("predictions", "lifetime"),
+    *("cdt", "found", "false_alarms", "correct_rejections", "mean_delay"),
+    *("amoc_wsu", "amoc_delay"),
+)
+"""Metrics of novelty predictions, of lifetimes, where both agents predict."""
+
+COMPARED: Final = (*BY_BLOCK, *LIFETIME_METRICS, *PREDICTED)
 """Metrics that can be compared."""
 
-LOWER_IS_BETTER: Final = frozenset(
-    {
-        "time_to_saturation",
-        "recovery_time",
-        "performance_maintenance_saturation_value",  # positive means forgetting
-    }
-)
+LOWER_IS_BETTER: Final = frozenset(row.name for row in METRICS if row.direction == "lower")
 """Metrics of which an agent wants little, if it wants much of the measure."""
 
 
@@ -72,7 +77,7 @@ class Comparison:
             "syllabus": {"name": self.first.schedule.name, "source": self.first.schedule.source},
             "measure": self.measure,
             "window": self.window,
-            "interval": "95 % percentile bootstrap over lifetimes",
+            "interval": INTERVALS,
             "paired": self.paired,
             "test": "exact sign test" if self.paired else "Mann-Whitney, normal approximation",
             "correction": "Holm, over all blocks and metrics, and over all metrics of the syllabus",
@@ -130,6 +135,7 @@ class Found:
       second: summary of the second run.
       improvement: probability that the first run does better, not merely has more.
       corrected: p-values corrected for how many comparisons were made.
+      better: which values are better, "higher" or "lower".
     """
 
     name: str
@@ -137,11 +143,7 @@ class Found:
     second: Summary
     improvement: Improvement
     corrected: np.ndarray
-
-    @property
-    def better(self) -> str:
-        """Which values are better, "higher" or "lower"."""
-        return "lower" if self.name in LOWER_IS_BETTER else "higher"
+    better: str
 
     def to_json(self, index: Any) -> dict[str, Any]:
         """Return one place of it as plain JSON values."""
@@ -163,11 +165,10 @@ class Found:
     def why_missing(self, index: Any) -> str:
         """Why a probability or its interval is missing; empty if both are there."""
         for which, summary in (("first", self.first), ("second", self.second)):
-            reason = Reason(int(summary.reasons[index]))
-            if reason is not Reason.NONE:
-                return f"{which} run: {reason.sentence}"
+            if summary.reasons[index] != Reason.NONE:
+                return f"{which} run: {sentence_of(summary.reasons[index])}"
         # Both runs have two values, but not in the same lifetimes.
-        return Reason(int(self.improvement.reasons[index])).sentence
+        return sentence_of(self.improvement.reasons[index])
 
 
 def check_same_syllabus(first: Schedule, second: Schedule) -> None:
@@ -232,11 +233,12 @@ def compare_records(
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
     paired: bool = False,
+    rows: Sequence[Row] = (),
 ) -> Comparison:
     """Compute every metric of two runs and the probability that the first does better.
 
-    Larger values of the measure are taken to be better. `LOWER_IS_BETTER` names the metrics of
-    which less is better then; for these the probability counts the lower value.
+    Larger values of the measure are taken to be better. The registry names the metrics
+    of which less is better then; for these the probability counts the lower value.
 
     Args:
       first: of one agent.
@@ -247,10 +249,11 @@ def compare_records(
       seed: of the bootstrap.
       paired: compare lifetimes of the same number only, of those that both runs have; the runs
         must have one seed.
+      rows: metrics of users, compared beside these.
 
     Raises:
-      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, or
-        a bad window or seed.
+      ValueError: different syllabi, no lifetimes that make pairs, an unknown metric or measure, a
+        bad window or seed, or a metric of a user that cannot be computed.
     """
     for name in metrics:
         if name not in COMPARED:
@@ -258,12 +261,19 @@ def compare_records(
     check_same_syllabus(first.schedule, second.schedule)
     if paired:
         first, second = common_lifetimes(first, second)
-    blocks: list[dict[str, Metric]] = []
-    for run in (first, second):
-        every = lifetime_metrics(run, measure, window)
-        blocks.append({name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK})
     ranges = common_ranges([first, second], measure)
-    one, other = (lifelong_metrics(run, measure, ranges) for run in (first, second))
+    one, other = (lifelong_metrics(run, measure, ranges, rows) for run in (first, second))
+    scored = [novelty_scores(run) for run in (first, second)]
+    if scored[0] is not None and scored[1] is not None:
+        one = replace(one, lifetime={**one.lifetime, **scored[0].lifetime})
+        other = replace(other, lifetime={**other.lifetime, **scored[1].lifetime})
+    blocks: list[dict[str, Numbers]] = []
+    for run, lifelong in ((first, one), (second, other)):
+        every = lifetime_metrics(run, measure, window)
+        chosen = {name: every[name] for name in dict.fromkeys(metrics) if name in BY_BLOCK}
+        blocks.append(chosen | dict(lifelong.own_blocks))
+    wanted = [*metrics, *(row.name for row in rows)]
+    lower = LOWER_IS_BETTER | {row.name for row in rows if row.direction == "lower"}
     scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
     return Comparison(
         first,
@@ -271,9 +281,9 @@ def compare_records(
         measure,
         window,
         paired,
-        _compare(blocks[0], blocks[1], seed, paired),
-        _compare(scores[0], scores[1], seed, paired),
-        compare_lifelong(one, other, metrics, seed, paired),
+        _compare(blocks[0], blocks[1], seed, paired, lower),
+        _compare(scores[0], scores[1], seed, paired, lower),
+        compare_lifelong(one, other, wanted, seed, paired, lower),
     )
 
 
@@ -283,6 +293,7 @@ def compare_lifelong(
     metrics: Sequence[str] = COMPARED,
     seed: int = 0,
     paired: bool = False,
+    lower: Collection[str] = LOWER_IS_BETTER,
 ) -> LifelongComparison:
     """Compare the metrics of today of two runs, over the tasks and metrics that both have.
 
@@ -292,19 +303,19 @@ def compare_lifelong(
       metrics: some of `COMPARED`; those that are numbers of a block are passed over.
       seed: of the bootstrap.
       paired: whether lifetimes of the same position make pairs.
+      lower: names of metrics of which less is better.
     """
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     parts = []
     for run in (first, second):
         places = [run.tasks.index(task) for task in tasks]
-        own = {n: Numbers(*(part[:, places] for part in of)) for n, of in run.by_task.items()}
+        own = {n: of.part((slice(None), places)) for n, of in run.by_task.items()}
         parts.append((run.lifetime, own))
 
-    def compared(
-        one: Mapping[str, MetricLike], other: Mapping[str, MetricLike]
-    ) -> dict[str, Found]:
+    def compared(one: Mapping[str, Numbers], other: Mapping[str, Numbers]) -> dict[str, Found]:
         names = [name for name in one if name in other and name in metrics]
-        return _compare({n: one[n] for n in names}, {n: other[n] for n in names}, seed, paired)
+        own = {n: one[n] for n in names}, {n: other[n] for n in names}
+        return _compare(*own, seed, paired, lower)
 
     (whole, own), (other_whole, other_own) = parts
     return LifelongComparison(
@@ -313,12 +324,16 @@ def compare_lifelong(
 
 
 def _compare(
-    first: Mapping[str, MetricLike], second: Mapping[str, MetricLike], seed: int, paired: bool
+    first: Mapping[str, Numbers],
+    second: Mapping[str, Numbers],
+    seed: int,
+    paired: bool,
+    lower: Collection[str],
 ) -> dict[str, Found]:
     """Both runs' metrics, and p-values corrected over all of them."""
     summaries = [summarise_all(one, seed) for one in (first, second)]
     improvements = {
-        name: _improvement(name, first[name], second[name], seed, paired) for name in first
+        name: _improvement(first[name], second[name], seed, paired, name in lower) for name in first
     }
     p_values = [improvement.p_value.ravel() for improvement in improvements.values()]
     corrected = holm(np.concatenate(p_values)) if p_values else np.zeros(0)
@@ -326,15 +341,17 @@ def _compare(
     for name, improvement in improvements.items():
         stop = start + improvement.p_value.size
         own = corrected[start:stop].reshape(improvement.p_value.shape)
-        found[name] = Found(name, summaries[0][name], summaries[1][name], improvement, own)
+        pair = summaries[0][name], summaries[1][name]
+        better = "lower" if name in lower else "higher"
+        found[name] = Found(name, *pair, improvement, own, better)
         start = stop
     return found
 
 
 def _improvement(
-    name: str, first: MetricLike, second: MetricLike, seed: int, paired: bool
+    first: Numbers, second: Numbers, seed: int, paired: bool, lower: bool
 ) -> Improvement:
     """Probability that the first does better."""
-    sign = -1.0 if name in LOWER_IS_BETTER else 1.0
+    sign = -1.0 if lower else 1.0
     one, other = (sign * np.asarray(metric.values, np.float64) for metric in (first, second))
     return probability_of_improvement(one, other, seed, paired=paired)

@@ -7,13 +7,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.metrics.table import heading
 from evaluation.report.compare import Comparison, Found, LifelongComparison
 from evaluation.report.names import block_names, logged_names
 from evaluation.report.tables import (
     TASK_WIDTH,
     Place,
     estimate_cell,
-    heading,
     left_out,
     missing,
 )

@@ -1,7 +1,7 @@
 """Tables and progress for a terminal; needs the `cli` extra."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,8 +12,12 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.table import Column, Table
 from rich.text import Text
 
-from evaluation.metrics import STATISTICS, Reason, Summary
+from evaluation.metrics import STATISTICS, Summary
+from evaluation.metrics.table import heading
+from evaluation.report.capabilities import Capability
 from evaluation.report.names import block_names, logged_names
+from evaluation.report.novelty import NoveltySummary
+from evaluation.report.own import OwnSummary
 from evaluation.report.summary import Report
 from evaluation.report.tables import (
     TASK_WIDTH,
@@ -21,12 +25,13 @@ from evaluation.report.tables import (
     Place,
     digits,
     estimate_cell,
-    heading,
     interval,
+    interval_text,
     left_out,
     missing,
     with_value,
 )
+from evaluation.report.transfer import Transfer
 from evaluation.scanner import Progress as ReportProgress
 
 STATISTIC_HEADINGS = {
@@ -88,6 +93,9 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
     if without:
         console.print(left_out(without))
     console.print(_lifelong_table(report))
+    if report.novelty is not None:
+        print_novelty(console, report.novelty, block_names(report.records.schedule))
+    print_capabilities(console, report.capabilities)
     if statistics:
         console.print(_lifelong_statistics(report))
         for name, summary in report.syllabus.items():
@@ -182,6 +190,87 @@ def _lifelong_table(report: Report) -> Table:
     return table
 
 
+def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str]) -> None:
+    """Print the scores of novelty predictions: over lifetimes, then block by block.
+
+    Args:
+      console: where to print.
+      found: what to show.
+      names: what each block plays.
+    """
+    table = Table(title="Novelty predictions, over lifetimes", box=box.SIMPLE_HEAD)
+    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
+        table.add_column(title, justify="left" if title == "metric" else "right")
+    for name, summary in found.lifetime.items():
+        if summary.count[()]:
+            mean = digits(summary.mean[()])
+            table.add_row(heading(name), mean, interval(summary, ()), with_value(summary, ()))
+    console.print(table)
+    table = Table(title="Novelty predictions, block by block", box=box.SIMPLE_HEAD)
+    table.add_column("block")
+    table.add_column("what it plays", overflow="fold", max_width=TASK_WIDTH)
+    table.add_column("novel")
+    for name in found.blocks:
+        table.add_column(heading(name).replace(" ", "\n", 1), justify="right")
+    for index, novel in enumerate(found.novel):
+        cells = [_cell(summary, index) for summary in found.blocks.values()]
+        table.add_row(str(index), names[index], "yes" if novel else "no", *cells)
+    console.print(table)
+
+
+def print_capabilities(
+    console: Console, found: Mapping[str, Capability], every: bool = False
+) -> None:
+    """Print scores for core capabilities.
+
+    Args:
+      console: where to print.
+      found: the scores.
+      every: whether the score of each metric stands below the averages.
+    """
+    table = Table(title="Core capabilities (averages of metrics of one unit)", box=box.SIMPLE_HEAD)
+    for title in ("capability", "average of", "score", "95 % interval"):
+        table.add_column(title, justify="right" if title[0] in "s9" else "left")
+    for name, capability in found.items():
+        averages = capability.averages.items()
+        rows = [(f"{unit}: {len(of.metrics)} metrics", of) for unit, of in averages]
+        rows += list(capability.metrics.items()) if every else []
+        for place, (label, score) in enumerate(rows):
+            ends = interval_text(score.low, score.high)
+            shown = name.replace("_", " ") if place == 0 else ""
+            table.add_row(shown, label, digits(score.value), ends)
+    if table.row_count:
+        console.print(table)
+
+
+def print_transfer(console: Console, found: Sequence[Transfer]) -> None:
+    """Print areas between learning curves; nothing if there are none."""
+    table = Table(title="Transfer (area between learning curves)", box=box.SIMPLE_HEAD)
+    for title in ("from", "to", "area", "95 % interval", "lifetimes"):
+        table.add_column(title, justify="left" if title in ("from", "to") else "right")
+    for pair in found:
+        ends = interval_text(pair.low, pair.high)
+        table.add_row(pair.earlier, pair.task, digits(pair.area), ends, str(pair.lifetimes))
+    if table.row_count:
+        console.print(table)
+
+
+def print_own(console: Console, found: OwnSummary) -> None:
+    """Print metrics of users, each over the whole lifetime and then by block."""
+    table = Table(title="Metrics of your own", box=box.SIMPLE_HEAD)
+    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
+        table.add_column(title, justify="left" if title == "metric" else "right")
+    for name, whole in found.lifetime.items():
+        rows: list[tuple[str, Summary, Place]] = [(name, whole, ())]
+        if name in found.blocks:
+            of = found.blocks[name]
+            rows += [(f"  block {index}", of, index) for index in range(len(of.count))]
+        for label, summary, index in rows:
+            mean = digits(summary.mean[index])
+            table.add_row(label, mean, interval(summary, index), with_value(summary, index))
+    console.print(table)
+
+
 def _lifelong_statistics(report: Report) -> Table:
     """One row a metric of today with a value, one column a statistic."""
     table = Table(
@@ -217,7 +306,7 @@ def _statistics_table(report: Report, metric: str) -> Table:
 def _cell(summary: Summary, index: int) -> str:
     """Mean above its interval; empty where the metric says nothing about such a block."""
     if not np.isfinite(summary.mean[index]):
-        return "" if Reason(int(summary.missing[index])) in UNDEFINED else "–"
+        return "" if summary.missing[index] in UNDEFINED else "–"
     count = int(summary.count[index])
     share = "" if count == summary.lifetimes else f"\n({count} of {summary.lifetimes})"
     return f"{digits(summary.mean[index])}\n{interval(summary, index)}{share}"

@@ -1,18 +1,20 @@
 """Metrics of today over the lifetimes of a run: those of l2metrics 3.1, each with an interval."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Reason, Summary, summarise_all
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
+from evaluation.report.own import own_numbers
+from evaluation.report.recorded import record_metrics
 from evaluation.report.results import Results
 
 UNIT_MEASURES: Final = ("performance",)
@@ -31,11 +33,13 @@ class Lifelong:
       tasks: K names, those trained first.
       lifetime: name of `LIFETIME_METRICS` -> (L,) numbers.
       by_task: name of `TASK_METRICS` -> (L, K) numbers.
+      own_blocks: name of a metric of a user -> (L, B) numbers; its other metrics are above.
     """
 
     tasks: tuple[str, ...]
     lifetime: Mapping[str, Numbers]
     by_task: Mapping[str, Numbers]
+    own_blocks: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,10 @@ class LifelongSummary:
 
 
 def lifelong_metrics(
-    records: Records, measure: str = "performance", ranges: Ranges | None = None
+    records: Records,
+    measure: str = "performance",
+    ranges: Ranges | None = None,
+    rows: Sequence[Row] = (),
 ) -> Lifelong:
     """Compute the metrics of today of every lifetime.
 
@@ -65,17 +72,20 @@ def lifelong_metrics(
       measure: column used as an episode's value, "performance", "reward" or "length".
       ranges: task -> (lowest, highest) value, normalised to 1 to 101; `common_ranges` if None, so
         that lifetimes can be compared.
+      rows: metrics of users.
 
     Raises:
-      ValueError: an unknown measure, or a task without a range.
+      ValueError: an unknown measure, a task without a range, or a metric of a user that cannot be
+        computed.
     """
     ranges = common_ranges([records], measure) if ranges is None else ranges
     found = record_metrics(records, measure, ranges=ranges, compiled=False)
-    results = found.results
+    results, own = found.results, own_numbers(rows, records, measure, found.tasks)
     return Lifelong(
         found.tasks,
-        {name: results.lifetime[name] for name in LIFETIME_METRICS},
-        {name: results.tasks[name] for name in TASK_METRICS},
+        {name: results.lifetime[name] for name in LIFETIME_METRICS} | own.lifetime,
+        {name: results.tasks[name] for name in TASK_METRICS} | own.tasks,
+        own.blocks,
     )
 
 

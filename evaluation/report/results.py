@@ -213,11 +213,13 @@ def _add_of_task(run: _Run, task: str, key: str, value: Any, where: str) -> None
 def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
     """A `report.json`: entries with mean, ends of the interval, and statistics."""
     run = _Run(path.resolve().parent.name, path)
-    apart = ("metrics", "blocks", "lifelong")
+    apart = ("metrics", "blocks", "lifelong", "novelty", "capabilities", "own_metrics")
     run.about = {key: value for key, value in values.items() if key not in apart}
     _add_means(run, values["metrics"], where, "metrics")
     lifelong = _object(values.get("lifelong", {}), where, "lifelong")  # older files have none
     _add_means(run, lifelong.get("metrics", {}), where, "lifelong.metrics")
+    novelty = _object(values.get("novelty", {}), where, "novelty")
+    _add_means(run, novelty.get("metrics", {}), where, "novelty.metrics")
     for task, metrics in _object(lifelong.get("tasks", {}), where, "lifelong.tasks").items():
         run.tasks.append(task)
         at = f"lifelong.tasks.{task}"
@@ -226,17 +228,23 @@ def _of_report(values: Mapping[str, Any], path: Path, where: str) -> _Run:
             run.task[name, task] = _number(entry.get("mean"), where, f"{at}.{name}.mean")
             if isinstance(entry.get("reason"), str):
                 run.task_reasons[task, name] = entry["reason"]
-    if not isinstance(values["blocks"], list):
-        raise ValueError(f"{where}: blocks must be a list")
-    for number, block in enumerate(values["blocks"]):
-        at = f"blocks[{number}]"
-        metrics = _object(_object(block, where, at).get("metrics"), where, f"{at}.metrics")
-        for name, entry in metrics.items():
-            mean = _object(entry, where, f"{at}.metrics.{name}").get("mean")
-            column = run.blocks.setdefault(name, [])
-            column += [math.nan] * (number - len(column))
-            column.append(_number(mean, where, f"{at}.metrics.{name}.mean"))
+    _add_blocks(run, values["blocks"], where, "blocks")
+    _add_blocks(run, novelty.get("blocks", []), where, "novelty.blocks")
     return run
+
+
+def _add_blocks(run: _Run, blocks: Any, where: str, name: str) -> None:
+    """Means of every block."""
+    if not isinstance(blocks, list):
+        raise ValueError(f"{where}: {name} must be a list")
+    for number, block in enumerate(blocks):
+        at = f"{name}[{number}]"
+        metrics = _object(_object(block, where, at).get("metrics"), where, f"{at}.metrics")
+        for metric, entry in metrics.items():
+            mean = _object(entry, where, f"{at}.metrics.{metric}").get("mean")
+            column = run.blocks.setdefault(metric, [])
+            column += [math.nan] * (number - len(column))
+            column.append(_number(mean, where, f"{at}.metrics.{metric}.mean"))
 
 
 def _add_means(run: _Run, metrics: Any, where: str, at: str) -> None:

@@ -1,28 +1,28 @@
 """The numbers of a report: every metric per block and per syllabus, with its interval."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-
-import jax.numpy as jnp
-import numpy as np
 
 from evaluation.metrics import (
     DEFAULT_WINDOW,
-    Estimate,
-    Metric,
-    Reason,
     Summary,
-    block_metrics,
     summarise_all,
     syllabus_scores,
 )
+from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
+from evaluation.report.blocks import lifetime_metrics
+from evaluation.report.capabilities import Capability, capability_scores
+from evaluation.report.entries import entry_of
 from evaluation.report.lifelong import (
     LifelongSummary,
     common_ranges,
     lifelong_metrics,
     summarise_lifelong,
 )
+from evaluation.report.novelty import NoveltySummary, novelty_scores, summarise_scores
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,10 @@ class Report:
       blocks: metric name -> summary with (B,) arrays; "mean" is the plain mean of a block.
       syllabus: metric name -> summary with () arrays: the mean over the blocks of a lifetime.
       lifelong: the metrics of l2metrics 3.1, without its defects.
+      novelty: scores of the agents' novelty predictions; None where they predict nothing or the
+        schedule has nothing to detect.
+      rows: metrics of users that are among these.
+      capabilities: scores for the core capabilities of the 2019 document.
     """
 
     records: Records
@@ -44,6 +48,9 @@ class Report:
     blocks: dict[str, Summary]
     syllabus: dict[str, Summary]
     lifelong: LifelongSummary
+    novelty: NoveltySummary | None = None
+    rows: tuple[Row, ...] = ()
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; a number that is missing is null with a reason beside it."""
@@ -53,7 +60,7 @@ class Report:
             "syllabus": {"name": schedule.name, "source": schedule.source},
             "measure": self.measure,
             "window": self.window,
-            "interval": "95 % percentile bootstrap over lifetimes",
+            "interval": INTERVALS,
             "episodes": schedule.num_episodes * self.records.num_lifetimes,
             "incomplete_episodes": int((~self.records.columns["complete"]).sum()),
             "metrics": {name: entry_of(s, ()) for name, s in self.syllabus.items()},
@@ -70,7 +77,16 @@ class Report:
                 for block in schedule.blocks
             ],
             "lifelong": lifelong_json(self.lifelong),
+            **({} if self.novelty is None else {"novelty": self.novelty.to_json()}),
+            "capabilities": {name: of.to_json() for name, of in self.capabilities.items()},
+            **({"own_metrics": own_metrics_json(self.rows)} if self.rows else {}),
         }
+
+
+def own_metrics_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """What the metrics of users are, by name."""
+    kept = ("scope", "direction", "unit", "text", "source", "capability")
+    return {row.name: {name: getattr(row, name) for name in kept} for row in rows}
 
 
 def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
@@ -88,48 +104,12 @@ def lifelong_json(found: LifelongSummary) -> dict[str, Any]:
     }
 
 
-def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
-    """Return one place of a summary as JSON values, each missing number with its reason."""
-    entry: dict[str, Any] = {
-        name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
-    }
-    count = int(summary.count[index])
-    entry |= {"lifetimes": count}
-    reason, missing = (Reason(int(r[index])) for r in (summary.reasons, summary.missing))
-    if reason is not Reason.NONE:
-        # The lifetimes' own reason says more than "no lifetime has a value".
-        entry["reason"] = (
-            missing if count == 0 and missing is not Reason.NONE else reason
-        ).sentence
-    if 0 < count < summary.lifetimes:
-        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": missing.sentence}
-    entry["statistics"] = {
-        name: _statistic(estimate, index)
-        for name, estimate in summary.estimates.items()
-        if name != "mean"  # which stands above
-    }
-    return entry
-
-
-def _statistic(estimate: Estimate, index: Any) -> dict[str, Any]:
-    """One statistic with its interval as JSON values."""
-    entry: dict[str, Any] = {
-        name: number(getattr(estimate, name)[index]) for name in ("value", "low", "high")
-    }
-    reason = Reason(int(estimate.reasons[index]))
-    return entry if reason is Reason.NONE else entry | {"reason": reason.sentence}
-
-
-def number(value: Any) -> float | None:
-    """Return a JSON number, or None for what is missing."""
-    return float(value) if np.isfinite(value) else None
-
-
 def summarise_records(
     records: Records,
     measure: str = "performance",
     window: int = DEFAULT_WINDOW,
     seed: int = 0,
+    rows: Sequence[Row] = (),
 ) -> Report:
     """Compute every metric of a run, with 95 % intervals over its lifetimes.
 
@@ -138,42 +118,21 @@ def summarise_records(
       measure: column used as an episode's value, "performance", "reward" or "length".
       window: odd smoothing window, episodes.
       seed: of the bootstrap.
+      rows: metrics of users, beside those of this package.
 
     Raises:
-      ValueError: an unknown measure or a window that is even or not positive.
+      ValueError: an unknown measure, a window that is even or not positive, or a metric of a user
+        that cannot be computed.
     """
-    metrics = lifetime_metrics(records, measure, window)
+    ranges = common_ranges([records], measure)
+    lifelong = lifelong_metrics(records, measure, ranges, rows)
+    metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
     blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
-    ranges = common_ranges([records], measure)
-    lifelong = summarise_lifelong(lifelong_metrics(records, measure, ranges), ranges, seed)
-    return Report(records, measure, window, blocks, syllabus, lifelong)
-
-
-def lifetime_metrics(
-    records: Records, measure: str = "performance", window: int = DEFAULT_WINDOW
-) -> dict[str, Metric]:
-    """Every metric of every block of every lifetime.
-
-    Args:
-      records: of L lifetimes of B blocks.
-      measure: column used as an episode's value, "performance", "reward" or "length".
-      window: odd smoothing window, episodes.
-
-    Returns:
-      (L, B) `Metric` by name; "mean", the plain mean of a block, comes first.
-
-    Raises:
-      ValueError: an unknown measure or a window that is even or not positive.
-    """
-    values, counts = records.by_block(measure)
-    metrics = {"mean": _block_means(values, counts)}
-    return metrics | block_metrics(values, records.schedule.blocks, window)
-
-
-def _block_means(values: np.ndarray, counts: np.ndarray) -> Metric:
-    """Plain mean of each block of each lifetime, (L, B)."""
-    means = values.sum(axis=-1) / counts
-    finite = np.isfinite(means)
-    missing = np.where(finite, Reason.NONE, Reason.NON_FINITE_VALUE)
-    return Metric(jnp.asarray(np.where(finite, means, np.nan)), jnp.asarray(missing, jnp.int32))
+    said = novelty_scores(records)
+    novelty = None if said is None else summarise_scores(records, said, seed)
+    whole = {**scores, **lifelong.lifetime, **({} if said is None else said.lifetime)}
+    capabilities = capability_scores([whole], rows, seed)
+    today = summarise_lifelong(lifelong, ranges, seed)
+    numbers = blocks, syllabus, today, novelty
+    return Report(records, measure, window, *numbers, tuple(rows), capabilities)

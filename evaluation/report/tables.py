@@ -5,17 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from evaluation.metrics import Estimate, Reason, Summary
-
-HEADINGS: Final = {
-    "mean": "mean",
-    "saturation_value": "saturation value",
-    "time_to_saturation": "time to saturation",
-    "normalized_integral": "normalized integral",
-    "recovery_time": "recovery time",
-    "performance_maintenance_saturation_value": "maintenance: saturation",
-    "performance_maintenance_time_to_saturation": "maintenance: time",
-}
+from evaluation.metrics import Numbers, Reason, Summary
+from evaluation.metrics.reasons import sentence_of
 
 TASK_WIDTH: Final = 28
 """Widest column of tasks with their parameters, characters."""
@@ -25,11 +16,6 @@ UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
 
 Place = int | tuple[()]
 """Which number of a summary: that of a block or of a task, or its only one."""
-
-
-def heading(name: str) -> str:
-    """A metric in words."""
-    return HEADINGS.get(name, name)
 
 
 def digits(value: Any) -> str:
@@ -49,11 +35,10 @@ def interval(summary: Summary, index: Place) -> str:
     return interval_text(summary.low[index], summary.high[index])
 
 
-def estimate_cell(estimate: Estimate, index: Place) -> str:
+def estimate_cell(estimate: Numbers, index: Place) -> str:
     """A statistic above its interval."""
-    return f"{digits(estimate.value[index])}\n" + interval_text(
-        estimate.low[index], estimate.high[index]
-    )
+    low, high = (np.asarray(end)[index] for end in (estimate.low, estimate.high))
+    return f"{digits(estimate.values[index])}\n{interval_text(low, high)}"
 
 
 def with_value(summary: Summary, index: Place) -> str:
@@ -66,9 +51,9 @@ def missing(summaries: Iterable[Summary], index: Place) -> str:
     summaries = list(summaries)
     if any(summary.count[index] for summary in summaries):
         return ""
-    reasons = [Reason(int(summary.missing[index])) for summary in summaries]
+    reasons = [int(summary.missing[index]) for summary in summaries]
     told = [reason for reason in reasons if reason not in UNDEFINED] or reasons
-    return "; ".join(dict.fromkeys(reason.sentence for reason in told))
+    return "; ".join(dict.fromkeys(map(sentence_of, told)))
 
 
 def left_out(reasons: Mapping[str, str]) -> str:

@@ -2,75 +2,28 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from evaluation.files import write_json, write_whole
-from evaluation.metrics import Reason
-from evaluation.metrics.novelty import Row, Value, measures, rows, window_of
+from evaluation.metrics import Numbers, Reason, registry
+from evaluation.metrics.novelty import Row, measures, own_of_trials, rows, window_of
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
+from evaluation.metrics.reasons import sentence_of
+from evaluation.metrics.table import METRICS
+from evaluation.report.entries import number
 from evaluation.sailon.results import Measured, Results, measured
 
 FORMAT: Final = "jaxsim-sailon-report-1"
 
-MEASURES: Final[Mapping[str, str]] = {
-    "cdt": "M2: share of trials that are correctly detected, without a false alarm before",
-    "false_alarms": "M2.1: share of trials with a false alarm before novelty",
-    "found": "share of trials in which novelty is reported after it came, false alarms or not",
-    "mean_delay": "M1: mean episodes from the first novel one to the first report, of CDT",
-    "median_delay": "median of the same",
-    "censored_median_delay": "Kaplan-Meier median of the delay over all trials, episodes",
-    "correct_rejections": "M2.2: share of episodes before novelty that are not reported",
-    "amoc_wsu": "AMOC as the generator's analysis draws it, 1 is best",
-    "amoc_delay": "area under delay by false alarms over all thresholds, 0 is best",
-    "asymptotic_nrp": "M3 (visibility 0), M4 (1): last episodes over the baseline's before novelty",
-    "initial_nrp": "M3.1, M4.1: the same of the first novel episodes",
-    "overall_nrp": "the same of all episodes from the first novel one on",
-    "opti": "share of the agent in both sums of performance after novelty, 0.5 is parity",
-    "ipti": "the same over the first episodes",
-    "apti": "the same over the last episodes",
-    "apti_ratio": "agent's sum over the baseline's, over the last episodes",
-    "performance_pre": "mean performance before novelty",
-    "performance_post": "mean performance from the first novel episode on",
-    "baseline_pre": "the baseline's mean before novelty",
-    "baseline_post": "the baseline's mean from the first novel episode on",
-    "gain": "mean of the last episodes less that of the first novel ones",
-    "retained": "mean of the last episodes over the agent's own before novelty",
-    "robust": "NRM alpha: share of trials whose mean moves by less than 2 standard deviations",
-    "robust_baseline": "NRM beta: the same of the baseline",
-    "deviation": "distance of the means before and after, in standard deviations of before",
-    "deviation_baseline": "the same of the baseline",
-    "level_accuracy": "share of trials in which the most probable level is the true one",
-    "level_accuracy_found": "the same of the trials in which novelty is reported",
-    "level_log_score": "mean of minus the logarithm of the true level's probability",
-    "level_brier": "mean Brier score of the levels' probabilities",
-    "entity_accuracy": "share of trials whose entity is the generator's own word",
-    "attribute_accuracy": "the same of the attribute",
-    "change_accuracy": "the same of the change",
-}
+MEASURES: Final = {row.name: row.text for row in METRICS if row.scope == "trial"}
 """Every measure and what it is."""
 
-SHOWN: Final = {
-    "cdt": "CDT (M2)",
-    "false_alarms": "false (M2.1)",
-    "mean_delay": "delay (M1)",
-    "median_delay": "median delay",
-    "correct_rejections": "M2.2",
-    "amoc_wsu": "AMOC",
-    "level_accuracy": "level named",
-    "performance_pre": "before",
-    "performance_post": "after",
-    "baseline_pre": "baseline before",
-    "baseline_post": "baseline after",
-    "asymptotic_nrp": "NRP (M3, M4)",
-    "initial_nrp": "(M3.1, M4.1)",
-    "opti": "OPTI",
-    "robust": "NRM alpha",
-}
+SHOWN: Final = {r.name: r.heading for r in METRICS if r.scope == "trial" and r.heading}
 """Measures that tables show, with their headings."""
 
 _LABEL_WIDTH, _CELL_WIDTH = 30, 20
@@ -93,6 +46,8 @@ class Analysis:
       window: episodes m at either end of the novel part.
       metadata: agent, baseline, experiment; plain JSON values.
       wsu: whether zeros are treated as the generator's own analysis does.
+      own: metrics of users among the measures.
+      own_trials: name -> (T,) their numbers.
     """
 
     rows: tuple[Row, ...]
@@ -100,6 +55,13 @@ class Analysis:
     window: int
     metadata: Mapping[str, Any]
     wsu: bool = False
+    own: tuple[registry.Row, ...] = ()
+    own_trials: Mapping[str, Numbers] = field(default_factory=dict)
+
+    @property
+    def measures(self) -> dict[str, str]:
+        """Every measure and what it is, metrics of users last."""
+        return MEASURES | {row.name: row.text for row in self.own}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; what is missing is null, with its reason beside it."""
@@ -108,24 +70,24 @@ class Analysis:
             **self.metadata,
             "window": self.window,
             "interval": f"{LEVEL:.0%}: of shares by Wilson, else bootstrap over trials",
-            "measures": dict(MEASURES),
+            "measures": self.measures,
         }
         for kind, name in _PLACES.items():
-            report[name] = [_row_json(row) for row in self.rows if row.kind == kind]
+            report[name] = [_row_json(row, self.measures) for row in self.rows if row.kind == kind]
         return report
 
     def to_csv(self) -> str:
         """Return the rows as CSV: of every measure the value and the ends of its interval."""
         header = ["kind", "level", "difficulty", "visibility", "hint_level", "trials"]
-        for name in MEASURES:
+        for name in self.measures:
             header += [name, f"{name}_low", f"{name}_high"]
         lines: list[list[Any]] = [header]
         for row in self.rows:
             cells: list[Any] = [row.kind, row.level, row.difficulty]
             cells += [row.visibility, row.hint_level, row.trials]
-            for name in MEASURES:
+            for name in self.measures:
                 value = row.values[name]
-                cells += [value.value, value.low, value.high]
+                cells += [number(part) for part in (value.values, value.low, value.high)]
             lines.append(cells)
         return _csv(lines)
 
@@ -134,7 +96,7 @@ class Analysis:
         labels = self.data.labels
         own = measures(
             self.data.trials, self.data.said, labels.visibility == 1, self.window, self.wsu
-        )
+        ) | dict(self.own_trials)
         lines: list[list[Any]] = [["level", "difficulty", "visibility", "hint_level", *own]]
         for place in range(len(labels.level)):
             cells = [labels.level, labels.difficulty, labels.visibility, labels.hint_level]
@@ -156,27 +118,28 @@ def _csv(lines: list[list[Any]]) -> str:
     return out.getvalue()
 
 
-def _row_json(row: Row) -> dict[str, Any]:
-    kept = {name: row.values[name] for name in MEASURES}
+def _row_json(row: Row, names: Iterable[str]) -> dict[str, Any]:
+    kept = {name: row.values[name] for name in names}
     return {
         "level": row.level,
         "difficulty": row.difficulty,
         "visibility": row.visibility,
         "hint_level": row.hint_level,
         "trials": row.trials,
-        **{name: value.value for name, value in kept.items()},
+        **{name: number(value.values) for name, value in kept.items()},
         "intervals": {name: _interval(value) for name, value in kept.items()},
-        "counts": {name: value.count for name, value in kept.items()},
+        "counts": {name: row.counts[name] for name in kept},
         "reasons": {
-            name: value.reason.sentence
+            name: sentence_of(value.reasons)
             for name, value in kept.items()
-            if value.reason is not Reason.NONE
+            if value.reasons != Reason.NONE
         },
     }
 
 
-def _interval(value: Value) -> list[float | None] | None:
-    return None if value.low is None and value.high is None else [value.low, value.high]
+def _interval(value: Numbers) -> list[float | None] | None:
+    ends = [number(value.low), number(value.high)]
+    return None if ends == [None, None] else ends
 
 
 def analyse(
@@ -187,6 +150,7 @@ def analyse(
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
+    own: Sequence[registry.Row] = (),
 ) -> Analysis:
     """Compute all metrics of an agent's results.
 
@@ -197,24 +161,34 @@ def analyse(
       seed: of the bootstrap.
       resamples: of the bootstrap.
       wsu: whether to treat zeros as the generator's own analysis does.
+      own: metrics of users: a trial is a lifetime of two blocks, before novelty and from it on.
 
     Raises:
-      ValueError: results that do not fit together, or a window below 1.
+      ValueError: results that do not fit together, a window below 1, or a metric of a user that
+        cannot be computed.
     """
     data = measured(agent, baseline)
     longest = int(data.trials.count.max())
     window = window_of(longest) if window is None else window
     if not 0 <= window <= longest:
         raise ValueError(f"window is {window}; it must be from 0 to {longest}, a trial's episodes")
+    numbers = own_of_trials(own, data.trials)
     found = rows(
-        data.trials, data.labels, data.said, window, seed=seed, resamples=resamples, wsu=wsu
+        data.trials,
+        data.labels,
+        data.said,
+        window,
+        seed=seed,
+        resamples=resamples,
+        wsu=wsu,
+        own=numbers,
     )
     metadata: dict[str, Any] = {"agent": _about(agent)}
     metadata["baseline"] = None if baseline is None else _about(baseline)
     if agent.experiment is not None:
         settings = agent.experiment.settings.to_json()
         metadata["experiment"] = {"digest": agent.experiment.digest(), "settings": settings}
-    return Analysis(tuple(found), data, window, metadata, wsu)
+    return Analysis(tuple(found), data, window, metadata, wsu, tuple(own), numbers)
 
 
 def _about(results: Results) -> dict[str, Any]:
@@ -233,7 +207,8 @@ def tables(analysis: Analysis, width: int) -> Iterator[Any]:
     about = analysis.metadata
     names = [(about[key] or {}).get("agent", "unnamed") for key in ("agent", "baseline")]
     title = f"{names[0]}, baseline {names[1]}, with 95 % intervals"
-    shown = list(SHOWN)
+    headings = SHOWN | {row.name: row.title for row in analysis.own}
+    shown = list(headings)
     each = max(1, (width - _LABEL_WIDTH) // _CELL_WIDTH)
     for start in range(0, len(shown), each):
         part = shown[start : start + each]
@@ -241,7 +216,7 @@ def tables(analysis: Analysis, width: int) -> Iterator[Any]:
         table.add_column("level", no_wrap=True, min_width=15)
         table.add_column("trials", no_wrap=True, min_width=6)
         for name in part:
-            table.add_column(SHOWN[name], justify="right", no_wrap=True, min_width=16)
+            table.add_column(headings[name], justify="right", no_wrap=True, min_width=16)
         for row in analysis.rows:
             cells = [_value_cell(row.values[name]) for name in part]
             table.add_row(_label(row), str(row.trials), *cells)
@@ -260,16 +235,15 @@ def _label(row: Row) -> str:
     return name + told
 
 
-def _value_cell(value: Value) -> str:
-    if value.value is None:
+def _value_cell(value: Numbers) -> str:
+    middle, ends = number(value.values), _interval(value)
+    if middle is None:
         return "–"
-    if value.low is None and value.high is None:
-        return _digits(value.value)
-    return f"{_digits(value.value)} ({_digits(value.low)}–{_digits(value.high)})"
+    return _digits(middle) + ("" if ends is None else f" ({'–'.join(map(_digits, ends))})")
 
 
-def _digits(number: float | None) -> str:
+def _digits(value: float | None) -> str:
     """Two decimals; of an interval without end, an infinity."""
-    if number is None:
+    if value is None:
         return "∞"
-    return f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}"
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

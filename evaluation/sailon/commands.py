@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_metric
 from evaluation.report import terminal
 from evaluation.sailon.serve import commands as serving
 
@@ -124,6 +124,7 @@ def _add_analyze(parts: Any) -> None:
     part.add_argument(
         "--wsu", action="store_true", help="treat zeros as the generator's own analysis does"
     )
+    add_metric(part)
     part.add_argument("--quiet", action="store_true", help="print no tables")
     part.set_defaults(handler=_analyze)
 
@@ -241,6 +242,7 @@ def _with_progress(arguments: argparse.Namespace, plan: "Experiment", play: Any)
 
 def _analyze(arguments: argparse.Namespace) -> int:
     from evaluation.files import check_output_directory
+    from evaluation.report.custom import load_rows
     from evaluation.sailon.analysis import analyse
     from evaluation.sailon.results import load_results
 
@@ -250,7 +252,12 @@ def _analyze(arguments: argparse.Namespace) -> int:
     agent = read(arguments.records)
     baseline = None if arguments.baseline is None else read(arguments.baseline)
     found = analyse(
-        agent, baseline, window=arguments.window, seed=arguments.seed, wsu=arguments.wsu
+        agent,
+        baseline,
+        window=arguments.window,
+        seed=arguments.seed,
+        wsu=arguments.wsu,
+        own=load_rows(arguments.metric),
     )
     if arguments.out is not None:
         check_output_directory(arguments.out, arguments.overwrite)

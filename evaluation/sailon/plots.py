@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.files import write_whole
-from evaluation.metrics.novelty import Row, Value
+from evaluation.metrics import Numbers
+from evaluation.metrics.novelty import Row
 
 PANELS: Final[Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]]] = {
     "detection": (
@@ -83,12 +84,11 @@ def _figure(cells: Sequence[Row], panels: Sequence[tuple[str, Mapping[str, str]]
     return file.getvalue()
 
 
-def _draw(axis: Any, values: Sequence[Value], shift: float, words: str) -> None:
+def _draw(axis: Any, values: Sequence[Numbers], shift: float, words: str) -> None:
     """One series: points with their intervals, nothing where there is no value."""
-    known = [(place, v) for place, v in enumerate(values) if v.value is not None]
-    middle = np.array([v.value for _, v in known], np.float64)
-    low = np.array([v.value if v.low is None else v.low for _, v in known], np.float64)
-    high = np.array([v.value if v.high is None else v.high for _, v in known], np.float64)
-    where = np.array([place for place, _ in known], np.float64) + shift
+    table = np.array([(v.values, v.low, v.high) for v in values], np.float64).reshape(-1, 3)
+    known = np.flatnonzero(~np.isnan(table[:, 0]))
+    middle, low, high = np.where(np.isnan(table), table[:, :1], table)[known].T
+    where = known + shift
     errors = np.maximum([middle - low, high - middle], 0)
     axis.errorbar(where, middle, yerr=errors, fmt="o", markersize=3, capsize=2, label=words)

@@ -1,11 +1,12 @@
 """`jaxsim train`."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_l2data, add_metric
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
@@ -77,6 +78,16 @@ def add_to(commands: Any) -> None:
         train.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
     train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     train.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_metric(train)
+    add_l2data(train)
+    train.add_argument(
+        "--log-lifetime",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="lifetime that is logged under $L2DATA (the first); may be repeated",
+    )
     checkpoint_commands.add_options(train)
     train.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
     train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
@@ -92,6 +103,8 @@ def _train(arguments: argparse.Namespace) -> int:
     job = _job(arguments)
     use_cores(job.lifetimes, job.options.devices)
     job.check()
+    if job.logging is not None:
+        print(job.logging.line, file=sys.stderr)
     if console is not None:
         _print_width(console, job, chosen=arguments.width is None)
     started = time.monotonic()
@@ -104,6 +117,9 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _job(arguments: argparse.Namespace) -> "Job":
     from evaluation import scanner
+    from evaluation.logs.export import Logging
+    from evaluation.logs.home import chosen_folder
+    from evaluation.report.custom import load_rows
     from evaluation.train.course import Course, task_of
     from evaluation.train.run import Job
 
@@ -123,6 +139,10 @@ def _job(arguments: argparse.Namespace) -> "Job":
         options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
+        rows=load_rows(arguments.metric),
+        logging=Logging.of(
+            chosen_folder(arguments.l2data), arguments.log_lifetime, arguments.lifetime_idx, None
+        ),
     )
 
 
@@ -166,12 +186,22 @@ def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress"
 
 
 def _print(console: Any, job: "Job", records: "Records", curve: "Curve", seconds: float) -> None:
+    from evaluation.report.console import print_novelty, print_own
+    from evaluation.report.names import block_names
+    from evaluation.report.novelty import summarise_novelty
+    from evaluation.report.own import summarise_own
+
     steps = int(records.columns["length"].sum())
     interval = f" [{curve.low[-1]:.3f}, {curve.high[-1]:.3f}]" if curve.lifetimes > 1 else ""
     console.print(
         f"performance {curve.mean[0]:.3f} before training, {curve.mean[-1]:.3f}{interval} after "
         f"{curve.episodes[-1]:,} episodes"
     )
+    if job.rows:
+        print_own(console, summarise_own(job.rows, records, job.seed))
+    novelty = summarise_novelty(records, job.seed)
+    if novelty is not None:
+        print_novelty(console, novelty, block_names(records.schedule))
     console.print(
         f"{steps:,} environment steps in all, {seconds:.1f} s of this run, compiling included; "
         f"results in {job.out}; --agent checkpoint:{job.out} plays what was learned"

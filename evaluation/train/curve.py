@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.records import Records
-from evaluation.report.summary import number
+from evaluation.report.entries import number
 
 COLUMNS = ("episodes", "steps", "mean", "low", "high", "std", "lifetimes")
 
@@ -23,7 +23,7 @@ class Curve:
       episodes: (P,) int, training episodes before it.
       steps: (P,) environment steps of these, mean over lifetimes.
       mean: (P,) mean of the lifetimes' mean performances.
-      low, high: (P,) its 95 % percentile bootstrap interval; NaN for a single lifetime.
+      low, high: (P,) its 95 % interval; NaN for a single lifetime.
       std: (P,) standard deviation over lifetimes; NaN for a single one.
       lifetimes: number of them.
     """
@@ -51,7 +51,8 @@ class Curve:
         values = (performance.sum(axis=-1) / counts)[:, tests]
         trained = np.where(tests, 0, counts).cumsum()[tests]
         walked = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
-        described, interval = describe(values), bootstrap_interval(values, seed)
+        described = describe(values)
+        interval = bootstrap_interval(values, seed, method="calibrated")
         return cls(
             trained,
             walked.mean(axis=0),

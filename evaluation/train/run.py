@@ -10,7 +10,13 @@ from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
+from evaluation.logs.export import Logging
+from evaluation.metrics.registry import Row
+from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
+from evaluation.report.custom import check_asked
+from evaluation.report.novelty import summarise_novelty
+from evaluation.report.own import summarise_own
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
 from evaluation.train.curve import Curve, plot
@@ -30,6 +36,8 @@ class Job(Playing):
       episodes: training episodes; None for `DEFAULT_EPISODES`, or no limit but the time.
       minutes: of play after which the run ends with its next evaluation, runs that were resumed
         counted together; None for no limit.
+      rows: metrics of users that are also computed.
+      logging: what is also logged in the folder of lifelong-learning data.
     """
 
     course: Course
@@ -37,6 +45,8 @@ class Job(Playing):
     lifetimes: int = 64
     episodes: int | None = None
     minutes: float | None = None
+    rows: tuple[Row, ...] = ()
+    logging: Logging | None = None
     files = ResultFiles(
         "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
     )
@@ -65,8 +75,13 @@ class Job(Playing):
             raise ValueError(
                 f"minutes is {self.minutes:g}; it must be above 0 and at most {MOST_MINUTES:g}"
             )
+        check_asked(self.rows)
         self.course.check(self.most_episodes)
         self.check_playing()
+        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
+        for number in () if self.logging is None else self.logging.lifetimes:
+            if not first <= number <= last:
+                raise ValueError(f"log-lifetime is {number}; it must be from {first} to {last}")
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes)
 
@@ -130,13 +145,15 @@ def run(
             records = job.play(done, who, Finished(over.snapshot), None)
         curve = Curve.of(records, job.seed)
         _write(job, records, curve, say)
+        if job.logging is not None:
+            job.logging.write(records)
     return records, curve
 
 
 def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
     """Write all files; curve.json comes last, so that its presence means the rest is there."""
     about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
-    interval = "95 % percentile bootstrap over lifetimes; null for a single lifetime"
+    interval = f"{INTERVALS}; null for a single lifetime"
     with results(job.out, job.files.marker) as folder:
         write_whole(folder / "schedule.json", records.schedule.dumps())
         records.write(folder / "records.parquet")
@@ -146,4 +163,9 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         except ValueError as error:
             say(f"no curve.png: {error}")
         values = {**about, "interval": interval, "curve": curve.rows()}
+        novelty = summarise_novelty(records, job.seed)
+        if novelty is not None:
+            values["novelty"] = novelty.to_json()
+        if job.rows:
+            values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
         write_json(folder / job.files.marker, values)

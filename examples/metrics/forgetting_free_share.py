@@ -10,14 +10,9 @@ Run it on a log of the 2019 layout:
 import sys
 
 import numpy as np
+import pandas as pd
 
-from evaluation.l2m.report2019 import (
-    AgentMetric,
-    AgentMetricsReport,
-    LogTable,
-    MetricsTable,
-    PhaseTable,
-)
+from evaluation.l2m.report2019 import AgentMetric, AgentMetricsReport
 
 TOLERANCE = 0.02
 
@@ -30,14 +25,15 @@ class ForgettingFreeShare(AgentMetric):
     description = "1 where a test saturates within 2 % of its training block, 0 where it does not"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
-    ) -> MetricsTable:
+        self, dataframe: pd.DataFrame, phase_info: pd.DataFrame, metrics_df: pd.DataFrame
+    ) -> pd.DataFrame:
         """Read what an earlier metric of the report found, and add a column."""
         fall = metrics_df["saturation_difference"]
         level = np.abs(metrics_df["saturation_value"] + fall)
         metrics_df["forgetting_free"] = np.where(np.isnan(fall), np.nan, fall <= TOLERANCE * level)
         # Why a number is missing is the same as for the difference.
-        metrics_df.reasons["forgetting_free"] = metrics_df.reasons["saturation_difference"]
+        reasons = metrics_df.attrs["reasons"]
+        reasons["forgetting_free"] = reasons["saturation_difference"]
         return metrics_df
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from evaluation import cli
-from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.metrics import Reason, probability_of_improvement
 from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report.compare import BY_BLOCK, compare_records
+from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Block, Schedule
 
 COUNTS = (15, 12, 4)

@@ -333,6 +333,7 @@ def test_widths_that_cannot_be(width):
         play(mixed_schedule(), toy.bandit, width=width)
 
 
+@pytest.mark.requirement(138)
 def test_the_last_prediction_of_an_episode_counts():
     def act(memory, observation, key):
         return 2, say(observation["step"], observation["step"] / 16, memory), memory + 1

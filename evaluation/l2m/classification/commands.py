@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="write lifetime K as a log of the 2019 layout (0); may be repeated",
     )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="data sets of arrays, DIR/NAME/train_images.npy"
+    )
     parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
     parser.add_argument("--quiet", action="store_true", help="no tables")
     parser.set_defaults(handler=classify)
@@ -61,9 +64,11 @@ def classify(arguments: argparse.Namespace) -> int:
       ValueError: a wrong input.
     """
     # Imported here, so that --help does not wait for JAX.
-    from evaluation.l2m.classification import run
+    from evaluation.l2m.classification import folders, run
 
     console = None if arguments.quiet else terminal.console()
+    if arguments.data is not None:
+        folders.register(arguments.data)
     job = run.Job(
         syllabus=arguments.syllabus,
         out=arguments.out,

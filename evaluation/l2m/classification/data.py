@@ -22,14 +22,16 @@ class ImageData:
     """Examples of a data set.
 
     Attributes:
-      images: (N, H, W) float32 in [0, 1].
+      images: (N, H, W) or (N, H, W, C) float32 in [0, 1].
       labels: (N,) int32 from 0 to ``classes`` - 1.
       classes: number of classes.
+      testing: (N,) bool, which are test examples; None for every fourth.
     """
 
     images: Floats
     labels: Labels
     classes: int
+    testing: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit.
@@ -37,7 +39,7 @@ class ImageData:
         Raises:
           ValueError: says which.
         """
-        if self.images.ndim != 3 or len(self.images) != len(self.labels):
+        if self.images.ndim not in (3, 4) or len(self.images) != len(self.labels):
             raise ValueError(
                 f"images {self.images.shape} and labels {self.labels.shape} must be (N, H, W), (N,)"
             )
@@ -46,9 +48,16 @@ class ImageData:
 
     def rows(self, mode: Mode, first: int, last: int) -> npt.NDArray[np.int64]:
         """Positions of the training or test examples of the classes ``first`` to ``last``."""
-        testing = np.arange(len(self.labels)) % TEST_SHARE == TEST_SHARE - 1
+        testing = self.testing
+        if testing is None:
+            testing = np.arange(len(self.labels)) % TEST_SHARE == TEST_SHARE - 1
         chosen = (self.labels >= first) & (self.labels <= last)
         return np.flatnonzero(chosen & (testing == (mode == "test")))
+
+
+def batch_log_info(examples: int, correct: int) -> dict[str, float]:
+    """What the log says of a batch: the shares of right and of wrong answers."""
+    return {"score": correct / examples, "score_error": (examples - correct) / examples}
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class DataSpec:
       size: height and width of an image, pixels.
       load: reads the examples.
       description: one line for people.
+      get_batch_log_info: from the examples of a batch and the right answers to what its row of the
+        log holds; ``score`` must be among them. The course calls it, never the performer.
     """
 
     name: str
@@ -68,6 +79,7 @@ class DataSpec:
     size: int
     load: Callable[[], ImageData]
     description: str
+    get_batch_log_info: Callable[[int, int], Mapping[str, float]] = batch_log_info
 
     @property
     def task(self) -> str:
@@ -151,7 +163,7 @@ def vary(
     """Change examples as the parameters say; features first turn, then move, then lose contrast.
 
     Args:
-      images: (M, H, W) in [0, 1].
+      images: (M, H, W) or (M, H, W, C) in [0, 1].
       labels: (M,).
       classes: number of classes.
       values: all parameters, from `DataSpec.fill`.
@@ -172,7 +184,7 @@ def vary(
 def _move(images: Floats, down: int, right: int) -> Floats:
     """Move images by whole pixels."""
     moved = np.zeros_like(images)
-    height, width = images.shape[1:]
+    height, width = images.shape[1:3]
     to_y, from_y = _overlap(down, height)
     to_x, from_x = _overlap(right, width)
     moved[:, to_y, to_x] = images[:, from_y, from_x]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from evaluation.l2m.classification import data
 from evaluation.l2m.classification.course import Score
 from evaluation.l2m.classification.syllabus import Syllabus
 from evaluation.logs.learnkit import LogRow
@@ -46,13 +47,16 @@ def class_name(block: Block) -> str:
 
 
 def _row(block: Block, score: Score, seed: int, start: datetime) -> LogRow:
+    info = dict(data.spec(block.task).get_batch_log_info(score.examples, score.correct))
+    if "score" not in info:
+        raise ValueError(f"get_batch_log_info of {block.task} gives no 'score', only {list(info)}")
     return LogRow(
         phase=f"{block.phase}.{block.mode}",
         class_name=class_name(block),
         params=dict(block.parameters),
         block=block.index,
         task=score.batch,
-        measures={"score": score.accuracy, "score_error": score.error},
+        measures=info,
         seed=seed,
         steps=score.examples,
         source="GET_LABELS",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, RunArrays
+    from evaluation.l2m.l2metrics.analysis import Analysis
     from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
     from evaluation.l2m.l2metrics.pipeline import Outcome, run
     from evaluation.l2m.l2metrics.result import run_json
@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Analysis": "analysis",
-    "ExtraMetric": "analysis",
     "Kind": "errors",
     "L2MetricsError": "errors",
     "Outcome": "pipeline",
-    "RunArrays": "analysis",
     "Settings": "settings",
     "run": "pipeline",
     "run_json": "result",
@@ -25,11 +23,9 @@ _HOMES = {
 
 __all__ = [
     "Analysis",
-    "ExtraMetric",
     "Kind",
     "L2MetricsError",
     "Outcome",
-    "RunArrays",
     "Settings",
     "run",
     "run_json",

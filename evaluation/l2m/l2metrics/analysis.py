@@ -1,24 +1,26 @@
 """Metrics of many runs at once: pad, process, measure, and hand each run its own numbers."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m import ste_info
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.l2m.l2metrics.experts import Curve, pad_experts, stored_runs, training_curves
+from evaluation.l2m.l2metrics.experts import stored_runs, training_curves
 from evaluation.l2m.l2metrics.runs import Run, base_task
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
+from evaluation.metrics.l2m.experts import Curve, pad_experts
 from evaluation.metrics.l2m.lifetimes import Processed, Results, measure, process
 from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.registry import Lifetime, MetricError, Row, by_task, compute
 
 AT_ONCE: Final = 2**22
 """Elements of padded curves that are held at a time, unless one run alone has more."""
@@ -26,49 +28,6 @@ AT_ONCE: Final = 2**22
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
-
-
-class RunArrays(NamedTuple):
-    """What a custom metric computes from: one run, R regimes of at most T rows, K tasks.
-
-    Attributes:
-      values: (R, T) processed performance, NaN behind each regime's rows.
-      raw: (R, T) performance as logged.
-      counts: (R,) rows of each regime.
-      experiences: (R, T) number of each row's experience.
-      train: (R,) whether the agent learns in it.
-      sleep: (R,) whether it is of subtype sleep.
-      block_num: (R,) number of its block.
-      tasks: (R,) position of its task in ``task_names``.
-      task_names: K names.
-      regime_columns: name -> (R,) the numbers that are there already, earlier custom ones too.
-    """
-
-    values: Floats
-    raw: Floats
-    counts: Integers
-    experiences: Integers
-    train: Booleans
-    sleep: Booleans
-    block_num: Integers
-    tasks: Integers
-    task_names: tuple[str, ...]
-    regime_columns: Mapping[str, Floats]
-
-
-@dataclass(frozen=True)
-class ExtraMetric:
-    """A metric of one's own, from plain functions on arrays. At least one function is needed.
-
-    Attributes:
-      name: column in the tables and key in the JSON files.
-      regimes: from `RunArrays` to (R,) numbers, NaN for none.
-      tasks: from `RunArrays` to (K,) numbers; None for the mean over a task's regimes.
-    """
-
-    name: str
-    regimes: Callable[[RunArrays], npt.ArrayLike] | None = None
-    tasks: Callable[[RunArrays], npt.ArrayLike] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,8 +46,9 @@ class Analysis:
         for.
       reference_curves: curves that these were computed from; None likewise.
       experiences: (L, R, T).
-      extra_regimes: name -> (R,) custom numbers.
-      extra_tasks: name -> (K,) custom numbers.
+      extra_regimes: name -> (R,) numbers of metrics of users.
+      extra_tasks: name -> (K,) numbers; of a metric of regimes the mean over a task's.
+      extra_lifetime: name -> () numbers of metrics of lifetimes.
       saturation_only: tasks of whose expert the store has a saturation value and no curve.
     """
 
@@ -102,8 +62,9 @@ class Analysis:
     reference: Results | None
     reference_curves: Processed | None
     experiences: Integers
-    extra_regimes: Mapping[str, Floats]
-    extra_tasks: Mapping[str, Floats]
+    extra_regimes: Mapping[str, Numbers]
+    extra_tasks: Mapping[str, Numbers]
+    extra_lifetime: Mapping[str, Numbers]
     saturation_only: frozenset[str]
 
     @cached_property
@@ -120,7 +81,7 @@ class Analysis:
 
     def of(self, numbers: Numbers) -> Numbers:
         """This run's part of the batch's numbers."""
-        return Numbers(numbers.values[self.row], numbers.reasons[self.row])
+        return numbers.part(self.row)
 
 
 def check_ranges(run: Run, settings: Settings) -> dict[str, tuple[float, float]] | None:
@@ -188,7 +149,7 @@ def analyse(
     runs: Sequence[Run],
     settings: Settings,
     library: Library,
-    extra_metrics: Sequence[ExtraMetric] = (),
+    extra_metrics: Sequence[Row] = (),
 ) -> tuple[list[Analysis], dict[int, L2MetricsError]]:
     """Compute all metrics of all runs.
 
@@ -196,7 +157,7 @@ def analyse(
       runs: any number.
       settings: how.
       library: of single-task experts.
-      extra_metrics: custom metrics, computed in this order.
+      extra_metrics: metrics of users, computed in this order.
 
     Returns:
       The analyses in the order of the runs, and by position the error of each run that has none.
@@ -276,6 +237,7 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
             experiences=experiences,
             extra_regimes={},
             extra_tasks={},
+            extra_lifetime={},
             saturation_only=library.saturation_only(run.tasks),
         )
         for row, run in enumerate(runs)
@@ -348,54 +310,55 @@ def _noise(runs: Sequence[Run], shape: tuple[int, ...], settings: Settings) -> F
     return noise
 
 
-def with_extra(analysis: Analysis, extra_metrics: Sequence[ExtraMetric]) -> Analysis:
-    """The analysis with custom metrics.
+def with_extra(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
+    """The analysis with metrics of users; a later one may read what an earlier one found.
 
     Raises:
-      L2MetricsError: one failed, or returned something else than one number a regime or task.
+      L2MetricsError: one asks for what a log does not have, failed, or returned another shape, or
+        NaN without a reason.
     """
-    if not extra_metrics:
+    if not rows:
         return analysis
     arrays = run_arrays(analysis)
-    columns = dict(arrays.regime_columns)
-    regimes: dict[str, Floats] = {}
-    tasks: dict[str, Floats] = {}
-    for metric in extra_metrics:
-        arrays = arrays._replace(regime_columns=columns)
-        if metric.regimes is not None:
-            numbers = _called(metric.name, metric.regimes, arrays, len(arrays.counts))
-            regimes[metric.name] = columns[metric.name] = numbers
-        if metric.tasks is not None:
-            tasks[metric.name] = _called(metric.name, metric.tasks, arrays, len(arrays.task_names))
-        elif metric.name in regimes:
-            tasks[metric.name] = _task_means(regimes[metric.name], arrays)
-    fields = {name: getattr(analysis, name) for name in analysis.__dataclass_fields__}
-    return Analysis(**fields | {"extra_regimes": regimes, "extra_tasks": tasks})
+    columns = dict(arrays.columns or {})
+    regimes: dict[str, Numbers] = {}
+    tasks: dict[str, Numbers] = {}
+    lifetime: dict[str, Numbers] = {}
+    for row in rows:
+        try:
+            found = compute(row, arrays._replace(columns=columns))
+        except MetricError as error:
+            raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
+        if row.scope == "block":
+            regimes[row.name], columns[row.name] = found, found.values
+            tasks[row.name] = by_task(found, arrays.tasks, len(arrays.task_names))
+        else:
+            (tasks if row.scope == "task" else lifetime)[row.name] = found
+    return replace(analysis, extra_regimes=regimes, extra_tasks=tasks, extra_lifetime=lifetime)
 
 
-def run_arrays(analysis: Analysis) -> RunArrays:
-    """One run as custom metrics see it."""
+def run_arrays(analysis: Analysis) -> Lifetime:
+    """One run as metrics of users see it."""
     run, own = analysis.run, analysis.run.regimes
     size, row = len(own.counts), analysis.row
 
     def part(values: Floats) -> Floats:
         return np.where(analysis.mask, values[row, :size], np.nan)
 
-    columns = {
-        name: analysis.of(numbers).values[:size]
-        for name, numbers in analysis.results.regimes._asdict().items()
-    }
-    return RunArrays(
-        part(analysis.processed.values),
-        part(analysis.raw),
-        own.counts,
-        analysis.experiences[row, :size],
-        own.train,
-        own.sleep,
-        own.block_num,
-        own.tasks,
-        run.tasks,
-        columns,
+    return Lifetime(
+        values=part(analysis.raw),
+        processed=part(analysis.processed.values),
+        counts=own.counts,
+        experiences=analysis.experiences[row, :size],
+        train=own.train,
+        sleep=own.sleep,
+        block_num=own.block_num,
+        tasks=own.tasks,
+        task_names=run.tasks,
+        columns={
+            name: analysis.of(numbers).values[:size]
+            for name, numbers in analysis.results.regimes._asdict().items()
+        },
     )
 
 
@@ -415,28 +378,3 @@ def expert_curves(analysis: Analysis) -> dict[str, list[Floats]]:
         for k, task in enumerate(analysis.run.tasks)
     }
     return {task: curves for task, curves in found.items() if curves}
-
-
-def _called(
-    name: str, function: Callable[[RunArrays], npt.ArrayLike], arrays: RunArrays, size: int
-) -> Floats:
-    try:
-        numbers = np.asarray(function(arrays), np.float64)
-    except Exception as error:  # whatever a user's function raises is about that metric
-        raise L2MetricsError(
-            Kind.CUSTOM_METRIC, f"metric {name!r} failed: {type(error).__name__}: {error}"
-        ) from error
-    if numbers.shape != (size,):
-        raise L2MetricsError(
-            Kind.CUSTOM_METRIC,
-            f"metric {name!r} returned the shape {numbers.shape}; it must be ({size},)",
-        )
-    return numbers
-
-
-def _task_means(numbers: Floats, arrays: RunArrays) -> Floats:
-    own = arrays.tasks == np.arange(len(arrays.task_names))[:, None]
-    own &= np.isfinite(numbers)
-    count = own.sum(axis=1)
-    total = np.where(own, np.nan_to_num(numbers), 0).sum(axis=1)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))

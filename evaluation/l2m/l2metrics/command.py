@@ -77,7 +77,7 @@ def _add_methods(parser: argparse.ArgumentParser) -> None:
     add("-N", "--noise", type=float, nargs=2, default=(0.0, 0.0), metavar=("MEAN", "STD"),
         help="Gaussian noise (0 0)")  # fmt: skip
     add("--metric", action="append", default=[], metavar="FILE[:NAME]",
-        help="custom metric, a function of RunArrays or an ExtraMetric; repeatable")  # fmt: skip
+        help="also compute the metrics of a Python file; repeatable")  # fmt: skip
     add("--noise-seed", type=int, default=0, metavar="N", help="of the noise (0)")
 
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.l2m import ste_store
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
@@ -14,17 +12,8 @@ from evaluation.l2m.l2metrics.runs import base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.l2m.ste_store import SteRun
 from evaluation.logs.arrow import from_numpy, to_numpy, to_words
-from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.experts import Curve
 from evaluation.metrics.l2m.smoothing import smooth
-
-Floats = npt.NDArray[np.float64]
-
-
-class Curve(NamedTuple):
-    """Training of one expert: (n,) performance and the number of each row's experience."""
-
-    values: Floats
-    experiences: npt.NDArray[np.int64]
 
 
 def make_ste_run(log: RawLog) -> tuple[str, SteRun]:
@@ -74,22 +63,22 @@ def stored_runs(directory: Path, task: str, settings: Settings) -> tuple[SteRun,
     Args:
       directory: of the store.
       task: its name, without the variant where the settings are agnostic of variants.
-      settings: the variant mode and whether to do as l2metrics 3.1, which takes the newest run
-        first and every stored name that begins with the task's.
+      settings: the variant mode and whether to do as l2metrics 3.1, which takes every stored name
+        that begins with the task's, in the order of the directory, and of each the newest run
+        first.
 
     Raises:
       L2MetricsError: a file of the store is not readable.
     """
+    names = [task]
     try:
-        runs = ste_store.read(directory, task)
-        if not runs and settings.variant_mode == "agnostic":
-            names = [
-                name for name in ste_store.list_tasks(directory) if _matches(name, task, settings)
-            ]
-            runs = tuple(run for name in names for run in ste_store.read(directory, name))
+        if not ste_store.read(directory, task) and settings.variant_mode == "agnostic":
+            stored = ste_store.list_tasks(directory, in_order=not settings.is_compat)
+            names = [name for name in stored if _matches(name, task, settings)]
+        files = [ste_store.read(directory, name) for name in names]
     except ValueError as error:
         raise L2MetricsError(Kind.STE_FILE, str(error)) from error
-    return runs[::-1] if settings.is_compat else runs
+    return tuple(run for runs in files for run in (runs[::-1] if settings.is_compat else runs))
 
 
 def _matches(name: str, task: str, settings: Settings) -> bool:
@@ -125,22 +114,3 @@ def training_curves(runs: Sequence[SteRun], settings: Settings, compat: bool) ->
             values = smoothed[inside]
         curves.append(Curve(values[train], experiences[train]))
     return curves
-
-
-def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
-    """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
-    most = max((len(runs) for tasks in curves for runs in tasks), default=0)
-    longest = max(
-        (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0
-    )
-    shape = (len(curves), num_tasks, max(most, 1))
-    values, counts = np.zeros((*shape, max(longest, 1))), np.zeros(shape, np.int32)
-    experiences = np.zeros(values.shape, np.int64)
-    for lifetime, tasks in enumerate(curves):
-        for task, runs in enumerate(tasks):
-            for number, run in enumerate(runs):
-                size = len(run.values)
-                values[lifetime, task, number, :size] = run.values
-                experiences[lifetime, task, number, :size] = run.experiences
-                counts[lifetime, task, number] = size
-    return Experts(values, counts, experiences)

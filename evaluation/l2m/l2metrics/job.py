@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.custom import load_metric, takes
 from evaluation.l2m.l2metrics import outputs
-from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, expert_curves
+from evaluation.l2m.l2metrics.analysis import Analysis, expert_curves
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
 from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
 from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, read_data_range
+from evaluation.metrics.registry import Row
+from evaluation.report.custom import load_rows
 
 FAILED: Final = 2
 """Exit code where anything failed."""
@@ -25,6 +26,8 @@ FAILED: Final = 2
 _PLOTS: Final = "evaluation.report.l2m_plots"
 PLOT_TYPES: Final = ("all", "raw", "eb", "lb", "ste")
 """Kinds of plots that may be asked for."""
+
+THEIRS: Final = "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1"
 
 _MAY_BE_NULL: Final = frozenset(
     {"log_dir", "output", "data_range_file", "load_settings", "ste_store_mode", "compat"}
@@ -73,10 +76,11 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise L2MetricsError(Kind.SETTINGS, "--statistics are over the logs of -R; pass -R too")
     if arguments.do_plot:
         _plots()
-    outcome = run(names, settings, extra_metrics=[_custom(text) for text in arguments.metric])
+    outcome = run(names, settings, extra_metrics=_custom(arguments.metric))
     if not arguments.recursive and outcome.errors:
         raise next(iter(outcome.errors.values()))
     _warn(outcome.analyses)
+    _warn_of_pickles(ste_store.default_directory())
     _write(arguments, settings, outcome)
     _print(outcome.analyses)
     if arguments.statistics and outcome.analyses:
@@ -142,28 +146,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(**values)
 
 
-def _custom(text: str) -> ExtraMetric:
-    """A custom metric from ``FILE`` or ``FILE:NAME``; a function gives numbers of regimes.
-
-    A function of one argument gets `RunArrays`; one of two gets the performance as logged, (R, T),
-    and the rows of each regime, (R,), as the plain functions of the 2019 report do.
-
-    Raises:
-      L2MetricsError: there is none.
-    """
-
-    def is_metric(value: Any) -> bool:
-        return isinstance(value, ExtraMetric) or takes(value, 1) or takes(value, 2)
-
+def _custom(texts: Sequence[str]) -> tuple[Row, ...]:
     try:
-        found = load_metric(text, is_metric)
+        return load_rows(texts)
     except ValueError as error:
         raise L2MetricsError(Kind.CUSTOM_METRIC, str(error)) from error
-    if isinstance(found, ExtraMetric):
-        return found
-    if takes(found, 1):
-        return ExtraMetric(found.__name__, found)
-    return ExtraMetric(found.__name__, lambda run: found(run.raw, run.counts))
 
 
 def _report_errors(errors: Mapping[Path, L2MetricsError]) -> int:
@@ -176,6 +163,17 @@ def _warn(analyses: Sequence[Analysis]) -> None:
     for analysis in analyses:
         for warning in analysis.run.warnings:
             print(f"jaxsim: {analysis.run.name}: warning: {warning}", file=sys.stderr)
+
+
+def _warn_of_pickles(directory: Path) -> None:
+    if names := ste_store.pickles(directory):
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        print(
+            f"jaxsim: warning: {directory} has expert files of l2metrics ({shown}), which are "
+            "never opened, because a pickle can run any program; store the expert's log again: "
+            "jaxsim l2metrics -l EXPERT_LOG -s w",
+            file=sys.stderr,
+        )
 
 
 def _write(arguments: argparse.Namespace, settings: Settings, outcome: Outcome) -> None:
@@ -327,6 +325,8 @@ def _print(analyses: Sequence[Analysis]) -> None:
     _table([names, *([_digits(row[name]) for name in names] for row in rows)])
     if len(analyses) == 1:
         _explain(analyses[0])
+    else:
+        _name_differences(analyses)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> None:
@@ -342,7 +342,7 @@ def _table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _explain(analysis: Analysis) -> None:
-    content = run_json(analysis)
+    content, differs = run_json(analysis), False
     for name, reason in content["why"].items():
         if isinstance(reason, str):
             print(f"{name} is missing: {reason}")
@@ -350,6 +350,22 @@ def _explain(analysis: Analysis) -> None:
         if "here" in entry:
             there = _digits(entry["there"])
             print(f"{name} differs from l2metrics 3.1, which has {there}: {entry['because']}")
+            differs = True
+    if differs:
+        print(THEIRS)
+
+
+def _name_differences(analyses: Sequence[Analysis]) -> None:
+    """One line about the metrics of several runs that l2metrics 3.1 has otherwise."""
+    counts: dict[str, int] = {}
+    for analysis in analyses:
+        for name, entry in run_json(analysis).get(DIFFERENCE, {}).items():
+            if "here" in entry:
+                counts[name] = counts.get(name, 0) + 1
+    if counts:
+        words = [f"{name} ({count} of {len(analyses)} runs)" for name, count in counts.items()]
+        print(f"l2metrics 3.1 has other numbers of {', '.join(words)}; the JSON says why")
+        print(THEIRS)
 
 
 def _digits(value: Any) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluation.l2m import ste_store
-from evaluation.l2m.l2metrics.analysis import Analysis, ExtraMetric, Library, analyse
+from evaluation.l2m.l2metrics.analysis import Analysis, Library, analyse
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.experts import make_ste_run
 from evaluation.l2m.l2metrics.reading import (
@@ -18,6 +18,7 @@ from evaluation.l2m.l2metrics.reading import (
 )
 from evaluation.l2m.l2metrics.runs import Run, make_run
 from evaluation.l2m.l2metrics.settings import Settings
+from evaluation.metrics.registry import Row
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def run(
     log_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     settings: Settings | None = None,
     store: Path | None = None,
-    extra_metrics: Sequence[ExtraMetric] = (),
+    extra_metrics: Sequence[Row] = (),
 ) -> Outcome:
     """Compute the metrics of today of any number of logs.
 
@@ -45,7 +46,7 @@ def run(
       log_dirs: one log directory or many; a bare name is looked for below ``$L2DATA/logs``.
       settings: how; the defaults of l2metrics 3.1, without its defects, if None.
       store: directory of single-task experts; `ste_store.default_directory` if None.
-      extra_metrics: custom metrics; they reach every result file.
+      extra_metrics: metrics of users; they reach every result file.
 
     Returns:
       `Outcome`; the error of one run never touches another.

@@ -9,10 +9,10 @@ import numpy as np
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.runs import Regimes, shown_params
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.regimes import ROUNDING, RegimeNumbers
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason, sentence_of
 
 DIFFERENCE: Final = "differs_from_l2metrics_3.1"
 """Key of the metrics whose numbers l2metrics 3.1 has otherwise."""
@@ -63,8 +63,9 @@ def lifetime_values(analysis: Analysis) -> dict[str, float | None]:
     }
     average = np.median if analysis.settings.aggregation_method == "median" else np.mean
     for name, numbers in analysis.extra_tasks.items():
-        finite = numbers[np.isfinite(numbers)]
+        finite = numbers.values[np.isfinite(numbers.values)]
         values[name] = json_number(average(finite)) if len(finite) else None
+    values |= {name: json_number(of.values) for name, of in analysis.extra_lifetime.items()}
     return values
 
 
@@ -83,8 +84,8 @@ def run_json(analysis: Analysis) -> dict[str, Any]:
         "run_id": run.name,
         **run.scenario,
         "metrics_column": analysis.settings.perf_measure,
-        "min": json_number(np.nanmin(extremes[0])),
-        "max": json_number(np.nanmax(extremes[1])),
+        "min": json_number(np.fmin.reduce(extremes[0])),
+        "max": json_number(np.fmax.reduce(extremes[1])),
         "num_lx": train_rows,
         "num_ex": int(regimes.counts.sum()) - train_rows,
         "runtime": run.runtime,
@@ -140,7 +141,7 @@ def _task_json(analysis: Analysis, task: int) -> dict[str, Any]:
             content[name] = _transfers(analysis, task, direction, kind)
         else:
             content[name] = json_number(results.tasks[name].values[row, task])
-    content |= {name: json_number(numbers[task]) for name, numbers in analysis.extra_tasks.items()}
+    content |= {name: json_number(of.values[task]) for name, of in analysis.extra_tasks.items()}
     content["recovery_times"] = _recoveries(analysis, listed(results.recovery))
     content["avg_train_perf_vals"] = listed(results.regimes.avg_perf, train)
     content["avg_eval_perf_vals"] = listed(results.regimes.avg_perf, ~train & counted)
@@ -180,16 +181,23 @@ def _stretches(values: Any) -> list[list[float]]:
     return stretches
 
 
-def _transfers(analysis: Analysis, task: int, direction: str, kind: str) -> dict[str, list[float]]:
+def _transfers(
+    analysis: Analysis, task: int, direction: str, kind: str
+) -> dict[str, list[float | None]]:
     """Task -> what training `task` did to it, in the order of its tests."""
     transfer = analysis.results.transfer
     values = getattr(transfer, kind).values[analysis.row]
     booked = getattr(transfer, direction)
     booked = np.broadcast_to(booked, (len(analysis.raw), *booked.shape[1:]))[analysis.row, :, task]
-    found: dict[str, list[float]] = {}
-    for place in np.flatnonzero(booked & np.isfinite(values)).tolist():
+    there = np.isfinite(values)
+    if analysis.settings.is_compat:
+        # l2metrics 3.1 lists the NaN of a test without a number as well.
+        reasons = getattr(transfer, kind).reasons[analysis.row]
+        there = there | (reasons == Reason.NON_FINITE_VALUE)
+    found: dict[str, list[float | None]] = {}
+    for place in np.flatnonzero(booked & there).tolist():
         other = analysis.run.tasks[analysis.run.regimes.tasks[place]]
-        found.setdefault(other, []).append(float(values[place]))
+        found.setdefault(other, []).append(json_number(values[place]))
     return found
 
 
@@ -221,7 +229,11 @@ def _why(
     whole = {
         name: _sentence(results.lifetime[name].reasons[row], bool(analysis.saturation_only))
         if name in results.lifetime
-        else Reason.NO_TASK_HAS_VALUE.sentence
+        else sentence_of(
+            analysis.extra_lifetime[name].reasons
+            if name in analysis.extra_lifetime
+            else Reason.NO_TASK_HAS_VALUE
+        )
         for name, value in lifetime.items()
         if value is None
     }
@@ -239,8 +251,8 @@ def _why(
             if value is None and name in reasons
         }
         missing |= {
-            name: "the custom metric returned no number"
-            for name in analysis.extra_tasks
+            name: sentence_of(of.reasons[index])
+            for name, of in analysis.extra_tasks.items()
             if content[name] is None
         }
         missing |= {
@@ -376,7 +388,7 @@ def regime_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
         name: getattr(analysis.results.regimes, name).values[analysis.row].tolist()
         for name in RegimeNumbers._fields
     }
-    extra = {name: values.tolist() for name, values in analysis.extra_regimes.items()}
+    extra = {name: of.values.tolist() for name, of in analysis.extra_regimes.items()}
     for place in range(len(own.counts)):
         row: dict[str, Any] = {
             "block_num": int(own.block_num[place]),

@@ -8,9 +8,9 @@ import numpy as np
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.result import lifetime_values, selected_metrics
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.arrays import Numbers
 from evaluation.metrics.l2m.lifetimes import TASK_METRICS
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 from evaluation.report.lifelong import Lifelong, summarise_lifelong
 from evaluation.report.summary import lifelong_json
 
@@ -29,10 +29,11 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
     """
     tasks = tuple(dict.fromkeys(task for a in analyses for task in a.run.tasks))
     names = selected_metrics(settings)
+    own = (*analyses[0].extra_tasks, *analyses[0].extra_lifetime)
     found = Lifelong(
         tasks,
         {name: _joined([_lifetime(a, name) for a in analyses]) for name in names}
-        | {name: _joined([_custom(a, name) for a in analyses]) for name in analyses[0].extra_tasks},
+        | {name: _joined([_custom(a, name) for a in analyses]) for name in own},
         {
             name: _joined([_by_task(a, name, tasks) for a in analyses])
             for name in names
@@ -44,8 +45,7 @@ def over_logs(analyses: Sequence[Analysis], settings: Settings, seed: int = 0) -
 
 
 def _joined(parts: Sequence[Numbers]) -> Numbers:
-    values, reasons = (np.stack(arrays) for arrays in zip(*parts, strict=True))
-    return Numbers(values, reasons)
+    return Numbers(np.stack([p.values for p in parts]), np.stack([p.reasons for p in parts]))
 
 
 def _lifetime(analysis: Analysis, name: str) -> Numbers:

@@ -10,7 +10,7 @@ from evaluation.l2m.report2019.base import (
     Metric,
     Values,
 )
-from evaluation.l2m.report2019.columns import ColumnTable, LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import blocks_of, by_block, counts_of
 from evaluation.l2m.report2019.predefined import (
     AverageLearning,
     AverageReward,
@@ -54,17 +54,13 @@ __all__ = [
     "ClassificationSTERelative",
     "ClassificationSaturation",
     "ClassificationTransfer",
-    "ColumnTable",
     "FunctionMetric",
     "GlobalMean",
-    "LogTable",
     "Matrix",
     "Metric",
     "MetricsReport",
-    "MetricsTable",
     "NormalizedIntegral",
     "PerformanceMaintenance",
-    "PhaseTable",
     "RecoveryTime",
     "Result",
     "RewardPerStep",
@@ -73,4 +69,7 @@ __all__ = [
     "TransferMatrix",
     "Values",
     "WithinBlockSaturation",
+    "blocks_of",
+    "by_block",
+    "counts_of",
 ]

@@ -9,29 +9,30 @@ class BestEpisode(AgentMetric):
     description = "Highest reward of any episode of a block"
 
     def calculate(self, dataframe, phase_info, metrics_df):
-        metrics_df["best_episode"] = np.nanmax(dataframe.by_block("reward"), axis=-1)
+        metrics_df["best_episode"] = dataframe.groupby("block")["reward"].max().to_numpy()
         return metrics_df
 ```
 
 or a plain function on arrays, ``best_episode(values, counts)``. Its ``values`` are (B, T), one
 number an episode, NaN behind the ``counts`` (B,) episodes of each block; it returns (B,) numbers,
-one number, or an `evaluation.metrics.Metric` of (B,).
+one number, or an `evaluation.metrics.Numbers` of (B,).
 
 Source: L2M Metrics Framework, 4 Dec 2019, chapter 4.
 """
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evaluation import metrics as kernels
-from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import DataFrame, blocks_of, by_block, counts_of, is_frame
 from evaluation.l2m.report2019.table import LoggedBlock
+from evaluation.metrics.reasons import sentence_of
+from evaluation.metrics.registry import Lifetime, Row, compute, over_all
 
 SUBTYPES: Final = ("CL", "ANT_A", "ANT_B", "ANT_C")
 CAPABILITIES: Final = (
@@ -45,8 +46,8 @@ CAPABILITIES: Final = (
 NO_VALUE: Final = "the metric gave no finite number here"
 NO_BLOCK: Final = "no block has a value"
 
-ArrayFunction: TypeAlias = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int32]], Any]
-"""A metric as a plain function of (B, T) values and (B,) counts."""
+ArrayFunction: TypeAlias = Callable[..., Any]
+"""A metric as a function over padded arrays, see `evaluation.metrics.registry`."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,10 @@ class Matrix:
     reasons: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, units: Sequence[str], metric: kernels.Metric) -> "Matrix":
+    def of(cls, units: Sequence[str], metric: kernels.Numbers) -> "Matrix":
         """Take a (U, U) kernel metric."""
         codes = np.asarray(metric.reasons)
-        reasons = tuple(tuple(kernels.Reason(int(code)).sentence for code in row) for row in codes)
+        reasons = tuple(tuple(sentence_of(code) for code in row) for row in codes)
         return cls(tuple(units), np.asarray(metric.values, np.float64), reasons)
 
 
@@ -92,7 +93,7 @@ class Values:
     def of_blocks(
         cls,
         blocks: Sequence[LoggedBlock],
-        quantities: Mapping[str, kernels.Metric | npt.ArrayLike],
+        quantities: Mapping[str, kernels.Numbers | npt.ArrayLike],
         names: Mapping[str, str] | None = None,
         matrices: Mapping[str, Matrix] | None = None,
         reasons: Mapping[str, Mapping[int, str]] | None = None,
@@ -134,18 +135,14 @@ class Values:
 def _numbers(
     blocks: Sequence[LoggedBlock],
     quantity: str,
-    given: kernels.Metric | npt.ArrayLike,
+    given: kernels.Numbers | npt.ArrayLike,
     known: Mapping[int, str],
 ) -> tuple[npt.NDArray[np.float64], dict[int, str]]:
     """(B,) numbers, and a sentence for each block without one."""
-    if isinstance(given, kernels.Metric):
+    if isinstance(given, kernels.Numbers):
         numbers = np.asarray(given.values, np.float64)
         codes = np.asarray(given.reasons)
-        sentences = {
-            b.index: kernels.Reason(int(c)).sentence
-            for b, c in zip(blocks, codes, strict=True)
-            if c
-        }
+        sentences = {b.index: sentence_of(c) for b, c in zip(blocks, codes, strict=True) if c}
     else:
         numbers, sentences = np.asarray(given, np.float64), dict(known)
     if numbers.shape != (len(blocks),):
@@ -184,22 +181,21 @@ class Metric(ABC):
         """What the report calls it; unique in a report."""
 
     @abstractmethod
-    def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
-    ) -> Any:
+    def calculate(self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame) -> Any:
         """Compute the metric of one log.
 
         Args:
-          dataframe: the rows of the log; ``dataframe.by_block("reward")`` arranges them.
-          phase_info: one row a block: what was played in it.
-          metrics_df: one row a block: what earlier metrics of the report found.
+          dataframe: pandas DataFrame of the rows of the log; ``by_block(dataframe, "reward")``
+            arranges them.
+          phase_info: pandas DataFrame, one row a block: what was played in it.
+          metrics_df: pandas DataFrame, one row a block: what earlier metrics of the report found.
 
         Returns:
           One of: ``metrics_df`` with new columns, one number a block; a `Values`; a pair
           (averaged, per_block) as in `Values`; a mapping from a quantity to its numbers.
         """
 
-    def validate(self, phase_info: PhaseTable) -> None:  # noqa: B027 - a check is optional
+    def validate(self, phase_info: DataFrame) -> None:  # noqa: B027 - a check is optional
         """Raise `ValueError` if the blocks of a log do not fit the metric."""
 
     def plot(self, result: Values) -> Any:
@@ -210,7 +206,7 @@ class Metric(ABC):
         """
         from evaluation.l2m.report2019.plots import per_block
 
-        return per_block(self.name, result)
+        return per_block(self.name, result.per_block)
 
     def requirement(self, key: str) -> tuple[str, ...]:
         """Return the accepted values of ``syllabus_type`` or ``syllabus_subtype``; () for any."""
@@ -231,39 +227,45 @@ class ClassificationMetric(Metric):
 
 
 class FunctionMetric(Metric):
-    """A plain function on arrays as a metric.
+    """A metric of a user with a row, see `evaluation.metrics.registry`, in this hierarchy."""
 
-    The function's name is the quantity, its docstring's first line the description.
-    """
-
-    def __init__(self, function: ArrayFunction, measure: str) -> None:
-        """Wrap a function.
+    def __init__(self, row: Row, measure: str) -> None:
+        """Wrap a metric.
 
         Args:
-          function: of (B, T) values, NaN behind (B,) counts; see the module's docstring.
+          row: of the metric.
           measure: column of the log whose mean over sub-episodes is an episode's value.
         """
-        self._function, self._measure = function, measure
-        self._quantity = getattr(function, "__name__", type(function).__name__)
-        self.description = (inspect.getdoc(function) or "").split("\n")[0]
+        self._row, self._measure = replace(row, missing=row.missing or NO_VALUE), measure
+        self.description, self.capability = row.text, row.capability
 
     @property
     def name(self) -> str:
-        """Name of the function."""
-        return self._quantity
+        """Name in the row."""
+        return self._row.name
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Call the function; one number is for the whole syllabus."""
-        found = self._function(dataframe.by_block(self._measure), dataframe.counts)
-        if not isinstance(found, kernels.Metric) and np.ndim(found) == 0:
-            number = float(found)
-            return Values({f"global_{self._quantity}": number}, {self._quantity: number})
-        return Values.of_blocks(dataframe.blocks, {self._quantity: found})
+        blocks = blocks_of(phase_info)
+        names = tuple(dict.fromkeys(block.task for block in blocks))
+        lifetime = Lifetime(
+            by_block(dataframe, self._measure),
+            counts_of(dataframe).astype(np.int64),
+            train=np.array([block.mode == "train" for block in blocks]),
+            tasks=np.array([names.index(block.task) for block in blocks]),
+            task_names=names,
+        )
+        found = compute(self._row, lifetime, plain=True)
+        if self._row.scope == "block" and found.values.ndim:
+            why = {b.index: sentence_of(c) for b, c in zip(blocks, found.reasons, strict=True) if c}
+            return Values.of_blocks(blocks, {self.name: found.values}, reasons={self.name: why})
+        number = float(over_all(found).values if found.values.ndim else found.values)
+        return Values({f"global_{self.name}": number}, {self.name: number})
 
 
-def as_values(returned: Any, before: MetricsTable, blocks: Sequence[LoggedBlock]) -> Values:
+def as_values(returned: Any, before: DataFrame, blocks: Sequence[LoggedBlock]) -> Values:
     """Bring what a metric returned into one form.
 
     Args:
@@ -276,13 +278,15 @@ def as_values(returned: Any, before: MetricsTable, blocks: Sequence[LoggedBlock]
     """
     if isinstance(returned, Values):
         return returned
-    if isinstance(returned, MetricsTable):
+    if is_frame(returned):
+        if len(returned) != len(before):
+            raise ValueError(f"metrics_df has {len(returned)} rows; it must have {len(before)}")
         new = {
-            name: column
+            str(name): column.to_numpy()
             for name, column in returned.items()
-            if name not in before or not _same(column, before[name])
+            if name not in before or not column.equals(before[name])
         }
-        return Values.of_blocks(blocks, new, reasons=returned.reasons)
+        return Values.of_blocks(blocks, new, reasons=returned.attrs.get("reasons", {}))
     if isinstance(returned, tuple) and len(returned) == 2:
         averaged, per_block = returned
         return Values(_plain(averaged), {name: _cell(v) for name, v in dict(per_block).items()})
@@ -293,12 +297,6 @@ def as_values(returned: Any, before: MetricsTable, blocks: Sequence[LoggedBlock]
         f"calculate returned {type(returned).__name__}; return metrics_df with new columns, "
         "(averaged, per_block) or a mapping from quantities to numbers"
     )
-
-
-def _same(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> bool:
-    if left.dtype == object or right.dtype == object:
-        return bool(np.array_equal(left, right))
-    return bool(np.array_equal(left, right, equal_nan=True))
 
 
 def _plain(numbers: Mapping[str, Any]) -> dict[str, float]:

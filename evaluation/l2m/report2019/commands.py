@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.l2m.custom import load_metric, takes
 from evaluation.logs.problems import LogError
 
 USAGE_ERROR: Final = 2
@@ -131,6 +130,7 @@ def _report(arguments: argparse.Namespace) -> int:
 def _load(text: str) -> Any:
     """Load a metric from ``FILE`` or ``FILE:NAME``."""
     from evaluation.l2m.report2019.base import Metric
+    from evaluation.report.custom import load_metric
 
     found = load_metric(text, lambda value: _is_metric(value, Metric))
     return found() if isinstance(found, type) else found
@@ -138,6 +138,8 @@ def _load(text: str) -> Any:
 
 def _is_metric(value: Any, metric: type) -> bool:
     """Say whether something in a file is a class of metrics or a function of (values, counts)."""
+    from evaluation.metrics.registry import row_of
+
     if isinstance(value, type):
         return issubclass(value, metric) and not inspect.isabstract(value)
-    return takes(value, 2)
+    return row_of(value) is not None

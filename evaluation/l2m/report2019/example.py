@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from evaluation.l2m.report2019.base import Metric, Values
-from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import DataFrame
 
 
 class GlobalPerformance(Metric):
@@ -18,9 +18,7 @@ class GlobalPerformance(Metric):
         """Take the column of performance."""
         self._measure = measure
 
-    def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
-    ) -> Any:
+    def calculate(self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame) -> Any:
         """Return one number for the whole syllabus."""
-        number = {"global_perf": float(dataframe[self._measure].mean())}
+        number = {"global_perf": float(dataframe[self._measure].to_numpy().mean())}
         return Values(number, number)

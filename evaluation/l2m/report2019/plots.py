@@ -1,18 +1,15 @@
 """Pictures of per-block numbers; matplotlib is loaded when one is drawn."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from evaluation.l2m.report2019.base import Values
+from typing import Any
 
 
-def per_block(name: str, values: "Values") -> Any:
+def per_block(name: str, values: Mapping[str, Mapping[int, float] | float]) -> Any:
     """Draw one panel a quantity, its number against the block.
 
     Args:
       name: title.
-      values: what the metric found.
+      values: quantity -> block -> number; quantities with one number are left out.
 
     Returns:
       A matplotlib figure, or None if no quantity has numbers for blocks.
@@ -20,7 +17,7 @@ def per_block(name: str, values: "Values") -> Any:
     Raises:
       ValueError: matplotlib is not installed.
     """
-    panels = {q: numbers for q, numbers in values.per_block.items() if isinstance(numbers, Mapping)}
+    panels = {q: numbers for q, numbers in values.items() if isinstance(numbers, Mapping)}
     if not panels:
         return None
     try:

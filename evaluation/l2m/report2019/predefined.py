@@ -20,7 +20,7 @@ from evaluation.l2m.report2019.base import (
     Metric,
     Values,
 )
-from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import DataFrame, blocks_of, by_block, counts_of
 from evaluation.l2m.report2019.table import LoggedBlock
 from evaluation.metrics import DEFAULT_WINDOW, IndexConvention, Pairing
 from evaluation.metrics import editions2019 as editions
@@ -81,11 +81,11 @@ class _Predefined(Metric):
         """What the report calls it."""
         return self.title
 
-    def _learning(self, dataframe: LogTable) -> tuple[kernels.Metric, kernels.Metric]:
+    def _learning(self, dataframe: DataFrame) -> tuple[kernels.Numbers, kernels.Numbers]:
         """Saturation value and time to saturation, (B,)."""
         own = self.settings
-        values = dataframe.by_block(own.measure)
-        return _saturation(values, dataframe.counts, own.window, own.edition, own.index)
+        values = by_block(dataframe, own.measure)
+        return _saturation(values, counts_of(dataframe), own.window, own.edition, own.index)
 
 
 class _Saturation(_Predefined):
@@ -94,12 +94,12 @@ class _Saturation(_Predefined):
     description = "Highest smoothed performance of a block, and how soon it is reached"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute saturation_value and eps_to_saturation of each block."""
         saturation, time = self._learning(dataframe)
         return Values.of_blocks(
-            dataframe.blocks,
+            blocks_of(phase_info),
             {"saturation_value": saturation, "eps_to_saturation": time},
             {
                 "saturation_value": "global_within_block_saturation",
@@ -114,12 +114,12 @@ class _Integral(_Predefined):
     description = "Sum of the smoothed performance of a block over its length"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute normalized_integral of each block; compare training blocks only."""
-        values = dataframe.by_block(self.settings.measure)
-        integral = _integral(values, dataframe.counts, self.settings.window)
-        return Values.of_blocks(dataframe.blocks, {"normalized_integral": integral})
+        values = by_block(dataframe, self.settings.measure)
+        integral = _integral(values, counts_of(dataframe), self.settings.window)
+        return Values.of_blocks(blocks_of(phase_info), {"normalized_integral": integral})
 
 
 class _Recovery(_Predefined):
@@ -128,20 +128,20 @@ class _Recovery(_Predefined):
     description = "Episodes until performance is back after a change"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute recovery_time.
 
         In the edition "2019" it stands at the training block before the change and is the number of
         episodes of the task's next training block; otherwise at the block after the change.
         """
-        own, blocks = self.settings, dataframe.blocks
-        values = dataframe.by_block(own.measure)
+        own, blocks = self.settings, blocks_of(phase_info)
+        values = by_block(dataframe, own.measure)
         if own.edition == "2019":
             pairing = kernels.pair_blocks(blocks).recovery
         else:
             pairing = editions.pair_changes(blocks)
-        time = _recovery(values, dataframe.counts, pairing, own.window, own.edition, own.index)
+        time = _recovery(values, counts_of(dataframe), pairing, own.window, own.edition, own.index)
         return Values.of_blocks(blocks, {"recovery_time": time})
 
 
@@ -151,10 +151,10 @@ class _Maintenance(_Predefined):
     description = "Training minus later test; a positive saturation difference is forgetting"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute saturation_difference and eps_to_sat_dif of each test block."""
-        blocks = dataframe.blocks
+        blocks = blocks_of(phase_info)
         if self.settings.edition == "2019":
             pairing = kernels.pair_blocks(blocks).maintenance
         else:
@@ -174,9 +174,9 @@ class _Relative(_Predefined):
     capability = "adapt_to_new_tasks"
     description = "Saturation value over that of the single-task expert of the task"
 
-    def relative(self, dataframe: LogTable) -> kernels.Metric:
+    def relative(self, dataframe: DataFrame, phase_info: DataFrame) -> kernels.Numbers:
         """Return the saturation values over the experts', (B,)."""
-        blocks = dataframe.blocks
+        blocks = blocks_of(phase_info)
         experts = self.settings.experts
         # A data set may be listed by either of its logged names or by the name they share.
         listed = (block for block in reversed(blocks) if block.class_name in experts)
@@ -185,11 +185,11 @@ class _Relative(_Predefined):
         return transfers.ste_relative(self._learning(dataframe)[0], values)
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute STE_normalized_saturation of each block."""
-        quantities = {"STE_normalized_saturation": self.relative(dataframe)}
-        return Values.of_blocks(dataframe.blocks, quantities)
+        quantities = {"STE_normalized_saturation": self.relative(dataframe, phase_info)}
+        return Values.of_blocks(blocks_of(phase_info), quantities)
 
 
 class _Transfer(_Relative):
@@ -203,15 +203,15 @@ class _Transfer(_Relative):
         self.parametric = parametric
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute forward_transfer and reverse_transfer of each test block, and the matrices."""
-        relative = self.relative(dataframe)
+        relative = self.relative(dataframe, phase_info)
         single = self.settings.edition != "2019"
-        pairs = {"": transfers.pair_transfer(dataframe.blocks, "task", single)}
-        if self.parametric and _has_variants(dataframe.blocks):
-            pairs["parametric_"] = transfers.pair_transfer(dataframe.blocks, "variant")
-        quantities: dict[str, kernels.Metric | npt.ArrayLike] = {}
+        pairs = {"": transfers.pair_transfer(blocks_of(phase_info), "task", single)}
+        if self.parametric and _has_variants(blocks_of(phase_info)):
+            pairs["parametric_"] = transfers.pair_transfer(blocks_of(phase_info), "variant")
+        quantities: dict[str, kernels.Numbers | npt.ArrayLike] = {}
         matrices = {}
         for prefix, pair in pairs.items():
             names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ class _Transfer(_Relative):
                 name = f"{prefix}{word}_transfer"
                 quantities[name] = transfers.transfer(relative, direction)
                 matrices[name] = Matrix.of(names, transfers.transfer_matrix(relative, direction))
-        return Values.of_blocks(dataframe.blocks, quantities, matrices=matrices)
+        return Values.of_blocks(blocks_of(phase_info), quantities, matrices=matrices)
 
 
 class _Mean(_Predefined):
@@ -227,11 +227,11 @@ class _Mean(_Predefined):
     description = "Mean performance over all episodes of the syllabus"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute the mean over episodes, each the mean over its sub-episodes."""
-        values = dataframe.by_block(self.settings.measure)
-        inside = np.arange(values.shape[1]) < dataframe.counts[:, None]
+        values = by_block(dataframe, self.settings.measure)
+        inside = np.arange(values.shape[1]) < counts_of(dataframe)[:, None]
         mean = float(values[inside].mean())
         return Values({"global_mean": mean}, {"global_mean": mean})
 
@@ -277,13 +277,13 @@ class AverageReward(_Predefined, AgentMetric):
     description = "Mean reward of the sub-episodes of a block"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute avg_achieved_reward of each block."""
-        totals = dataframe.by_block(self.settings.measure, "sum")
-        rows = dataframe.by_block(self.settings.measure, "count")
-        average = _average(totals, rows, dataframe.counts)
-        return Values.of_blocks(dataframe.blocks, {"avg_achieved_reward": average})
+        totals = by_block(dataframe, self.settings.measure, "sum")
+        rows = by_block(dataframe, self.settings.measure, "count")
+        average = _average(totals, rows, counts_of(dataframe))
+        return Values.of_blocks(blocks_of(phase_info), {"avg_achieved_reward": average})
 
 
 class RewardPerStep(_Predefined, AgentMetric):
@@ -294,13 +294,14 @@ class RewardPerStep(_Predefined, AgentMetric):
     description = "Reward of a block over its steps"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute reward_per_step of each block."""
-        totals = dataframe.by_block(self.settings.measure, "sum")
-        steps = dataframe.by_block("steps", "sum")
+        totals = by_block(dataframe, self.settings.measure, "sum")
+        steps = by_block(dataframe, "steps", "sum")
         return Values.of_blocks(
-            dataframe.blocks, {"reward_per_step": _average(totals, steps, dataframe.counts)}
+            blocks_of(phase_info),
+            {"reward_per_step": _average(totals, steps, counts_of(dataframe))},
         )
 
 
@@ -312,21 +313,21 @@ class AverageLearning(_Predefined, AgentMetric):
     description = "Reward collected until saturation, per episode until then"
 
     def calculate(
-        self, dataframe: LogTable, phase_info: PhaseTable, metrics_df: MetricsTable
+        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
         """Compute average_learning of each training block."""
-        totals = dataframe.by_block(self.settings.measure, "sum")
-        numbers = dataframe.by_block("task", "first")
+        totals = by_block(dataframe, self.settings.measure, "sum")
+        numbers = by_block(dataframe, "task", "first")
         offsets = np.nan_to_num(numbers - numbers[:, :1], nan=0)
-        training = np.array([block.mode == "train" for block in dataframe.blocks])
+        training = np.array([block.mode == "train" for block in blocks_of(phase_info)])
         time = self._learning(dataframe)[1]
-        counts, edition = dataframe.counts, self.settings.edition
+        counts, edition = counts_of(dataframe), self.settings.edition
         if edition == "2019":  # the number of episodes used, whatever they are numbered
-            values = dataframe.by_block(self.settings.measure)
+            values = by_block(dataframe, self.settings.measure)
             time = _saturation(values, counts, self.settings.window, edition, "end")[1]
             offsets = np.broadcast_to(np.arange(offsets.shape[1]), offsets.shape)
         learning = _learned(totals, counts, time, training, edition, offsets)
-        return Values.of_blocks(dataframe.blocks, {"average_learning": learning})
+        return Values.of_blocks(blocks_of(phase_info), {"average_learning": learning})
 
 
 class ClassificationSaturation(_Saturation, ClassificationMetric):
@@ -381,7 +382,7 @@ _EDITION_METRICS: dict[str, dict[str, _Kinds]] = {
     "2019": {
         "all": (
             *(NormalizedIntegral, RecoveryTime, PerformanceMaintenance, STERelativePerf),
-            *(RewardPerStep, AverageLearning, AverageReward),
+            *(RewardPerStep, AverageLearning, AverageReward, GlobalMean),
         )
     },
     "v0.2": {
@@ -415,6 +416,7 @@ def classification_metrics(subtype: str, settings: Settings) -> list[Metric]:
     """
     chosen: list[type[_Predefined]] = [ClassificationSaturation, ClassificationIntegral]
     chosen += [ClassificationRecovery, ClassificationMaintenance, ClassificationSTERelative]
+    chosen += [ClassificationMean]
     metrics: list[Metric] = [kind(settings) for kind in chosen]
     if subtype in _WITH_TRANSFER:
         metrics.append(ClassificationTransfer(settings, parametric=subtype == "ANT_C"))
@@ -461,7 +463,7 @@ def _saturation(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> tuple[kernels.Metric, kernels.Metric]:
+) -> tuple[kernels.Numbers, kernels.Numbers]:
     return (
         editions.saturation(values, counts, window, edition),
         editions.episodes_to_saturation(values, counts, window, edition, index),
@@ -476,7 +478,7 @@ def _recovery(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> kernels.Metric:
+) -> kernels.Numbers:
     if edition == "2019":
         return kernels.recovery_time(values, counts, pairing, window, index)
     return editions.recovery_since_change(values, counts, pairing, window, edition)

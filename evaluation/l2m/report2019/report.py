@@ -5,7 +5,7 @@ import io
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from evaluation.l2m.report2019.base import (
     Values,
     as_values,
 )
-from evaluation.l2m.report2019.columns import LogTable, MetricsTable, PhaseTable
+from evaluation.l2m.report2019.frames import log_frame, metrics_frame, phase_frame
 from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.predefined import (
     Settings,
@@ -33,6 +33,8 @@ from evaluation.l2m.report2019.predefined import (
 )
 from evaluation.l2m.report2019.table import SyllabusType, load_table
 from evaluation.logs import home
+from evaluation.metrics.registry import MetricError, row_of
+from evaluation.metrics.table import BY_NAME
 
 TSV_COLUMNS = (
     "metric",
@@ -44,6 +46,9 @@ TSV_COLUMNS = (
     "value",
     "reason",
 )
+
+_ROWS = {"eps_to_saturation": "time_to_saturation"}
+"""Quantities that the registry has under another name."""
 
 _WHOLE = ("eps_to_saturation", "eps_to_sat_dif", "recovery_time")  # episodes
 
@@ -71,9 +76,9 @@ class MetricsReport(ABC):
     Attributes:
       warnings: what is odd about the log, in words.
       results: what `calculate` found, in the order in which metrics were added.
-      log_data: rows of the log.
-      phase_info: one row a block.
-      metrics_df: one row a block, a column a quantity; filled by `calculate`.
+      log_data: pandas DataFrame of the rows of the log.
+      phase_info: pandas DataFrame, one row a block.
+      metrics_df: pandas DataFrame, one row a block, a column a quantity; filled by `calculate`.
     """
 
     syllabus_type: SyllabusType
@@ -107,8 +112,8 @@ class MetricsReport(ABC):
         folder = home.find_log(kwargs["log_dir"])
         drop = bool(kwargs.get("drop_incomplete", False))
         self.table = load_table(folder, self.syllabus_type, drop)
-        self.log_data, self.phase_info = LogTable(self.table), PhaseTable(self.table.blocks)
-        self.metrics_df = MetricsTable(self.table.blocks)
+        self.log_data, self.phase_info = log_frame(self.table), phase_frame(self.table.blocks)
+        self.metrics_df = metrics_frame(self.table.blocks)
         self.warnings = subtype_problems(self.table.blocks, self.syllabus_subtype)
         self.settings = Settings(
             self._measure(kwargs.get("measure")),
@@ -172,12 +177,13 @@ class MetricsReport(ABC):
                 self.add(one)
             return self
         if not isinstance(metric, Metric):
-            if not callable(metric) or isinstance(metric, type):
+            row = row_of(metric)
+            if row is None:
                 raise ValueError(
                     f"{metric!r} is no metric; give an object of a class derived from "
                     f"{self._metric_class.__name__}, or a function of (values, counts)"
                 )
-            metric = FunctionMetric(metric, self.settings.measure)
+            metric = FunctionMetric(row, self.settings.measure)
         wanted = metric.requirement("syllabus_type")
         if wanted and self.syllabus_type not in wanted:
             raise ValueError(
@@ -197,7 +203,7 @@ class MetricsReport(ABC):
         Returns:
           `results`.
         """
-        self.metrics_df = MetricsTable(self.table.blocks)
+        self.metrics_df = metrics_frame(self.table.blocks)
         self.results = []
         with double_precision():
             for metric in self._metrics:
@@ -214,10 +220,12 @@ class MetricsReport(ABC):
             return Result(metric, None, str(error))
         try:
             found = metric.calculate(
-                LogTable(self.table), PhaseTable(self.table.blocks), self.metrics_df.copy()
+                log_frame(self.table), phase_frame(self.table.blocks), self.metrics_df.copy()
             )
             values = as_values(found, self.metrics_df, self.table.blocks)
             self._remember(values)
+        except MetricError as error:
+            return Result(metric, None, str(error), failed=True)
         except Exception as error:  # a user's metric may raise anything
             return Result(metric, None, f"{type(error).__name__}: {error}", failed=True)
         return Result(metric, values)
@@ -229,11 +237,32 @@ class MetricsReport(ABC):
                 column = [numbers.get(block.index, math.nan) for block in self.table.blocks]
                 self.metrics_df[quantity] = column
                 why = {b: s for b, s in values.reasons.get(quantity, {}).items() if b != ""}
-                self.metrics_df.reasons[quantity] = {int(b): s for b, s in why.items()}
+                self.metrics_df.attrs["reasons"][quantity] = {int(b): s for b, s in why.items()}
+
+    def capabilities(self) -> dict[str, dict[str, float]]:
+        """Score each core capability: unit -> average of the metrics that speak of it.
+
+        Metrics of which less is better are left out, as are those of unknown units.
+
+        Source: L2M Metrics Framework, 4 Dec 2019, chapter 2.
+        """
+        scores: dict[str, dict[str, list[float]]] = {}
+        for result in self.results:
+            for quantity, number in _averages(result):
+                row = BY_NAME.get(_ROWS.get(quantity, quantity))
+                if row is not None and row.direction == "higher" and math.isfinite(number):
+                    units = scores.setdefault(result.metric.capability or row.capability, {})
+                    units.setdefault(row.unit or "no unit", []).append(number)
+        return {
+            capability: {unit: sum(of) / len(of) for unit, of in units.items()}
+            for capability, units in scores.items()
+        }
 
     def text(self) -> str:
         """Return the printed form of the results: three lines a metric, and what is missing."""
-        return "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
+        lines = "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
+        scores = self.capabilities().items()
+        return lines + "".join(f"\nCapability: {n}\nScore: {_shown(of)}\n" for n, of in scores)
 
     def report(self, stream: TextIO | None = None) -> None:
         """Print the results, calculated before if need be.
@@ -293,6 +322,7 @@ class MetricsReport(ABC):
             "results": {name: _json(values.averaged) for name, values in done},
             "metrics": {name: _json(values.per_block) for name, values in done},
             "reasons": {name: _missing(values) for name, values in done if _missing(values)},
+            "capabilities": self.capabilities(),
             "matrices": {name: _matrices(values) for name, values in done if values.matrices},
             "not_calculated": {r.metric.name: r.problem for r in self.results if r.values is None},
         }
@@ -359,6 +389,14 @@ def _checked_subtype(subtype: str) -> str:
 
 
 # Printed form, JSON and TSV ---------------------------------------------------------------------
+
+
+def _averages(result: Result) -> Iterator[tuple[str, float]]:
+    """Quantities of blocks with their averaged values."""
+    values = result.values
+    if values is None or not result.metric.capability:
+        return
+    yield from zip(values.per_block, values.averaged.values(), strict=False)
 
 
 def _lines(result: Result) -> list[str]:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -69,24 +68,8 @@ class BlockTable:
         """Episodes of each block, (B,)."""
         return np.array([block.count for block in self.blocks], np.int32)
 
-    @cached_property
-    def _cells(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(R,) position of each row's block, and of its episode within the block."""
-        numbers = np.array([block.index for block in self.blocks])
-        block = np.searchsorted(numbers, self.columns["block"])
-        task = self.columns["task"]
-        new_block = np.diff(block, prepend=-1) != 0
-        new_episode = new_block | (np.diff(task, prepend=-1) != 0)
-        running = np.cumsum(new_episode) - 1
-        starts = running[new_block]
-        return block, running - starts[block]
-
     def by_block(self, column: str, how: str) -> npt.NDArray[np.float64]:
-        """Arrange a column as (B, T), one number an episode, NaN behind each block's end.
-
-        Args:
-          column: name of a column of numbers.
-          how: "mean", "sum", "count" or "first" over the sub-episodes of an episode.
+        """Arrange a column as (B, T), one number an episode, see `arranged`.
 
         Raises:
           ValueError: no such column, one without numbers, or an unknown ``how``.
@@ -95,23 +78,62 @@ class BlockTable:
             raise ValueError(
                 f"{self.name} has no column {column!r}; there are {', '.join(self.columns)}"
             )
-        values = self.columns[column]
-        if not np.issubdtype(values.dtype, np.number):
-            raise ValueError(f"column {column!r} of {self.name} does not hold numbers")
-        if how not in ("mean", "sum", "count", "first"):
-            raise ValueError(f"how must be mean, sum, count or first, not {how!r}")
-        shape = len(self.blocks), max((block.count for block in self.blocks), default=0)
-        result = np.zeros(shape)
-        if how == "first":
-            result[tuple(part[::-1] for part in self._cells)] = values[::-1]
-        else:
-            np.add.at(result, self._cells, np.ones(len(values)) if how == "count" else values)
-        if how == "mean":
-            rows = np.zeros(shape)
-            np.add.at(rows, self._cells, 1)
-            result /= np.maximum(rows, 1)
-        outside = np.arange(shape[1]) >= self.counts[:, None]
-        return np.where(outside, np.nan, result)
+        places = self.columns["block"], self.columns["task"]
+        return arranged(*places, self.columns[column], how, f"{column} of {self.name}")
+
+
+def episodes_of(
+    block: npt.NDArray[Any], task: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Where the rows of a log belong.
+
+    Args:
+      block: (R,) number of each row's block, ascending.
+      task: (R,) number of its episode, rows of one episode beside one another.
+
+    Returns:
+      (R,) position of the block, (R,) position of the episode in it, and (B,) episodes of a block.
+    """
+    _, position = np.unique(block, return_inverse=True)
+    new_block = np.diff(position, prepend=-1) != 0
+    running = np.cumsum(new_block | (np.diff(task, prepend=-1) != 0)) - 1
+    episode = running - running[new_block][position]
+    last = np.append(np.diff(running) != 0, True)
+    return position, episode, np.bincount(position[last]).astype(np.int32)
+
+
+def arranged(
+    block: npt.NDArray[Any], task: npt.NDArray[Any], values: npt.NDArray[Any], how: str, name: str
+) -> npt.NDArray[np.float64]:
+    """Arrange rows of a log as (B, T), one number an episode, NaN behind each block's end.
+
+    Args:
+      block: (R,) as for `episodes_of`.
+      task: (R,) as for `episodes_of`.
+      values: (R,) numbers.
+      how: "mean", "sum", "count" or "first" over the sub-episodes of an episode.
+      name: of the column, for errors.
+
+    Raises:
+      ValueError: not numbers, or an unknown ``how``.
+    """
+    if not np.issubdtype(values.dtype, np.number):
+        raise ValueError(f"column {name!r} does not hold numbers")
+    if how not in ("mean", "sum", "count", "first"):
+        raise ValueError(f"how must be mean, sum, count or first, not {how!r}")
+    position, episode, counts = episodes_of(block, task)
+    cells, shape = (position, episode), (len(counts), int(counts.max(initial=0)))
+    result = np.zeros(shape)
+    if how == "first":
+        result[position[::-1], episode[::-1]] = values[::-1]
+    else:
+        np.add.at(result, cells, np.ones(len(values)) if how == "count" else values)
+    if how == "mean":
+        rows = np.zeros(shape)
+        np.add.at(rows, cells, 1)
+        result /= np.maximum(rows, 1)
+    outside = np.arange(shape[1]) >= counts[:, None]
+    return np.where(outside, np.nan, result)
 
 
 def load_table(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         BlockPairs,
         IndexConvention,
         LengthConvention,
-        Metric,
         Pairing,
         block_metrics,
         moving_average,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         saturation_value,
         time_to_saturation,
     )
-    from evaluation.metrics.l2m.reasons import Reason
 
 __all__ = [
     "DEFAULT_WINDOW",
@@ -34,9 +32,7 @@ __all__ = [
     "BlockPairs",
     "IndexConvention",
     "LengthConvention",
-    "Metric",
     "Pairing",
-    "Reason",
     "block_metrics",
     "moving_average",
     "normalized_integral",
@@ -47,6 +43,4 @@ __all__ = [
     "time_to_saturation",
 ]
 
-_HOMES = dict.fromkeys(__all__, "framework2019") | {"Reason": "reasons"}
-
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__, dict.fromkeys(__all__, "framework2019"))

@@ -1,10 +1,13 @@
 """A learner against single-task experts (STE): relative performance and sample efficiency."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import (
+from evaluation.metrics.l2m.regimes import mean_per_experience, peak
+from evaluation.metrics.numerics import (
     Array,
     Numbers,
     divide,
@@ -13,11 +16,17 @@ from evaluation.metrics.l2m.arrays import (
     numbers,
     pairwise_sum,
 )
-from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import mean_per_experience, peak
+from evaluation.metrics.reasons import Reason
 
 LEAST_SATURATION = 0.2
 """Share of the expert's saturation below which a learner's sample efficiency is 0."""
+
+
+class Curve(NamedTuple):
+    """Training of one expert: (n,) performance and the number of each row's experience."""
+
+    values: npt.NDArray[np.float64]
+    experiences: npt.NDArray[np.int64]
 
 
 class Experts(NamedTuple):
@@ -187,3 +196,22 @@ def over_runs(values: Numbers) -> Numbers:
     mean, count = masked_mean(xp.nan_to_num(values.values), there)
     codes = xp.where(count == 0, values.reasons[..., 0], int(Reason.NONE)).astype(np.int32)
     return Numbers(xp.where(count == 0, np.nan, mean), codes)
+
+
+def pad_experts(curves: Sequence[Sequence[Sequence[Curve]]], num_tasks: int) -> Experts:
+    """Curves by lifetime, task and run as (L, K, S, Y) with their lengths."""
+    most = max((len(runs) for tasks in curves for runs in tasks), default=0)
+    longest = max(
+        (len(run.values) for tasks in curves for runs in tasks for run in runs), default=0
+    )
+    shape = (len(curves), num_tasks, max(most, 1))
+    values, counts = np.zeros((*shape, max(longest, 1))), np.zeros(shape, np.int32)
+    experiences = np.zeros(values.shape, np.int64)
+    for lifetime, tasks in enumerate(curves):
+        for task, runs in enumerate(tasks):
+            for number, run in enumerate(runs):
+                size = len(run.values)
+                values[lifetime, task, number, :size] = run.values
+                experiences[lifetime, task, number, :size] = run.experiences
+                counts[lifetime, task, number] = size
+    return Experts(values, counts, experiences)

@@ -6,7 +6,7 @@ performance maintenance. Where the document leaves a choice open, the docstring 
 
 Shapes: a lifetime is B blocks of at most T episodes. ``values`` is (..., B, T): one performance
 value an episode (the mean over its sub-episodes), padded behind the ``counts`` (B,) episodes each
-block really has. What stands in the padding never matters, NaN included. A result is a `Metric`:
+block really has. What stands in the padding never matters, NaN included. A result is a `Numbers`:
 (..., B) numbers, NaN where there is none, and beside each the `Reason` why.
 
 Every kernel is elementwise over the leading axes, with sums in a fixed order. A lifetime therefore
@@ -15,7 +15,6 @@ gets the same bits alone, in a batch of any size, and with any amount of padding
 
 import functools
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import jax
@@ -23,7 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.numerics import Numbers, divide, numbers, pairwise_sum
+from evaluation.metrics.reasons import Reason
+from evaluation.metrics.table import names_of
 
 DEFAULT_WINDOW: Final = 11
 """Episodes under the moving average; the document's alpha."""
@@ -31,14 +32,7 @@ DEFAULT_WINDOW: Final = 11
 RECOVERY_SLACK: Final = 0.02
 """Share of the earlier saturation value that may be missing when an agent counts as recovered."""
 
-METRIC_NAMES: Final = (
-    "saturation_value",
-    "time_to_saturation",
-    "normalized_integral",
-    "recovery_time",
-    "performance_maintenance_saturation_value",
-    "performance_maintenance_time_to_saturation",
-)
+METRIC_NAMES: Final = names_of("2019")[1:]
 """What `block_metrics` returns, in this order."""
 
 IndexConvention: TypeAlias = Literal["end", "start", "centre"]
@@ -73,22 +67,6 @@ class BlockLike(Protocol):
     @property
     def count(self) -> int:
         """Episodes in the block."""
-
-
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=("values", "reasons"), meta_fields=()
-)
-@dataclass(frozen=True)
-class Metric:
-    """Numbers and, where one is missing, why.
-
-    Attributes:
-      values: (..., B) floating point; NaN exactly where ``reasons`` is not `Reason.NONE`.
-      reasons: (..., B) integer codes of `Reason`.
-    """
-
-    values: jax.Array
-    reasons: jax.Array
 
 
 class Pairing(NamedTuple):
@@ -225,13 +203,13 @@ def moving_average(values: ArrayLike, window: int = DEFAULT_WINDOW) -> jax.Array
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 1.
     """
     _check_window(window)
-    array = _as_real(values)
+    array = as_real(values)
     if array.shape[-1] < window:
         return array[..., :0]
     return _window_sums(array, window) / window
 
 
-def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT_WINDOW) -> Metric:
+def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT_WINDOW) -> Numbers:
     """Highest performance that each block keeps up for one window.
 
     Args:
@@ -240,7 +218,7 @@ def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT
       window: odd number of episodes under the moving average (static).
 
     Returns:
-      `Metric` of (..., B) in the unit of ``values``: the largest moving average of the block.
+      `Numbers` of (..., B) in the unit of ``values``: the largest moving average of the block.
 
     Raises:
       ValueError: a bad window, counts that are not integers, do not fit the shape or are outside
@@ -249,7 +227,7 @@ def saturation_value(values: ArrayLike, counts: ArrayLike, window: int = DEFAULT
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 1.
     """
     smoothed = _smooth(values, counts, window)
-    return as_metric(_best_sum(smoothed) / window, smoothed.reasons)
+    return numbers(_best_sum(smoothed) / window, smoothed.reasons)
 
 
 def time_to_saturation(
@@ -257,7 +235,7 @@ def time_to_saturation(
     counts: ArrayLike,
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
-) -> Metric:
+) -> Numbers:
     """Episodes until the moving average first stands at the block's saturation value.
 
     Two windows with the same mean in exact arithmetic count as equal: a window counts as the
@@ -272,7 +250,7 @@ def time_to_saturation(
         ``"end"``, the default, is its last one: the number of episodes used.
 
     Returns:
-      `Metric` of (..., B) in episodes, whole numbers from 1 on.
+      `Numbers` of (..., B) in episodes, whole numbers from 1 on.
 
     Raises:
       ValueError: as `saturation_value`, and an unknown ``index``.
@@ -285,7 +263,7 @@ def time_to_saturation(
     best = _best_sum(smoothed) - _tolerance(smoothed.scale, window)
     reached = smoothed.inside & (smoothed.sums >= best[..., None])
     first = jnp.argmax(reached, axis=-1)
-    return as_metric((first + offset).astype(smoothed.sums.dtype), smoothed.reasons)
+    return numbers((first + offset).astype(smoothed.sums.dtype), smoothed.reasons)
 
 
 def normalized_integral(
@@ -293,7 +271,7 @@ def normalized_integral(
     counts: ArrayLike,
     window: int = DEFAULT_WINDOW,
     length: LengthConvention = "episodes",
-) -> Metric:
+) -> Numbers:
     """Sum of the moving average over a block, divided by the block's length.
 
     Only training blocks are meant to be compared with one another.
@@ -306,7 +284,7 @@ def normalized_integral(
         ``"windows"`` by the n - window + 1 terms of the sum, which makes it their mean (static).
 
     Returns:
-      `Metric` of (..., B) in the unit of ``values``. The sum is taken in pairs, so its error grows
+      `Numbers` of (..., B) in the unit of ``values``. The sum is taken in pairs, so its error grows
       with the logarithm of the block length.
 
     Raises:
@@ -319,8 +297,8 @@ def normalized_integral(
     smoothed = _smooth(values, counts, window)
     terms = smoothed.lengths - (window - 1 if length == "windows" else 0)
     divisor = jnp.maximum(terms, 1).astype(smoothed.sums.dtype) * window
-    total = _pairwise_sum(_inside_or(smoothed, 0.0))
-    return as_metric(_divide(total, divisor), smoothed.reasons)
+    total = pairwise_sum(_inside_or(smoothed, 0.0))
+    return numbers(divide(total, divisor), smoothed.reasons)
 
 
 def recovery_time(
@@ -329,7 +307,7 @@ def recovery_time(
     pairing: Pairing,
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
-) -> Metric:
+) -> Numbers:
     """Episodes of the next training block until performance is back after a change.
 
     With v the saturation value of a training block, it counts the episodes of the next training
@@ -344,7 +322,7 @@ def recovery_time(
       index: which episode of the first such window is reported, counted from 1 (static).
 
     Returns:
-      `Metric` of (..., B) in episodes; `Reason.NEVER_RECOVERED` where no window gets there. Means
+      `Numbers` of (..., B) in episodes; `Reason.NEVER_RECOVERED` where no window gets there. Means
       over lifetimes leave those out, so read them together with the number of lifetimes counted.
 
     Raises:
@@ -365,10 +343,10 @@ def recovery_time(
     reasons = first_reason(
         jnp.asarray(pairing.reasons), smoothed.reasons, _as_partner(later.reasons), never
     )
-    return as_metric((first + offset).astype(smoothed.sums.dtype), reasons)
+    return numbers((first + offset).astype(smoothed.sums.dtype), reasons)
 
 
-def performance_maintenance(metric: Metric, pairing: Pairing) -> Metric:
+def performance_maintenance(metric: Numbers, pairing: Pairing) -> Numbers:
     """How far a metric fell from training to a later test of the same task and parameters.
 
     Args:
@@ -376,7 +354,7 @@ def performance_maintenance(metric: Metric, pairing: Pairing) -> Metric:
       pairing: `BlockPairs.maintenance` of the schedule.
 
     Returns:
-      `Metric` of (..., B) in the unit of ``metric``: training block minus test block, standing at
+      `Numbers` of (..., B) in the unit of ``metric``: training block minus test block, standing at
       the test block. For the saturation value, positive means forgetting.
 
     Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 5.
@@ -385,7 +363,7 @@ def performance_maintenance(metric: Metric, pairing: Pairing) -> Metric:
     trained = jnp.take(metric.values, partners, axis=-1)
     trained_reasons = _as_partner(jnp.take(metric.reasons, partners, axis=-1))
     reasons = first_reason(jnp.asarray(pairing.reasons), metric.reasons, trained_reasons)
-    return as_metric(trained - metric.values, reasons)
+    return numbers(trained - metric.values, reasons)
 
 
 def block_metrics(
@@ -393,7 +371,7 @@ def block_metrics(
     blocks: Sequence[BlockLike],
     window: int = DEFAULT_WINDOW,
     index: IndexConvention = "end",
-) -> dict[str, Metric]:
+) -> dict[str, Numbers]:
     """All metrics of all blocks of all lifetimes, compiled once per shape.
 
     Args:
@@ -403,7 +381,7 @@ def block_metrics(
       index: which episode of a window the two times report, counted from 1.
 
     Returns:
-      (L, B) `Metric` by name, the names and their order being `METRIC_NAMES`. float64 input gives
+      (L, B) `Numbers` by name, the names and their order being `METRIC_NAMES`. float64 input gives
       float64 where JAX has 64-bit types enabled and float32 otherwise.
 
     Raises:
@@ -414,7 +392,7 @@ def block_metrics(
     """
     _check_window(window)
     _index_offset(index, window)
-    array = _as_real(values)
+    array = as_real(values)
     if not blocks:
         raise ValueError("blocks is empty: a lifetime needs at least one block")
     if array.ndim != 3 or array.shape[1] != len(blocks):
@@ -434,7 +412,7 @@ def _all_metrics(
     pairs: BlockPairs,
     window: int,
     index: IndexConvention,
-) -> dict[str, Metric]:
+) -> dict[str, Numbers]:
     saturation = saturation_value(values, counts, window)
     time = time_to_saturation(values, counts, window, index)
     kept = pairs.maintenance
@@ -456,7 +434,7 @@ def _all_metrics(
 def _smooth(values: ArrayLike, counts: ArrayLike, window: int) -> _Smoothed:
     """Window sums of all blocks with everything outside a block, or not finite, taken as zero."""
     _check_window(window)
-    array = _as_real(values)
+    array = as_real(values)
     lengths = jnp.broadcast_to(_checked_counts(counts, array.shape), array.shape[:-1])
     missing = max(window - array.shape[-1], 0)
     array = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
@@ -490,18 +468,6 @@ def _window_sums(values: jax.Array, window: int) -> jax.Array:
         span *= 2
 
 
-def _pairwise_sum(values: jax.Array) -> jax.Array:
-    """Sum over the last axis, neighbours first: the order does not depend on any other axis.
-
-    Zeros behind the values change no bit of the result, so neither does padding.
-    """
-    while values.shape[-1] > 1:
-        odd = values.shape[-1] % 2
-        values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, odd)])
-        values = values[..., 0::2] + values[..., 1::2]
-    return values[..., 0]
-
-
 def _at(smoothed: _Smoothed, partners: jax.Array) -> _Smoothed:
     """The same record with each block replaced by its partner, (B,) positions."""
     return _Smoothed(
@@ -511,15 +477,6 @@ def _at(smoothed: _Smoothed, partners: jax.Array) -> _Smoothed:
         jnp.take(smoothed.scale, partners, axis=-1),
         jnp.take(smoothed.reasons, partners, axis=-1),
     )
-
-
-def _divide(numerator: jax.Array, divisor: jax.Array) -> jax.Array:
-    """An ordinary division, whatever the number of lifetimes.
-
-    Without the barrier XLA sees a divisor that is broadcast over lifetimes and multiplies by its
-    reciprocal instead, but only when there are several: one lifetime would differ in the last bit.
-    """
-    return jnp.divide(*jax.lax.optimization_barrier((numerator, divisor)))
 
 
 def _inside_or(smoothed: _Smoothed, fill: float) -> jax.Array:
@@ -556,18 +513,6 @@ def _as_partner(reasons: jax.Array) -> jax.Array:
     return reasons
 
 
-def as_metric(values: jax.Array, *reasons: jax.typing.ArrayLike) -> Metric:
-    """Return a metric whose values are NaN exactly where a reason stands.
-
-    Args:
-      values: (...) numbers; one that is not finite and has no reason gets `Reason.OVERFLOW`.
-      *reasons: integer codes that broadcast with ``values``, the first that is set counts.
-    """
-    overflow = jnp.where(jnp.isfinite(values), Reason.NONE, Reason.OVERFLOW)
-    code = jnp.broadcast_to(first_reason(*reasons, overflow), values.shape)
-    return Metric(jnp.where(code == Reason.NONE, values, jnp.nan), code)
-
-
 # ---------------------------------------------------------------------------------------------
 # Checks at the door
 # ---------------------------------------------------------------------------------------------
@@ -590,7 +535,7 @@ def _index_offset(index: str, window: int) -> int:
     return offsets[index]
 
 
-def _as_real(values: ArrayLike) -> jax.Array:
+def as_real(values: ArrayLike) -> jax.Array:
     """Values as floating point of at least 32 bits; float64 only where JAX has it enabled."""
     array = jnp.asarray(values)
     if jnp.issubdtype(array.dtype, jnp.complexfloating):

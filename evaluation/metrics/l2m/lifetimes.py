@@ -9,14 +9,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import (
-    Array,
-    Numbers,
-    materialised,
-    namespace,
-    numbers,
-    take,
-)
 from evaluation.metrics.l2m.experts import (
     Experts,
     SampleEfficiency,
@@ -25,7 +17,6 @@ from evaluation.metrics.l2m.experts import (
     relative_performance,
     sample_efficiency,
 )
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.regimes import (
     ROUNDING,
     RegimeNumbers,
@@ -53,31 +44,21 @@ from evaluation.metrics.l2m.tasks import (
     task_average,
     transfer,
 )
-
-TASK_METRICS = (
-    "perf_recovery",
-    "avg_train_perf",
-    "avg_eval_perf",
-    "perf_maintenance_mrlep",
-    "perf_maintenance_mrtlp",
-    "ste_rel_perf",
-    "sample_efficiency",
+from evaluation.metrics.numerics import (
+    Array,
+    Numbers,
+    materialised,
+    namespace,
+    numbers,
+    take,
 )
+from evaluation.metrics.reasons import Reason
+from evaluation.metrics.table import names_of
+
+TASK_METRICS = names_of("3.1", "task")
 """Metrics with one number a task, whose mean or median is a number of the lifetime."""
 
-LIFETIME_METRICS = (
-    "perf_recovery",
-    "avg_train_perf",
-    "avg_eval_perf",
-    "perf_maintenance_mrlep",
-    "perf_maintenance_mrtlp",
-    "forward_transfer_ratio",
-    "backward_transfer_ratio",
-    "forward_transfer_contrast",
-    "backward_transfer_contrast",
-    "ste_rel_perf",
-    "sample_efficiency",
-)
+LIFETIME_METRICS = names_of("3.1")
 """Metrics with one number a lifetime, in the order of the result files."""
 
 

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import (
+from evaluation.metrics.l2m.smoothing import smooth
+from evaluation.metrics.numerics import (
     Array,
     Numbers,
     masked_mean,
@@ -12,8 +13,7 @@ from evaluation.metrics.l2m.arrays import (
     numbers,
     take,
 )
-from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.smoothing import smooth
+from evaluation.metrics.reasons import Reason
 
 ROUNDING = 128
 """Steps of the floating-point type that rounding alone can put between equal values."""

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import Array, namespace, take
+from evaluation.metrics.numerics import Array, namespace, take
 
 QUANTILES: Final = (0.1, 0.9)
 """Shares of a task's values between which they are clamped."""

@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import Array, namespace, repeat, take, window_at
+from evaluation.metrics.numerics import Array, namespace, repeat, take, window_at
 
 Kind: TypeAlias = Literal["flat", "hanning", "hamming", "bartlett", "blackman"]
 KINDS: Final = ("flat", "hanning", "hamming", "bartlett", "blackman")

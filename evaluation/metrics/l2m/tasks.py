@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import (
+from evaluation.metrics.l2m.regimes import rounding
+from evaluation.metrics.l2m.structure import Structure
+from evaluation.metrics.numerics import (
     Array,
     Numbers,
     masked_mean,
@@ -13,9 +15,7 @@ from evaluation.metrics.l2m.arrays import (
     numbers,
     take,
 )
-from evaluation.metrics.l2m.reasons import Reason
-from evaluation.metrics.l2m.regimes import rounding
-from evaluation.metrics.l2m.structure import Structure
+from evaluation.metrics.reasons import Reason
 
 
 def recovery_times(

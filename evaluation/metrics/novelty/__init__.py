@@ -4,7 +4,7 @@ The kernels are pure functions from padded arrays of trials to numbers with reas
 JAX arrays alike; `rows` reduces them over trials, with intervals.
 """
 
-from evaluation.metrics.novelty.cells import Labels, Row, Value, kaplan_meier_median, rows, wilson
+from evaluation.metrics.novelty.cells import Labels, Row, kaplan_meier_median, rows, wilson
 from evaluation.metrics.novelty.characterisation import (
     Characterisation,
     characterisation,
@@ -24,7 +24,7 @@ from evaluation.metrics.novelty.detection import (
 )
 from evaluation.metrics.novelty.measures import Said, measures, no_words
 from evaluation.metrics.novelty.reaction import WINDOW_SHARE, Reaction, reaction, window_of
-from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.novelty.trials import Trials, own_of_trials
 
 __all__ = [
     "WINDOW_SHARE",
@@ -37,7 +37,6 @@ __all__ = [
     "Said",
     "ThresholdIndex",
     "Trials",
-    "Value",
     "amoc_delay",
     "amoc_wsu",
     "characterisation",
@@ -48,6 +47,7 @@ __all__ = [
     "kaplan_meier_median",
     "measures",
     "no_words",
+    "own_of_trials",
     "reaction",
     "rows",
     "slot_accuracy",

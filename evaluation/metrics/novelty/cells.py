@@ -7,18 +7,18 @@ whose agents are told of the novelty with others, and trials without novelty hav
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import Numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.detection import detection
 from evaluation.metrics.novelty.measures import SHARES, Said, measures
 from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics import bootstrap_interval, resample_weights
+from evaluation.metrics.statistics import wilson as share_interval
 
 RESAMPLES: Final = 10_000
 LEVEL: Final = 0.95
@@ -46,25 +46,6 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Value:
-    """One measure of a row.
-
-    Attributes:
-      value: mean, share or median; None where it is missing.
-      low: lower end of its 95 % interval; None where there is none.
-      high: upper end.
-      count: trials that have a value.
-      reason: why value or interval is missing; `Reason.NONE` where both are there.
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    count: int
-    reason: Reason
-
-
-@dataclass(frozen=True)
 class Row:
     """Measures of the trials of one cell or of several.
 
@@ -75,7 +56,9 @@ class Row:
       visibility: 1 where the agent is told of the novelty.
       hint_level: what it is told; None where several are joined.
       trials: number of trials.
-      values: by the name of the measure.
+      values: mean, share or median by the name of the measure, each a number with its 95 %
+        interval; an upper end that is NaN beside a lower one lies beyond the trials.
+      counts: trials that have a value, by the name of the measure.
     """
 
     kind: str
@@ -84,7 +67,8 @@ class Row:
     visibility: int
     hint_level: int | None
     trials: int
-    values: Mapping[str, Value]
+    values: Mapping[str, Numbers]
+    counts: Mapping[str, int]
 
 
 def rows(
@@ -96,6 +80,7 @@ def rows(
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
+    own: Mapping[str, Numbers] | None = None,
 ) -> list[Row]:
     """Compute all rows: cells first, then levels, difficulties and all together.
 
@@ -108,6 +93,7 @@ def rows(
       resamples: of the bootstrap.
       wsu: whether to treat zeros as the generator's own analysis does; a mean delay without any
         detected trial is then 0.
+      own: (T,) numbers of metrics of users, by name.
 
     Returns:
       The rows.
@@ -115,20 +101,25 @@ def rows(
     Raises:
       ValueError: a bad seed or number of resamples.
     """
-    per_trial = measures(trials, said, labels.visibility == 1, window, wsu)
+    per_trial = measures(trials, said, labels.visibility == 1, window, wsu) | dict(own or {})
     found = detection(trials)
     censored = np.stack([found.delay, found.true_positives > 0])
     none = (trials.button >= trials.count) | np.isin(labels.level, NOMINAL)
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
-        own = {name: Numbers(*(a[members] for a in both)) for name, both in per_trial.items()}
-        values = _values(own, seed, resamples)
+        inside = {name: of.part(members) for name, of in per_trial.items()}
+        counts = {name: int(np.isfinite(of.values).sum()) for name, of in inside.items()}
+        values = _values(inside, seed, resamples)
         hidden = _hidden_reason(visibility, bool(none[members].all()))
         times = censored[:, members & ~none]
         values["censored_median_delay"] = _censored(times, hidden, seed, resamples)
-        if wsu and values["mean_delay"].reason == Reason.NOT_DETECTED:
-            values["mean_delay"] = Value(0.0, None, None, 0, Reason.NOT_DETECTED)
-        result.append(Row(kind, level, difficulty, visibility, hint, int(members.sum()), values))
+        counts["median_delay"] = counts["mean_delay"]
+        found_any = values["censored_median_delay"].reasons == Reason.NONE
+        counts["censored_median_delay"] = times.shape[1] if found_any else 0
+        if wsu and values["mean_delay"].reasons == Reason.NOT_DETECTED:
+            values["mean_delay"] = _one(0.0, Reason.NOT_DETECTED)
+        of = kind, level, difficulty, visibility, hint, int(members.sum())
+        result.append(Row(*of, values, counts))
     return result
 
 
@@ -160,7 +151,7 @@ def _groups(
             yield "all", None, None, visibility, None, seen & ~none
 
 
-def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Value]:
+def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, Numbers]:
     values = {}
     means = [name for name in own if name not in SHARES]
     table = np.stack([own[name].values for name in means], axis=-1)
@@ -181,14 +172,18 @@ def _values(own: Mapping[str, Numbers], seed: int, resamples: int) -> dict[str, 
     return {name: values[name] for name in sorted(values)}
 
 
-def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Value:
-    count = int(np.isfinite(own.values).sum())
+def _one(value: float, reason: int, low: float = math.nan, high: float = math.nan) -> Numbers:
+    """A single number with its interval."""
+    return Numbers(np.float64(value), np.int32(reason), np.float64(low), np.float64(high))
+
+
+def _value(value: float | None, ends: tuple[float, float], own: Numbers) -> Numbers:
     if value is None:
         codes, votes = np.unique(own.reasons, return_counts=True)
-        return Value(None, None, None, 0, Reason(int(codes[votes.argmax()])))
+        return _one(math.nan, codes[votes.argmax()])
     if not np.isfinite(ends[0]):
-        return Value(value, None, None, count, Reason.TOO_FEW_LIFETIMES)
-    return Value(value, float(ends[0]), float(ends[1]), count, Reason.NONE)
+        return _one(value, Reason.TOO_FEW_LIFETIMES)
+    return _one(value, Reason.NONE, *ends)
 
 
 def _hidden_reason(visibility: int, none: bool) -> Reason:
@@ -198,32 +193,21 @@ def _hidden_reason(visibility: int, none: bool) -> Reason:
 
 
 def wilson(hits: int, number: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of a share; NaN without a trial.
-
-    Args:
-      hits: trials in which it is so.
-      number: trials in all.
-      level: coverage aimed at.
-
-    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927).
-    """
+    """`evaluation.metrics.statistics.wilson` of one share; NaN without a trial."""
     if number == 0:
         return math.nan, math.nan
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, weight = hits / number, z * z / number
-    centre = (share + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * math.sqrt(share * (1 - share) / number + weight / (4 * number))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    low, high = share_interval(hits, number, level)
+    return float(low), float(high)
 
 
-def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Value:
+def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples: int) -> Numbers:
     """Median delay over all trials, those in which novelty was never found cut off at their end."""
     if hidden is not Reason.NONE:
-        return Value(None, None, None, 0, hidden)
+        return _one(math.nan, hidden)
     delay, found = times[0], times[1].astype(bool)
     whole = kaplan_meier_median(delay, found, np.ones((1, len(delay))))[0]
     if not np.isfinite(whole):
-        return Value(None, None, None, 0, Reason.NOT_DETECTED)
+        return _one(math.nan, Reason.NOT_DETECTED)
     drawn = np.concatenate(
         [
             kaplan_meier_median(delay, found, weights)
@@ -232,12 +216,12 @@ def _censored(times: npt.NDArray[np.int64], hidden: Reason, seed: int, resamples
     )
     # A resample whose median lies beyond the trials' end is above all others.
     low, high = (_quantile(drawn, share) for share in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    return Value(float(whole), low, high, len(delay), Reason.NONE)
+    return _one(float(whole), Reason.NONE, low, high)
 
 
-def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float | None:
+def _quantile(drawn: npt.NDArray[np.float64], share: float) -> float:
     value = float(np.sort(drawn)[round(share * (len(drawn) - 1))])
-    return value if math.isfinite(value) else None
+    return value if math.isfinite(value) else math.nan
 
 
 def kaplan_meier_median(

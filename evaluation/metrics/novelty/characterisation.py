@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.numerics import Array, Numbers, namespace, numbers
+from evaluation.metrics.reasons import Reason
 
 KINDS = 9
 """Digits of levels, 0 to 8, 0 for none."""

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, divide, namespace, numbers, pairwise_sum
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.trials import Trials, after, before, episodes, flagged
+from evaluation.metrics.numerics import Array, Numbers, divide, namespace, numbers, pairwise_sum
+from evaluation.metrics.reasons import Reason
 
 
 class Detection(NamedTuple):
@@ -116,13 +116,21 @@ def amoc_delay(trials: Trials) -> Array:
     """
     xp = namespace(trials.probability)
     dtype = trials.probability.dtype
-    inside = episodes(trials) < trials.count[..., None]
+    number = episodes(trials)
+    inside = number < trials.count[..., None]
     score = xp.where(inside & (trials.probability > 0), trials.probability, -1)
-    levels = -xp.sort(-score, axis=-1)
-    flags = (score[..., None, :] >= levels[..., :, None]) & (levels[..., :, None] > 0)
-    false = (flags & before(trials)[..., None, :]).sum(axis=-1)
-    wide = Trials(*(leaf[..., None, :] for leaf in trials[:4]), *(n[..., None] for n in trials[4:]))
-    missed = first_hit(flags, wide) - trials.button[..., None]
+    order = xp.argsort(-score, axis=-1, stable=True)
+    levels = xp.take_along_axis(score, order, axis=-1)
+    novel = order >= trials.button[..., None]
+    alarms = xp.cumsum((levels > 0) & ~novel, axis=-1)
+    hits = xp.where((levels > 0) & novel, order, trials.count[..., None])
+    earliest = xp.minimum.accumulate(hits, axis=-1)
+    # A threshold flags all episodes of its level, so the last of equal ones counts for each.
+    last = xp.concatenate([levels[..., 1:] != levels[..., :-1], inside[..., :1] | True], axis=-1)
+    places = xp.flip(xp.where(last, number, number.shape[0]), axis=-1)
+    level_end = xp.flip(xp.minimum.accumulate(places, axis=-1), axis=-1)
+    false = xp.take_along_axis(alarms, level_end, axis=-1)
+    missed = xp.take_along_axis(earliest, level_end, axis=-1) - trials.button[..., None]
     length = xp.maximum(trials.count - trials.button, 1)[..., None].astype(dtype)
     x = divide(false.astype(dtype), xp.maximum(trials.button, 1)[..., None].astype(dtype))
     y = divide(missed.astype(dtype), length)

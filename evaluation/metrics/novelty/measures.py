@@ -6,8 +6,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, namespace, numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.characterisation import characterisation, slot_accuracy
 from evaluation.metrics.novelty.detection import (
     Detection,
@@ -19,19 +17,11 @@ from evaluation.metrics.novelty.detection import (
 )
 from evaluation.metrics.novelty.reaction import reaction
 from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Array, Numbers, namespace, numbers
+from evaluation.metrics.reasons import Reason
+from evaluation.metrics.table import METRICS
 
-SHARES: Final = (
-    "cdt",
-    "found",
-    "false_alarms",
-    "robust",
-    "robust_baseline",
-    "level_accuracy",
-    "level_accuracy_found",
-    "entity_accuracy",
-    "attribute_accuracy",
-    "change_accuracy",
-)
+SHARES: Final = tuple(r.name for r in METRICS if r.scope == "trial" and r.unit == "share")
 """Measures that are yes or no in a trial, so that their means are shares."""
 
 SLOTS: Final = ("entity", "attribute", "change")
@@ -72,7 +62,7 @@ def measures(
     xp = namespace(trials.probability)
     found = detection(trials)
     told = xp.asarray(visible)
-    result = _detecting(trials, found, told, wsu)
+    result = detecting(trials, found, told, wsu)
     reacted = reaction(trials, window, wsu)
     result |= {
         "asymptotic_nrp": reacted.asymptotic,
@@ -96,7 +86,10 @@ def measures(
     return result | _naming(said, found)
 
 
-def _detecting(trials: Trials, found: Detection, told: Array, wsu: bool) -> dict[str, Numbers]:
+def detecting(
+    trials: Trials, found: Detection, told: Array, wsu: bool = False
+) -> dict[str, Numbers]:
+    """What there is to say of whether and when each trial's novelty was found."""
     dtype = trials.probability.dtype
     none = (trials.button >= trials.count, Reason.NO_NOVELTY)
     nothing = (trials.button == 0, Reason.NOTHING_BEFORE)

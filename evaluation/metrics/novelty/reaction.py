@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.l2m.arrays import Array, Numbers, divide, masked_mean, namespace, numbers
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.novelty.trials import Trials, after, before, episodes
+from evaluation.metrics.numerics import Array, Numbers, divide, masked_mean, namespace, numbers
+from evaluation.metrics.reasons import Reason
 
 WINDOW_SHARE = 0.1
 """Part of a trial that its first and its last novel episodes are, unless a number is given."""

@@ -1,8 +1,12 @@
 """What the metrics of novelty are computed from: trials as padded arrays."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from evaluation.metrics.l2m.arrays import Array, namespace
+import numpy as np
+
+from evaluation.metrics.numerics import Array, Numbers, namespace
+from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
 
 
 class Trials(NamedTuple):
@@ -52,3 +56,37 @@ def flagged(trials: Trials) -> Array:
     """Whether the agent called an episode novel, (..., E); never where it reported nothing."""
     inside = episodes(trials) < trials.count[..., None]
     return (trials.probability >= trials.threshold) & inside
+
+
+def own_of_trials(rows: Sequence[Row], trials: Trials) -> Mapping[str, Numbers]:
+    """Metrics of users for each of T trials; of blocks and tasks the mean over them.
+
+    Raises:
+      MetricError: one of them cannot be computed.
+    """
+    found = over_lifetimes(rows, _lifetimes(trials)) if rows else {}
+    return {name: of if of.values.ndim == 1 else over_all(of) for name, of in found.items()}
+
+
+def _lifetimes(trials: Trials) -> Iterator[Lifetime]:
+    """Each trial as a lifetime of two blocks, before the first novel episode and from it on."""
+    for performance, base, probability, threshold, button, count in zip(*trials, strict=True):
+        counts = np.array([button, count - button], np.int64)
+        inside = np.arange(max(counts.max(), 1)) < counts[:, None]
+
+        def arranged(row: Array, inside: Array = inside, count: int = count) -> Array:
+            blocks = np.full(inside.shape, np.nan)
+            blocks[inside] = row[:count]
+            return blocks
+
+        yield Lifetime(
+            arranged(performance),
+            counts,
+            train=np.zeros(2, bool),
+            tasks=np.zeros(2, np.int64),
+            task_names=("trial",),
+            probability=arranged(probability),
+            threshold=arranged(threshold),
+            novel=np.array([False, True]),
+            baseline=arranged(base),
+        )

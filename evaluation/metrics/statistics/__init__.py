@@ -24,11 +24,13 @@ from evaluation.metrics.statistics.arrays import (
     Seed,
 )
 from evaluation.metrics.statistics.bootstrap import (
+    INTERVALS,
     Interval,
     Method,
     bootstrap_interval,
     bootstrap_intervals,
     resample_weights,
+    wilson,
 )
 from evaluation.metrics.statistics.comparison import (
     Improvement,
@@ -37,8 +39,6 @@ from evaluation.metrics.statistics.comparison import (
 )
 from evaluation.metrics.statistics.location import STATISTICS, Description, describe
 from evaluation.metrics.statistics.summary import (
-    Estimate,
-    MetricLike,
     Summary,
     summarise,
     summarise_all,
@@ -49,14 +49,13 @@ from evaluation.metrics.statistics.summary import (
 __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_RESAMPLES",
+    "INTERVALS",
     "MAX_RESAMPLES",
     "STATISTICS",
     "Description",
-    "Estimate",
     "Improvement",
     "Interval",
     "Method",
-    "MetricLike",
     "Seed",
     "Summary",
     "bootstrap_interval",
@@ -69,4 +68,5 @@ __all__ = [
     "summarise_all",
     "summarise_syllabus",
     "syllabus_scores",
+    "wilson",
 ]

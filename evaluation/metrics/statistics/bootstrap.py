@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics.arrays import (
     DEFAULT_LEVEL,
     DEFAULT_RESAMPLES,
@@ -20,7 +20,7 @@ from evaluation.metrics.statistics.arrays import (
     check_resamples,
     entropy,
 )
-from evaluation.metrics.statistics.location import STATISTICS, estimators
+from evaluation.metrics.statistics.location import STATISTICS, describe, estimators
 
 WEIGHTS_AT_ONCE: Final = 2**22
 """Elements of the resample-weight matrix held at a time (32 MiB in float64)."""
@@ -28,8 +28,26 @@ WEIGHTS_AT_ONCE: Final = 2**22
 RESAMPLED_AT_ONCE: Final = 2**24
 """Resampled statistics held at a time (128 MiB in float64)."""
 
-Method: TypeAlias = Literal["percentile", "bca"]
-"""How an interval follows from the resamples: their percentiles, or corrected for bias and skew."""
+Method: TypeAlias = Literal["percentile", "bca", "studentised", "calibrated"]
+"""How an interval follows from the resamples.
+
+Their percentiles; percentiles corrected for bias and skew; or, of a mean, percentiles of the
+resampled t statistic. "calibrated" takes for each column the one whose coverage is best in
+simulation (docs/coverage.md): of a mean Student's interval where there are fewer than `FEW` values,
+or no more than `COARSE` different ones, else the studentised one; of other statistics percentiles.
+"""
+
+INTERVALS: Final = (
+    "95 % over lifetimes: of means by Student's t or bootstrap-t, of shares by Wilson, else by "
+    "percentile bootstrap"
+)
+"""What "calibrated" intervals are, in result files."""
+
+FEW: Final = 8
+"""Values below which resamples say too little of a spread."""
+
+COARSE: Final = 4
+"""Different values up to which a resample may well have none of some."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +112,8 @@ def bootstrap_intervals(
       seed: non-negative integer or typed JAX key. Equal seeds give equal bits.
       level: coverage aimed at, between 0 and 1.
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
-      method: "percentile", or "bca" for bias-corrected and accelerated. The correction of a
-        median's skew comes from leaving out one lifetime at a time, which says little about a
-        median; prefer percentiles there.
+      method: see `Method`. The correction of a median's skew in "bca" comes from leaving out one
+        lifetime at a time, which says little about a median; prefer percentiles there.
 
     Returns:
       `Interval` of shape (...) by statistic. Two lifetimes with a value are needed. Equal values
@@ -106,8 +123,8 @@ def bootstrap_intervals(
       ValueError: no lifetimes, an infinite value, an unknown statistic or method, or a bad seed,
         level or number of resamples.
 
-    Source: B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapters 13
-    and 14.
+    Source: B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap (1993), chapters 12 to
+    14.
     """
     _check(statistics, method)
     check_level(level)
@@ -119,7 +136,10 @@ def bootstrap_intervals(
     step = max(1, RESAMPLED_AT_ONCE // deep)
     for start in range(0, len(columns), step):
         tile = columns[start : start + step]
-        for name, resampled in _resampled(table[tile], statistics, seed, resamples).items():
+        drawn = _resampled(table[tile], statistics, seed, resamples, method)
+        if (t_values := drawn.pop(_T, None)) is not None:
+            ends["mean"][:, tile] = _of_means(table[tile], t_values, level, method)
+        for name, resampled in drawn.items():
             shares: list[Floats] | list[float] = [(1 - level) / 2, (1 + level) / 2]
             if method == "bca":
                 shares = _corrected(table[tile], name, resampled, level)
@@ -190,12 +210,74 @@ def percentile(resampled: Floats, share: float | Floats) -> Floats:
     return np.asarray(left + (right - left) * (position - below))
 
 
+_T: Final = "t"
+"""Name of resampled t statistics among the resampled statistics."""
+
+
 def _resampled(
-    table: Floats, statistics: Collection[str], seed: Seed, resamples: int
+    table: Floats, statistics: Collection[str], seed: Seed, resamples: int, method: Method
 ) -> dict[str, Floats]:
-    """(C, R) of each statistic in ascending order; NaN, where a resample has none, at the ends."""
-    results = _each(table, statistics, resample_weights(table.shape[1], resamples, seed), resamples)
+    """(C, R) of each statistic in ascending order; NaN, where a resample has none, at the ends.
+
+    Where means are studentised, their t statistics stand in place of them.
+    """
+    weights = resample_weights(table.shape[1], resamples, seed)
+    by_t = "mean" in statistics and method in ("studentised", "calibrated")
+    results = _each(table, {*statistics, "std"} if by_t else statistics, weights, resamples)
+    if by_t:
+        centre, error, _ = _standard_error(table)
+        spread = results["std"] / np.sqrt(np.isfinite(table).sum(axis=1))
+        usable = (spread > 0) & (error > 0)
+        means = results.pop("mean")
+        results[_T] = np.where(usable, (means - centre) / np.where(usable, spread, 1), np.nan)
+        if "std" not in statistics:
+            del results["std"]
     return {name: np.sort(found.T, axis=1) for name, found in results.items()}
+
+
+def _standard_error(table: Floats) -> tuple[Floats, Floats, Integers]:
+    """(C,) means, their standard errors and the number of values."""
+    described = describe(table.T)
+    count = np.asarray(described.count)
+    return described.mean, described.std / np.sqrt(count), count
+
+
+def _of_means(table: Floats, t_values: Floats, level: float, method: Method) -> Floats:
+    """(2, C) ends of the intervals of means, from (C, R) resampled t statistics."""
+    centre, error, count = _standard_error(table)
+    shares = (1 + level) / 2, (1 - level) / 2
+    ends = np.stack([centre - percentile(t_values, share) * error for share in shares])
+    ends = np.where(error > 0, ends, centre)
+    if method == "studentised":
+        return ends
+    from scipy.special import stdtrit  # jax needs scipy; here, so that logs need not wait for it
+
+    half = stdtrit(count - 1, shares[0]) * error
+    ordered = np.sort(table, axis=1)
+    different = 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
+    students = (count < FEW) | (different <= COARSE)
+    return np.where(students, np.stack([centre - half, centre + half]), ends)
+
+
+def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
+    """Interval of a share.
+
+    Args:
+      hits: (...) how many are yes.
+      number: (...) how many there are, 1 or more.
+      level: coverage aimed at.
+
+    Returns:
+      (...) lower and upper ends.
+
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927).
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    count = np.asarray(number, np.float64)
+    share, weight = np.asarray(hits) / count, z * z / count
+    centre = (share + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * np.sqrt(share * (1 - share) / count + weight / (4 * count))
+    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
 def _each(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics.arrays import (
     DEFAULT_LEVEL,
     DEFAULT_RESAMPLES,

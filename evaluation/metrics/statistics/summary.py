@@ -3,12 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.metrics.l2m import Metric, Reason
+from evaluation.metrics.numerics import Numbers
+from evaluation.metrics.reasons import Reason
 from evaluation.metrics.statistics.arrays import (
     DEFAULT_LEVEL,
     DEFAULT_RESAMPLES,
@@ -16,45 +15,9 @@ from evaluation.metrics.statistics.arrays import (
     Integers,
     Seed,
 )
-from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals
+from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals, wilson
 from evaluation.metrics.statistics.location import STATISTICS, describe
-
-
-class MetricLike(Protocol):
-    """Numbers and, where one is missing, why: a `Metric`, or the same of NumPy arrays."""
-
-    @property
-    def values(self) -> npt.ArrayLike:
-        """(L, ...) numbers, NaN where there is none."""
-
-    @property
-    def reasons(self) -> npt.ArrayLike:
-        """(L, ...) codes of `Reason`."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One statistic with its interval; each field has the shape of one lifetime's values.
-
-    Attributes:
-      value: the statistic; NaN where too few lifetimes have a value.
-      low: lower end of its bootstrap interval; NaN below two lifetimes with a value.
-      high: upper end.
-      reasons: `Reason` why the value or its interval is missing; `Reason.NONE` where both are
-        there.
-    """
-
-    value: Floats
-    low: Floats
-    high: Floats
-    reasons: Integers
-
-    def columns(self, part: slice, shape: tuple[int, ...]) -> "Estimate":
-        """Some of its columns, in another shape."""
-        value, low, high = (
-            field[part].reshape(shape) for field in (self.value, self.low, self.high)
-        )
-        return Estimate(value, low, high, self.reasons[part].reshape(shape))
+from evaluation.metrics.table import SHARES
 
 
 @dataclass(frozen=True)
@@ -62,35 +25,50 @@ class Summary:
     """One metric over all lifetimes; arrays have the shape of one lifetime's values.
 
     Attributes:
-      mean: mean over the lifetimes that have a value; NaN where none has.
-      std: sample standard deviation over those lifetimes; NaN below two.
-      low: lower end of the bootstrap interval of the mean; NaN below two lifetimes.
-      high: upper end.
+      estimates: each of `STATISTICS` with its interval.
       count: lifetimes that have a value.
       lifetimes: lifetimes in all.
-      reasons: `Reason` why mean or interval is missing; `Reason.NONE` where both are there.
       missing: most frequent `Reason` among the lifetimes without a value (the lowest code on a
         tie); `Reason.NONE` where every lifetime has one.
-      estimates: each of `STATISTICS` with its interval, the mean among them.
     """
 
-    mean: Floats
-    std: Floats
-    low: Floats
-    high: Floats
+    estimates: Mapping[str, Numbers]
     count: Integers
     lifetimes: int
-    reasons: Integers
     missing: Integers
-    estimates: Mapping[str, Estimate]
+
+    @property
+    def mean(self) -> Floats:
+        """Mean over the lifetimes that have a value; NaN where none has."""
+        return self.estimates["mean"].values
+
+    @property
+    def std(self) -> Floats:
+        """Sample standard deviation over those lifetimes; NaN below two."""
+        return self.estimates["std"].values
+
+    @property
+    def low(self) -> Floats:
+        """Lower end of the interval of the mean; NaN below two lifetimes."""
+        return np.asarray(self.estimates["mean"].low)
+
+    @property
+    def high(self) -> Floats:
+        """Upper end of the same."""
+        return np.asarray(self.estimates["mean"].high)
+
+    @property
+    def reasons(self) -> Integers:
+        """Why mean or interval is missing; `Reason.NONE` where both are there."""
+        return self.estimates["mean"].reasons
 
 
 def summarise(
-    metric: MetricLike,
+    metric: Numbers,
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> Summary:
     """A metric's statistics with intervals over lifetimes, for each block.
 
@@ -111,11 +89,11 @@ def summarise(
 
 
 def summarise_all(
-    metrics: Mapping[str, MetricLike],
+    metrics: Mapping[str, Numbers],
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> dict[str, Summary]:
     """`summarise` of several metrics at once: the same bits, with one pass over the resamples.
 
@@ -140,12 +118,12 @@ def summarise_all(
     intervals = bootstrap_intervals(together, STATISTICS, seed, level, resamples, method)
     missing = np.concatenate([_most_frequent_reason(metric).ravel() for metric in metrics.values()])
     estimates = {
-        name: Estimate(
+        name: Numbers(
             getattr(described, name),
-            interval.low,
-            interval.high,
             # The lifetimes' own reason says more than "too few of them".
             np.where((described.count == 0) & (missing > Reason.NONE), missing, interval.reasons),
+            interval.low,
+            interval.high,
         )
         for name, interval in intervals.items()
     }
@@ -153,11 +131,24 @@ def summarise_all(
     for name, array in values.items():
         shape = array.shape[1:]
         part = slice(start, start + math.prod(shape))
-        own = {key: estimate.columns(part, shape) for key, estimate in estimates.items()}
+        own = {key: estimate.part(part).reshape(shape) for key, estimate in estimates.items()}
         counts, why = (whole[part].reshape(shape) for whole in (described.count, missing))
-        summaries[name] = _summary(own, counts, len(array), why)
+        if method == "calibrated" and name in SHARES:
+            own["mean"] = _of_share(own["mean"], array, counts, level)
+        summaries[name] = Summary(own, counts, len(array), why)
         start = part.stop
     return summaries
+
+
+def _of_share(mean: Numbers, values: Floats, counts: Integers, level: float) -> Numbers:
+    """The mean of a share with Wilson's interval, where all values are zeros and ones."""
+    there = np.isfinite(values)
+    yes_no = (~there | np.isin(values, (0.0, 1.0))).all(axis=0) & (counts > 1)
+    hits = np.where(there & yes_no, values, 0).sum(axis=0)
+    low, high = wilson(hits, np.maximum(counts, 1), level)
+    wide = np.stack([np.asarray(mean.low), np.asarray(mean.high)])
+    ends = np.where(yes_no, np.stack([low, high]), wide)
+    return mean._replace(low=ends[0], high=ends[1])
 
 
 def _side_by_side(arrays: Sequence[Floats]) -> Floats:
@@ -170,46 +161,29 @@ def _side_by_side(arrays: Sequence[Floats]) -> Floats:
     return np.concatenate([array.reshape(lengths[0], -1) for array in arrays], axis=1)
 
 
-def _summary(
-    estimates: Mapping[str, Estimate], count: Integers, lifetimes: int, missing: Integers
-) -> Summary:
-    mean = estimates["mean"]
-    return Summary(
-        mean=mean.value,
-        std=estimates["std"].value,
-        low=mean.low,
-        high=mean.high,
-        count=count,
-        lifetimes=lifetimes,
-        reasons=mean.reasons,
-        missing=missing,
-        estimates=estimates,
-    )
-
-
-def syllabus_scores(metric: MetricLike) -> Metric:
+def syllabus_scores(metric: Numbers) -> Numbers:
     """One score a lifetime: the plain mean of a metric over the blocks that have a value.
 
     Args:
       metric: (L, B) values and reasons.
 
     Returns:
-      `Metric` of (L,) float64 NumPy arrays; `Reason.NO_BLOCK_HAS_VALUE` where no block has one.
+      `Numbers` of (L,) float64 NumPy arrays; `Reason.NO_BLOCK_HAS_VALUE` where no block has one.
 
     Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores achieved").
     """
     values = np.asarray(metric.values, np.float64)
     mean = describe(values.T).mean if values.shape[1] else np.full(len(values), np.nan)
     reasons = np.where(np.isnan(mean), Reason.NO_BLOCK_HAS_VALUE, Reason.NONE).astype(np.int32)
-    return Metric(mean, reasons)  # type: ignore[arg-type]  # float64 even where JAX has none
+    return Numbers(mean, reasons)
 
 
 def summarise_syllabus(
-    metric: MetricLike,
+    metric: Numbers,
     seed: Seed = 0,
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "percentile",
+    method: Method = "calibrated",
 ) -> Summary:
     """The syllabus score over lifetimes: `summarise` of `syllabus_scores`.
 
@@ -229,11 +203,11 @@ def summarise_syllabus(
     return summarise(syllabus_scores(metric), seed, level, resamples, method)
 
 
-def _most_frequent_reason(metric: MetricLike) -> Integers:
+def _most_frequent_reason(metric: Numbers) -> Integers:
     """For each column, the code that most lifetimes without a value carry."""
     absent = np.isnan(np.asarray(metric.values))
     reasons = np.asarray(metric.reasons)
-    codes = [code for code in Reason if code is not Reason.NONE]
+    codes = np.unique(np.append(reasons[absent], Reason.EMPTY)).astype(np.int64)
     votes = np.stack([(absent & (reasons == code)).sum(axis=0) for code in codes])
-    winner = np.asarray([int(code) for code in codes], np.int64)[votes.argmax(axis=0)]
+    winner = codes[votes.argmax(axis=0)]
     return np.where(votes.any(axis=0), winner, Reason.NONE).astype(np.int64)

@@ -186,6 +186,7 @@ def test_arrays_that_are_no_data_set_are_refused():
 # ------------------------------------------------------------------ the course
 
 
+@pytest.mark.requirement(108)
 def test_the_loop_of_the_document():
     """As the document has it, with labels only where updates are enabled."""
     played = course(train(), bars_of(), *TESTED)
@@ -205,6 +206,7 @@ def test_the_loop_of_the_document():
     assert [score.batch for score in played.scores] == list(range(6))
 
 
+@pytest.mark.requirement(109)
 def test_the_error_is_the_course_s_own():
     played = course()
     dataset = next(played.datasets())
@@ -219,6 +221,7 @@ def test_the_error_is_the_course_s_own():
     assert (score.correct, score.examples, score.error) == (5, 8, 0.375)
 
 
+@pytest.mark.requirement(110)
 def test_labels_are_given_once_and_for_the_right_batch():
     dataset = first()
     batch, _, _ = dataset.next_batch()
@@ -529,3 +532,71 @@ def test_the_performer_of_the_page_can_be_run(file):
     assert len(loads(json.dumps(shown)).schedule.blocks) == 3
     table = page.split("| parameter |")[1]
     assert set(re.findall(r"`(\w+/\w+)`", table)) == set(data.DATA_SETS["Bars"].parameters)
+
+
+# Data sets of arrays -----------------------------------------------------------------------------
+
+
+def write_arrays(folder, **other):
+    random = np.random.default_rng(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    for mode, number in (("train", 40), ("test", 12)):
+        drawn = random.integers(0, 255, (number, 6, 6, 3), dtype=np.uint8)
+        np.save(folder / f"{mode}_images.npy", drawn)
+        np.save(folder / f"{mode}_labels.npy", np.arange(number) % 4)
+    for name, array in other.items():
+        np.save(folder / f"{name}.npy", array)
+
+
+ARRAYS = """{"name": "arrays", "contains": "datasets", "instructions": [
+ {"$phase": "1.train"}, {"$dataset": "Tiny", "batches": 3},
+ {"$phase": "1.test"}, {"$dataset": "Tiny", "features/turns": 1, "batches": 2}]}"""
+
+
+def test_colour_images_of_a_folder_are_a_data_set(tmp_path, monkeypatch):
+    from evaluation.l2m.classification import folders
+
+    known = dict(data.DATA_SETS)
+    monkeypatch.setattr(data, "DATA_SETS", known)
+    monkeypatch.setattr(folders, "DATA_SETS", known)
+    write_arrays(tmp_path / "sets" / "Tiny")
+    assert folders.register(tmp_path / "sets") == ["Tiny"]
+    examples = data.spec("Tiny").load()
+    assert examples.images.shape == (52, 6, 6, 3) and examples.classes == 4
+    assert examples.images.max() <= 1
+    assert examples.rows("train", 0, 3).tolist() == list(range(40))
+    assert examples.rows("test", 1, 1).tolist() == [41, 45, 49]
+    course = Course(loads(ARRAYS), seed=0)
+    for dataset in course.datasets():
+        dataset.reset()
+        done = False
+        while not done:
+            batch, done, _ = dataset.next_batch()
+            assert batch["inputs"].shape[1:] == (6, 6, 3)
+            dataset.get_labels(batch["id"], np.zeros(len(batch["inputs"]), int))
+    assert len(course.scores) == 5
+    with pytest.raises(ValueError, match=r"the name 'Tiny' of .* is taken"):
+        folders.register(tmp_path / "sets")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"test_labels": np.zeros(3, int)}, "images .* and labels"),
+        ({"test_labels": np.zeros(12)}, "test_labels.npy must hold one whole number an image"),
+        ({"train_images": np.zeros((40, 6, 5))}, r"train_images.npy is \(40, 6, 5\); it must be"),
+        ({"train_images": np.full((40, 6, 6, 3), 2.0)}, "must hold bytes, or numbers from 0 to 1"),
+        ({"test_images": np.zeros((12, 4, 4))}, "they must be of one shape"),
+    ],
+)
+def test_a_folder_that_is_no_data_set_is_refused(tmp_path, change, words):
+    from evaluation.l2m.classification import folders
+
+    write_arrays(tmp_path / "Tiny", **change)
+    with pytest.raises(ValueError, match=words):
+        folders.read(tmp_path / "Tiny")
+    (tmp_path / "Tiny" / "test_labels.npy").write_bytes(b"no array")
+    with pytest.raises(ValueError, match="is no array of numbers"):
+        folders.read(tmp_path / "Tiny")
+    with pytest.raises(ValueError, match="has no data set"):
+        folders.register(tmp_path / "Tiny")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 
 from evaluation import cli
 from evaluation.l2m import ste_store
-from evaluation.l2m.l2metrics import ExtraMetric, Kind, L2MetricsError, Settings, run, run_json
+from evaluation.l2m.l2metrics import Kind, L2MetricsError, Settings, run, run_json
 from evaluation.l2m.l2metrics.outputs import write_regimes
 from evaluation.l2m.l2metrics.result import DIFFERENCE, regime_rows
 from evaluation.logs.learnkit import RunLogger
+from evaluation.metrics import metric
+from evaluation.metrics.registry import row_of
 from tests.conftest import ROOT
 from tests.evaluation.l2m.log_files import COLUMNS, good_rows, rows, write_log
 
@@ -306,14 +309,20 @@ def test_noise_is_seeded(log):
 
 
 def test_custom_metrics_reach_every_file(log):
-    spread = ExtraMetric(
-        "spread", regimes=lambda a: np.nanmax(a.values, 1) - np.nanmin(a.values, 1)
-    )
-    twice = ExtraMetric("twice", regimes=lambda a: 2 * a.regime_columns["spread"])
-    rows_of_task = ExtraMetric(
-        "rows", tasks=lambda a: np.bincount(a.tasks, a.counts, len(a.task_names))
-    )
-    (analysis,) = run(log, extra_metrics=[spread, twice, rows_of_task]).analyses
+    @metric()
+    def spread(processed):
+        return np.nanmax(processed, 1) - np.nanmin(processed, 1)
+
+    @metric()
+    def twice(columns):
+        return 2 * columns["spread"]
+
+    @metric(scope="task")
+    def rows(tasks, counts, task_names):
+        return np.bincount(tasks, counts, len(task_names))
+
+    own = [row_of(function) for function in (spread, twice, rows)]
+    (analysis,) = run(log, extra_metrics=own).analyses
     content = run_json(analysis)
     assert content["rows"] == 56.0 and content["task_metrics"]["taska_1"]["rows"] == 56.0
     assert content["twice"] == pytest.approx(2 * content["spread"])
@@ -326,8 +335,9 @@ def test_custom_metrics_reach_every_file(log):
 def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
     write_log(Path("logs/two").absolute(), good_rows(1))
     Path("mine.py").write_text(
-        "from evaluation.l2m.l2metrics import ExtraMetric\n"
-        "rows = ExtraMetric('rows', tasks=lambda a: [56.0] * len(a.task_names))\n"
+        "from evaluation.metrics import metric\n"
+        "@metric(scope='task')\n"
+        "def rows(task_names):\n    return [56.0] * len(task_names)\n"
     )
     example = str(ROOT / "examples" / "metrics" / "learning_range.py")
     plain = str(ROOT / "examples" / "metrics" / "worst_tenth.py")
@@ -344,14 +354,23 @@ def test_custom_metrics_of_files_are_printed_and_written(log, capsys):
         assert "learning_range" in Path("out", name).read_text().splitlines()[0].split("\t")
 
 
+DECORATED = "from evaluation.metrics import metric\n@metric()\ndef a({}):\n    return 0\n"
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (None, "is not a Python file"),
-        ("def a(run): ...\ndef b(run): ...\n", "has 2 metrics; name one of a, b"),
+        ("def a(x, n): ...\ndef b(x, n): ...\n", "has 2 metrics; name one of a, b"),
         ("A = 1\n", "has no metric; define a function of (values, counts)"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
-        ("def a(run):\n    return run.nothing\n", "metric 'a' failed: AttributeError"),
+        ("def a(x, n):\n    return x.nothing\n", "metric 'a' failed: AttributeError"),
+        (
+            "def a(x, n):\n    return x\n",
+            "metric 'a' returned the shape (12, 20); it must be (12,)",
+        ),
+        ("def a(x, n):\n    return n * float('nan')\n", "not finite, without a reason"),
+        (DECORATED.format("baseline"), "metric 'a' asks for baseline; here it can have values"),
     ],
 )
 def test_files_without_a_metric_say_so(log, content, words, capsys):
@@ -364,8 +383,12 @@ def test_files_without_a_metric_say_so(log, content, words, capsys):
 
 def test_a_failing_custom_metric_fails_its_run_only(log):
     other = write_log(Path("logs/two").absolute(), rows([(0, "train", "a_1", [1.0, 2.0])]))
-    picky = ExtraMetric("picky", tasks=lambda a: [1.0, 2.0])  # right for two tasks only
-    outcome = run([log, other], extra_metrics=[picky])
+
+    @metric(scope="task")
+    def picky(task_names):
+        return [1.0, 2.0]  # right for two tasks only
+
+    outcome = run([log, other], extra_metrics=[row_of(picky)])
     assert [analysis.run.name for analysis in outcome.analyses] == ["run"]
     assert outcome.errors[other].kind == Kind.CUSTOM_METRIC
 
@@ -480,3 +503,55 @@ def test_stored_experts_can_be_cleared(capsys):
     assert len(ste_store.read(ste_store.default_directory(), "a_1")) == 2
     compute("--clear-ste")
     assert "of 1 tasks" in capsys.readouterr().out
+
+
+# Beside the real tool -----------------------------------------------------------------------------
+
+
+def test_experts_of_several_variants_come_file_by_file(monkeypatch):
+    """As the tool reads them: files in the directory's order, in each the newest run first."""
+    from evaluation.l2m import ste_store
+    from evaluation.l2m.l2metrics.experts import stored_runs
+
+    store, none = Path("store"), np.zeros(2)
+    for task, sources in (("task_b", "12"), ("task_a", "34")):
+        runs = [ste_store.SteRun({"reward": none}, none, none, none, source) for source in sources]
+        ste_store.write(store, task, runs)
+    names = [path.name.split(".")[0] for path in os.scandir(store)]
+    newest = {"task_b": ["2", "1"], "task_a": ["4", "3"]}
+    compat = Settings(variant_mode="agnostic", compat="l2metrics-3.1")
+    order = [run.source for run in stored_runs(store, "task", compat)]
+    assert order == [source for name in names for source in newest[name]]
+    plain = [run.source for run in stored_runs(store, "task", Settings(variant_mode="agnostic"))]
+    assert plain == ["3", "4", "1", "2"]
+
+
+def test_pickled_experts_are_named_and_never_opened(log, capsys):
+    store = Path(os.environ["L2DATA"]) / "taskinfo"
+    store.mkdir(parents=True, exist_ok=True)
+    (store / "taska_1.pickle").write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
+    compute("-l", str(log), "-O", "out")
+    error = capsys.readouterr().err
+    assert "expert files of l2metrics (taska_1.pickle), which are never opened" in error
+    assert "jaxsim l2metrics -l EXPERT_LOG -s w" in error
+    assert not Path("opened").exists()
+
+
+def test_the_printed_table_names_the_flag_for_the_tool_s_numbers(capsys):
+    tests = [("test", "a_1"), ("test", "b_1")]
+    plan = [*tests, ("train", "a_1"), ("train", "b_1"), *tests]
+    content = [
+        (number, kind, task, [float(number + k) for k in range(6)])
+        for number, (kind, task) in enumerate(plan)
+    ]
+    for name in ("one", "two"):
+        write_log(Path("both").absolute() / name, rows(content))
+    compute("-l", "both/one", "-O", "out")
+    alone = capsys.readouterr().out
+    compute("-l", "both", "-R", "-O", "all")
+    both = capsys.readouterr().out
+    for text in (alone, both):
+        assert "--compat l2metrics-3.1 gives the numbers of l2metrics 3.1" in text
+    assert "forward_transfer_ratio (2 of 2 runs)" in both
+    compute("-l", "both/one", "-O", "out", "--compat", "l2metrics-3.1")
+    assert "gives the numbers" not in capsys.readouterr().out

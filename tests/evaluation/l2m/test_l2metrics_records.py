@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from evaluation.l2m.l2metrics import run
-from evaluation.l2m.l2metrics.recorded import record_metrics
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.logs.export import write_l2logger
 from evaluation.logs.texts import shortest
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
 from evaluation.records import COLUMNS, Records
+from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Block, Schedule
 
 FLOATS = [name for name, kind in COLUMNS.items() if kind is np.float32]

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from evaluation import metrics as kernels
@@ -20,10 +21,12 @@ from evaluation.l2m.report2019 import (
     ClassificationMean,
     ClassificationMetric,
     ClassificationMetricsReport,
-    ColumnTable,
     GlobalMean,
     Values,
     WithinBlockSaturation,
+    blocks_of,
+    by_block,
+    counts_of,
 )
 from evaluation.l2m.report2019.commands import calc_metrics, l2metrics
 from evaluation.l2m.report2019.table import load_table
@@ -130,6 +133,7 @@ def test_version_0_2_is_printed_as_it_was(capsys):
             assert one[key] == pytest.approx(other[key], rel=1e-12)
 
 
+@pytest.mark.requirement(111, 127)
 @recorded
 def test_the_document_s_own_formulas():
     wanted = json.loads((LEARNKIT / "out" / "seed_formula.json").read_text())
@@ -148,6 +152,7 @@ def test_the_document_s_own_formulas():
 # ------------------------------------------------------------------ subtypes and experts
 
 
+@pytest.mark.requirement(119)
 def test_ant_c_has_transfer_between_tasks_and_between_variants(log, l2data):
     experts(l2data, {"pong": 2.0, "breakout": 4.0})
     report = AgentMetricsReport(log_dir=log.name, syllabus_subtype="ANT_C")
@@ -189,6 +194,7 @@ def test_blocks_shorter_than_the_window_say_so(log):
     assert numbers(shorter, "saturation_value")[6] == 1.0
 
 
+@pytest.mark.requirement(118)
 def test_without_info_json_there_is_a_warning_and_a_reason(log, l2data):
     report = AgentMetricsReport(log_dir=log, syllabus_subtype="ANT_B")
     assert any("info.json" in warning for warning in report.warnings)
@@ -246,6 +252,7 @@ def test_recovery_stands_at_the_block_before_the_change(l2data):
     assert numbers(later, "recovery_time")[1] == 7
 
 
+@pytest.mark.requirement(99)
 def test_sub_episodes_are_averaged_and_incomplete_ones_may_be_dropped(l2data):
     log = write_log(l2data / "sub", [("1.train", "pong", {}, [[4.0, 2.0]] * 3)])
     kept = load_table(log)
@@ -262,7 +269,7 @@ class BestEpisode(AgentMetric):
     name = "Best Episode"
 
     def calculate(self, dataframe, phase_info, metrics_df):
-        metrics_df["best_episode"] = np.nanmax(dataframe.by_block("reward"), axis=-1)
+        metrics_df["best_episode"] = dataframe.groupby("block")["reward"].max().to_numpy()
         return metrics_df
 
 
@@ -272,8 +279,8 @@ class ByHand(AgentMetric):
     name = "By Hand"
 
     def calculate(self, dataframe, phase_info, metrics_df):
-        tested = phase_info.where(phase_info["phase_type"] == "test")["block"]
-        last = {b: dataframe.where(dataframe["block"] == b)["reward"][-1] for b in tested}
+        tested = phase_info.loc[phase_info["phase_type"] == "test", "block"]
+        last = {b: dataframe.loc[dataframe["block"] == b, "reward"].iloc[-1] for b in tested}
         return {"global_last": sum(last.values()) / len(last)}, {"last": last}
 
 
@@ -312,6 +319,7 @@ def custom(log):
     return report
 
 
+@pytest.mark.requirement(126)
 def test_custom_metrics_reach_the_printed_report(custom):
     stream = io.StringIO()
     custom.report(stream)
@@ -341,6 +349,7 @@ def test_custom_metrics_reach_json_and_tsv(custom, tmp_path):
     assert (whole["block"], whole["value"]) == ("", "2.0")
 
 
+@pytest.mark.requirement(127)
 def test_later_metrics_read_earlier_ones(log):
     class Twice(AgentMetric):
         name = "Twice"
@@ -419,19 +428,36 @@ def test_what_cannot_be_added_says_why(log):
         report.add(report.metrics[2])
 
 
-def test_columns_behave_as_those_of_a_dataframe(log):
-    table = AgentMetricsReport(log_dir=log, experts={}).log_data
-    assert {"reward", "task", "block", "worker", "sub_task"} <= set(table.columns)
-    assert (np.diff(table["task"]) >= 0).all()
-    assert table.where(table["worker"] == "w1").rows + 42 - 5 == table.rows
-    frame = pytest.importorskip("pandas").DataFrame(dict(table))
-    pytest.importorskip("pandas").testing.assert_frame_equal(frame, table.to_pandas())
-    table["new"] = 1
-    assert table["new"].shape == (table.rows,)
-    with pytest.raises(KeyError, match="no column 'rewards'; there are"):
-        table["rewards"]
-    with pytest.raises(ValueError, match=r"column 'x' is \(2,\)"):
-        ColumnTable({"a": [1, 2, 3]})["x"] = [1, 2]
+@pytest.mark.requirement(126)
+def test_metrics_are_given_dataframes(log):
+    report = AgentMetricsReport(log_dir=log, experts={})
+    for frame in (report.log_data, report.phase_info, report.metrics_df):
+        assert isinstance(frame, pandas.DataFrame)
+    rows = report.log_data
+    assert {"reward", "task", "block", "worker", "sub_task"} <= set(rows.columns)
+    assert rows["task"].is_monotonic_increasing
+    assert (rows["worker"] == "w1").sum() + 42 - 5 == len(rows)
+    assert report.phase_info["episodes"].tolist() == counts_of(rows).tolist()
+    assert blocks_of(report.phase_info) == report.table.blocks
+    means = by_block(rows, "reward")
+    np.testing.assert_array_equal(means, report.table.by_block("reward", "mean"))
+    assert np.nanmean(means[0]) == pytest.approx(rows.groupby("block")["reward"].mean().iloc[0])
+    with pytest.raises(ValueError, match="no column 'rewards'; there are"):
+        by_block(rows, "rewards")
+    with pytest.raises(ValueError, match="column 'worker' does not hold numbers"):
+        by_block(rows, "worker")
+
+
+def test_a_frame_of_other_length_is_refused(log):
+    class Short(AgentMetric):
+        name = "Short"
+
+        def calculate(self, dataframe, phase_info, metrics_df):
+            return metrics_df.iloc[:2]
+
+    report = AgentMetricsReport(log_dir=log, experts={}, predefined=False).add(Short())
+    (result,) = report.calculate()
+    assert result.failed and "metrics_df has 2 rows; it must have 7" in result.problem
 
 
 def test_pictures_of_each_metric(log, tmp_path):
@@ -496,6 +522,7 @@ def test_a_wrong_argument_says_what_to_change(log, options, words):
         AgentMetricsReport(**{"log_dir": log, **options})
 
 
+@pytest.mark.requirement(118)
 @pytest.mark.parametrize(
     ("content", "words"),
     [("[1]", "must be an object"), ("{", "broken JSON"), ('{"a": "1"}', "saturation of 'a'")],
@@ -550,6 +577,7 @@ def test_a_folder_without_a_log_says_so(tmp_path):
 # ------------------------------------------------------------------ commands
 
 
+@pytest.mark.requirement(106)
 def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
     experts(l2data, {"pong": 2.0, "breakout": 4.0})
     arguments = ["-log_dir", log.name, "-syllabus_type", "agent", "-syllabus_subtype", "ANT_C"]
@@ -561,6 +589,7 @@ def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
     assert values["syllabus_subtype"] == "ANT_C"
 
 
+@pytest.mark.requirement(107)
 def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, capsys):
     assert calc_metrics(["-syllabus_subtype=CL", f"-log_dir={log}"]) == 0
     printed = capsys.readouterr()
@@ -600,7 +629,7 @@ def test_a_metric_that_fails_makes_the_exit_code_1(log, tmp_path, capsys):
     file = tmp_path / "bad.py"
     file.write_text("def bad(values, counts):\n    return 1 / 0\n")
     assert calc_metrics(["-log_dir", str(log), "-metric", str(file)]) == 1
-    assert "Not Calculated: ZeroDivisionError" in capsys.readouterr().out
+    assert "Not Calculated: metric 'bad' failed: ZeroDivisionError" in capsys.readouterr().out
 
 
 def test_the_modules_can_be_run():

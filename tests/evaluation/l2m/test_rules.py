@@ -81,6 +81,7 @@ def reasons(verdict):
     return [finding.reason for finding in verdict.findings]
 
 
+@pytest.mark.requirement(125)
 @pytest.mark.parametrize("subtype", SUBTYPES)
 def test_the_examples_of_the_document_are_what_they_say(subtype):
     verdict = check(DOCUMENT[subtype], subtype)
@@ -102,6 +103,7 @@ def test_the_subtype_that_fits_best_is_inferred():
     assert inferred["ANT_C"].satisfied == ("ANT_C",)
 
 
+@pytest.mark.requirement(123)
 def test_continual_learning_has_one_task():
     verdict = check(ANT_A, "CL")
     errors = [f for f in verdict.findings if f.severity == "error"]
@@ -118,6 +120,7 @@ def test_continual_learning_has_one_task():
     assert "expected to vary parameters" in warning.reason
 
 
+@pytest.mark.requirement(124)
 @pytest.mark.parametrize("subtype", ["ANT_A", "ANT_B"])
 def test_no_parameter_varies_in_ant_a_and_ant_b(subtype):
     verdict = check(ANT_C, subtype)
@@ -130,6 +133,7 @@ def test_no_parameter_varies_in_ant_a_and_ant_b(subtype):
     )
 
 
+@pytest.mark.requirement(124)
 @pytest.mark.parametrize("subtype", ["ANT_A", "ANT_B", "ANT_C"])
 def test_ant_needs_test_phases(subtype):
     text = syllabus(phase("1.train", "Pong", ("Pong", 1)), phase("2.train", "Breakout"))
@@ -154,6 +158,7 @@ def test_ant_c_is_expected_to_vary(text):
     assert any("none varies here" in reason for reason in reasons(check(text, "ANT_C")))
 
 
+@pytest.mark.requirement(122)
 def test_phases_are_expected_to_alternate():
     text = syllabus(
         phase("1.train", *pong(1)),
@@ -171,6 +176,7 @@ def test_phases_are_expected_to_alternate():
     ]
 
 
+@pytest.mark.requirement(123)
 def test_test_phases_of_continual_learning_are_only_recommended():
     verdict = check(syllabus(phase("1.train", *pong(1, 2))))
     assert (verdict.subtype, verdict.errors, verdict.warnings) == ("CL", 0, 1)
@@ -205,6 +211,7 @@ def test_values_that_are_trained_are_tested_in_continual_learning():
 # The required rule, and grammar, all at once ------------------------------------------------------
 
 
+@pytest.mark.requirement(121)
 def test_the_first_block_is_a_train_block():
     text = syllabus(phase("1.test", "Pong"), phase("2.train", "Pong"), phase("2.test", "Pong"))
     verdict = check(text, "CL")
@@ -233,6 +240,7 @@ BROKEN = """{"nam": "x", "author": 5, "contains": "pictures", "instructions": [
 ]}"""
 
 
+@pytest.mark.requirement(120)
 def test_every_error_of_the_grammar_is_reported():
     verdict = l2m.check_text(BROKEN, "s.json")
     assert [(f.line, f.column) for f in verdict.findings] == [

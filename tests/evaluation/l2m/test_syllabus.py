@@ -134,6 +134,7 @@ def test_name_and_author():
     assert (schedule.name, schedule.author) == ("n", "a")
 
 
+@pytest.mark.requirement(104)
 def test_neighbouring_equal_instructions_are_one_block():
     blocks = play(
         TRAIN,

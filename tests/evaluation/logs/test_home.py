@@ -22,6 +22,7 @@ def folder(tmp_path, monkeypatch):
     return logs
 
 
+@pytest.mark.requirement(101)
 def test_without_the_variable_it_is_in_the_home_directory(monkeypatch, tmp_path):
     monkeypatch.delenv("L2DATA", raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
@@ -61,6 +62,7 @@ def test_the_newest_log_is_the_one_with_the_latest_time_in_its_name(folder):
     assert found[3].created == datetime.fromtimestamp(1e9)
 
 
+@pytest.mark.requirement(102)
 def test_info_prints_version_folders_and_the_newest_log(folder, capsys):
     (folder / f"syllabus_CL-{MILLISECONDS}").mkdir()
     assert info.main([]) == 0
@@ -77,6 +79,7 @@ def test_info_prints_version_folders_and_the_newest_log(folder, capsys):
     ]
 
 
+@pytest.mark.requirement(102)
 def test_info_gets_one_path(folder, capsys):
     assert info.main(["-get", "lastlog"]) == 1
     assert "no log in" in capsys.readouterr().err

@@ -92,6 +92,7 @@ def test_the_episodes_of_a_real_log_give_the_recorded_numbers():
         assert smooth.max() == pytest.approx(numbers["saturation_value"], rel=1e-12)
 
 
+@pytest.mark.requirement(103)
 @needs_real_log
 def test_rewriting_a_real_log_gives_its_bytes(tmp_path):
     log = read_log(REAL)
@@ -116,6 +117,7 @@ def test_a_real_log_without_the_sub_episodes_that_were_cut_off():
 # Writing ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement(98, 103)
 def test_the_bytes_of_a_small_log(tmp_path):
     path = write(tmp_path, rows(8), syllabus="{}\n")
     assert path == tmp_path / f"syllabus_CL-{round(START.timestamp() * 1000)}"
@@ -367,6 +369,7 @@ def test_files_that_cannot_be_read(tmp_path):
 # Episodes -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement(99)
 def test_sub_episodes_are_averaged_and_policies_differ(tmp_path):
     made = rows(6)
     made[1] = dataclasses.replace(made[1], termination_status="NOT_DONE")

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 import pytest
 
-from evaluation.l2m.report2019.columns import LogTable
 from evaluation.l2m.report2019.precision import double_precision
 from evaluation.l2m.report2019.table import load_table
-from evaluation.metrics import Metric, Reason, summarise
+from evaluation.metrics import Numbers, Reason, summarise
 from evaluation.metrics.editions2019 import (
     average_learning,
     average_of,
@@ -209,7 +208,7 @@ def test_a_difference_needs_training_in_an_earlier_phase_only():
 def kernel(values, reasons=None):
     values = np.asarray(values, np.float32)
     reasons = np.zeros(values.shape, np.int32) if reasons is None else np.asarray(reasons)
-    return Metric(jax.numpy.asarray(values), jax.numpy.asarray(reasons))
+    return Numbers(jax.numpy.asarray(values), jax.numpy.asarray(reasons))
 
 
 def test_experts_that_are_missing_or_zero_give_reasons_and_not_infinity():
@@ -341,7 +340,7 @@ def test_every_reason_has_its_own_sentence_and_code():
 def test_summaries_over_lifetimes_keep_the_reasons_of_2019():
     """Two lifetimes without a value, and what most of them lack."""
     never, none = Reason.NOT_RECOVERED, Reason.NONE
-    metric = Metric(np.array([[np.nan, 1.0], [np.nan, 2.0]]), np.array([[never, none]] * 2))
+    metric = Numbers(np.array([[np.nan, 1.0], [np.nan, 2.0]]), np.array([[never, none]] * 2))
     summary = summarise(metric, resamples=10)
     assert summary.missing.tolist() == summary.reasons.tolist() == [never, none]
 
@@ -356,14 +355,14 @@ def test_an_unknown_edition_says_which_there_are():
 
 @pytest.fixture(scope="module")
 def log():
-    return LogTable(load_table(next(LEARNKIT.glob("syllabus*"))))
+    return load_table(next(LEARNKIT.glob("syllabus*")))
 
 
 @recorded
 def test_the_numbers_of_version_0_2(log, x64):
     text = (LEARNKIT / "out" / "v020_CL" / "metrics.json").read_text()
     (wanted,) = json.loads(text)["metrics"].values()
-    best = BEST(log.by_block("reward"), log.counts, 11, "v0.2")
-    time = TIME(log.by_block("reward"), log.counts, 11, "v0.2")
+    best = BEST(log.by_block("reward", "mean"), log.counts, 11, "v0.2")
+    time = TIME(log.by_block("reward", "mean"), log.counts, 11, "v0.2")
     np.testing.assert_allclose(best.values, list(wanted["saturation_value"].values()), rtol=1e-12)
     np.testing.assert_array_equal(time.values, list(wanted["eps_to_saturation"].values()))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evaluation.metrics import (
     METRIC_NAMES,
-    Metric,
+    Numbers,
     Pairing,
     Reason,
     block_metrics,
@@ -161,6 +161,7 @@ def padded(played, dtype, fill=np.nan):
     return values
 
 
+@pytest.mark.requirement(113)
 @pytest.mark.parametrize("window", [1, 5])
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(case=lifetimes())
@@ -196,6 +197,7 @@ def single(kernel, episodes, *args, **kwargs):
 RAMP = [0, 0, 3, 6, 9, 9, 9, 0]  # windows of 3: 1 3 6 8 9 6
 
 
+@pytest.mark.requirement(113, 114, 115)
 def test_worked_example_within_a_block():
     np.testing.assert_allclose(moving_average(np.array(RAMP), 3), [1, 3, 6, 8, 9, 6], rtol=1e-6)
     assert single(saturation_value, RAMP, 3) == (9, Reason.NONE)
@@ -206,6 +208,7 @@ def test_worked_example_within_a_block():
     assert single(normalized_integral, RAMP, 3, length="windows")[0] == pytest.approx(33 / 6)
 
 
+@pytest.mark.requirement(116)
 def test_worked_example_between_blocks():
     blocks = [
         Block("train", "pole", ("long",), 4),
@@ -255,6 +258,7 @@ def test_equal_means_in_another_order_are_a_tie():
     assert single(time_to_saturation, tens * 4, 5) == (5, Reason.NONE)
 
 
+@pytest.mark.requirement(116)
 def test_recovery_of_negative_performance_may_be_lower_not_higher():
     values = jnp.array([[-1.0] * 3, [-1.02] * 3, [-1.03] * 3])
     for partner, expected in ((1, Reason.NONE), (2, Reason.NEVER_RECOVERED)):
@@ -396,8 +400,9 @@ def test_pairs_of_a_schedule():
     assert pairs.maintenance.partners[[3, 5]].tolist() == [0, 4]
 
 
+@pytest.mark.requirement(117)
 def test_maintenance_of_any_metric():
-    metric = Metric(jnp.array([[5.0, 3.0]]), jnp.zeros((1, 2), jnp.int32))
+    metric = Numbers(jnp.array([[5.0, 3.0]]), jnp.zeros((1, 2), jnp.int32))
     pairs = pair_blocks([Block("train", "a", (), 1), Block("test", "a", (), 1)])
     kept = performance_maintenance(metric, pairs.maintenance)
     np.testing.assert_array_equal(kept.values, [[np.nan, 2.0]])

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from evaluation.metrics.l2m.arrays import Numbers, masked_median, pairwise_sum
 from evaluation.metrics.l2m.experts import Experts
 from evaluation.metrics.l2m.lifetimes import (
     LIFETIME_METRICS,
@@ -18,10 +17,11 @@ from evaluation.metrics.l2m.lifetimes import (
     no_experts,
     process,
 )
-from evaluation.metrics.l2m.reasons import Reason
 from evaluation.metrics.l2m.regimes import mean_per_experience, peak
 from evaluation.metrics.l2m.smoothing import KINDS, smooth
 from evaluation.metrics.l2m.structure import find_structure
+from evaluation.metrics.numerics import Numbers, masked_median, pairwise_sum
+from evaluation.metrics.reasons import Reason
 from tests.conftest import double_precision
 
 LIFETIMES, ROOM, TASKS = 5, 40, 3

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.metrics import (
     STATISTICS,
-    Metric,
+    Numbers,
     Reason,
     bootstrap_interval,
     bootstrap_intervals,
@@ -194,7 +194,7 @@ def test_unknown_names_say_what_there_is(change, words):
 def metric(values):
     array = np.asarray(values, np.float64)
     reasons = np.where(np.isnan(array), Reason.NEVER_RECOVERED, Reason.NONE)
-    return Metric(jnp.asarray(array, jnp.float32), jnp.asarray(reasons, jnp.int32))
+    return Numbers(jnp.asarray(array, jnp.float32), jnp.asarray(reasons, jnp.int32))
 
 
 def test_many_metrics_at_once_are_the_same_bits_as_one_by_one():
@@ -211,7 +211,7 @@ def test_many_metrics_at_once_are_the_same_bits_as_one_by_one():
         np.testing.assert_array_equal(together[name].missing, alone.missing)
         for statistic in STATISTICS:
             ours, own = together[name].estimates[statistic], alone.estimates[statistic]
-            for field in ("value", "low", "high", "reasons"):
+            for field in ("values", "low", "high", "reasons"):
                 np.testing.assert_array_equal(getattr(ours, field), getattr(own, field))
     assert summarise_all({}) == {}
 
@@ -223,8 +223,8 @@ def test_every_missing_statistic_has_a_reason():
     for name, estimate in summary.estimates.items():
         assert estimate.reasons.tolist() == [Reason.NONE, never, few]
         assert np.isnan(estimate.low).tolist() == [False, True, True]
-        assert np.isnan(estimate.value).tolist() == [False, True, name == "std"]
-    np.testing.assert_array_equal(summary.estimates["median"].value, [2, nan, 5])
+        assert np.isnan(estimate.values).tolist() == [False, True, name == "std"]
+    np.testing.assert_array_equal(summary.estimates["median"].values, [2, nan, 5])
     assert summary.estimates["mean"].low[0] == summary.low[0]
 
 
@@ -233,9 +233,58 @@ def test_one_lifetime_has_values_and_no_intervals():
     for estimate in summary.estimates.values():
         assert np.isnan(estimate.low).all()
         assert (estimate.reasons != Reason.NONE).all()
-    assert summary.estimates["interquartile_mean"].value[0] == 1.0
+    assert summary.estimates["interquartile_mean"].values[0] == 1.0
 
 
 def test_metrics_of_different_lifetimes_are_refused():
     with pytest.raises(ValueError, match=r"same lifetimes, not of \[2, 3\]"):
         summarise_all({"a": metric([[1.0], [2.0]]), "b": metric([[1.0], [2.0], [3.0]])})
+
+
+# Methods for means --------------------------------------------------------------------------------
+
+
+def test_a_studentised_interval_is_that_of_its_resampled_t_values():
+    values = np.random.default_rng(3).lognormal(size=20)
+    found = bootstrap_interval(values, 1, 0.9, 500, method="studentised")
+    weights = np.concatenate(list(bootstrap.resample_weights(20, 500, 1)))
+    means = weights @ values / 20
+    spreads = np.sqrt((weights @ values**2 / 20 - means**2) * 20 / 19)
+    t = (means - values.mean()) / (spreads / np.sqrt(20))
+    error = values.std(ddof=1) / np.sqrt(20)
+    low, high = values.mean() - np.quantile(t, [0.95, 0.05]) * error
+    np.testing.assert_allclose([found.low, found.high], [low, high], rtol=1e-6)
+    assert found.high - values.mean() > values.mean() - found.low  # the tail is above
+
+
+def test_calibrated_intervals_of_few_or_coarse_values_are_students():
+    few = bootstrap_interval([1.0, 2.0, 4.0], method="calibrated")
+    half = 4.30265273 * np.std([1, 2, 4], ddof=1) / np.sqrt(3)
+    np.testing.assert_allclose([few.low, few.high], [7 / 3 - half, 7 / 3 + half], rtol=1e-6)
+    coarse = np.repeat([0.0, 1.0], [15, 5])
+    found = bootstrap_interval(coarse, method="calibrated")
+    half = 2.09302405 * coarse.std(ddof=1) / np.sqrt(20)
+    np.testing.assert_allclose([found.low, found.high], [0.25 - half, 0.25 + half], rtol=1e-6)
+    equal = bootstrap_interval(np.full(9, 0.3), method="calibrated")
+    assert (equal.low, equal.high) == (0.3, 0.3)
+
+
+def test_shares_of_lifetimes_have_wilsons_interval():
+    values = metric(np.repeat([0.0, 1.0], [3, 27]))
+    found = summarise_all({"cdt": values, "mean": values})
+    share, mean = found["cdt"], found["mean"]
+    z, n, p = 1.959963985, 30, 0.9
+    centre, weight = p + z * z / (2 * n), 1 + z * z / n
+    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    expected = [(centre - half) / weight, (centre + half) / weight]
+    np.testing.assert_allclose([share.low[()], share.high[()]], expected, rtol=1e-6)
+    assert mean.high[()] != share.high[()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [8, 30])
+def test_calibrated_intervals_of_means_hold_what_they_should(size):
+    values = np.random.default_rng(size).normal(size=(size, 1500))
+    found = bootstrap_interval(values, method="calibrated", resamples=1000)
+    covered = ((found.low <= 0) & (found.high >= 0)).mean()
+    assert 0.93 <= covered <= 0.97

@@ -110,6 +110,7 @@ def test_what_an_episode_tells():
     assert {(e.level, e.difficulty) for e in episodes if e.novel} == {(203, "hard")}
 
 
+@pytest.mark.requirement(137)
 def test_the_indicator_of_phase_1_tells_of_each_episode():
     drawn = plan(novelty_visibility=(1,), hint_level=(-1,), phase="1", trials=1)
     assert all(e.told == e.novel for e in drawn.episodes(drawn.trials[0]))

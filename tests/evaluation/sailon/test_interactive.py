@@ -100,6 +100,7 @@ def test_the_order_of_calls(draw):
     ]
 
 
+@pytest.mark.requirement(135)
 def test_what_an_agent_is_given(draw):
     agent = Scripted(steps=2)
     play(
@@ -141,6 +142,7 @@ def test_an_agent_that_gives_up_gets_nothing(draw):
     assert column(results, "novelty_probability") == [0.25] * 5
 
 
+@pytest.mark.requirement(136)
 def test_episodes_that_are_played_to_the_end(draw):
     results = play(draw(trials=1, training_episodes=0), Scripted(steps=300))
     length, performance = column(results, "length"), column(results, "performance")
@@ -150,6 +152,7 @@ def test_episodes_that_are_played_to_the_end(draw):
     assert column(results, "novelty_initiated") == [False, True, True]
 
 
+@pytest.mark.requirement(135)
 def test_early_ends(draw):
     class Hasty(Scripted):
         end_training_early = end_experiment_early = False
@@ -241,6 +244,7 @@ def test_the_label_of_the_original_is_always_left(draw):
 # Phase 1 ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement(138)
 def test_phase_1_counts_the_last_prediction(draw):
     class Predicting(Scripted):
         def testing_instance(self, feature_vector, novelty_indicator=None):
@@ -284,6 +288,7 @@ def test_the_messages_of_2021_are_a_setting(draw):
     assert set(column(results, "novelty_probability")[1:]) == {0.2}
 
 
+@pytest.mark.requirement(133)
 def test_labels_are_those_of_a_chosen_agent(draw):
     labels = {}
     for name in ("reference", "pd", "mpc", "random", "left"):
@@ -319,6 +324,7 @@ def failing(method, value):
     return type("Failing", (Scripted,), {method: wrong})(steps=1)
 
 
+@pytest.mark.requirement(134)
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -528,6 +534,7 @@ def test_files_that_are_no_transcript(tmp_path):
 # Answers ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement(134)
 def test_forms_of_an_answer():
     assert answers.answer({"action": "left"}, "m") == answers.Answer("left")
     both = ({"action": "right"}, {"novelty_prediction": np.int64(2)})

@@ -117,7 +117,7 @@ def test_a_trial_of_which_the_end_was_not_played(played):
     # What was said last is what was said in the last episode that was played.
     assert data.said.probabilities[-1][3] == 1
     row = analyse(played, None, resamples=20).rows[1]
-    assert row.values["performance_post"].count == 1
+    assert row.counts["performance_post"] == 1
 
 
 def test_trials_are_paired_by_their_place(played):
@@ -164,21 +164,21 @@ def test_the_generator_s_own_files(recorded_data):
     found = analyse(agent, baseline, resamples=20)
     hidden, visible = (row for row in found.rows if row.kind == "cell")
     assert (hidden.visibility, visible.visibility) == (0, 1)
-    assert hidden.values["cdt"].value == 0.5
+    assert hidden.values["cdt"].values == 0.5
     # The generator's analysis prints six decimals.
-    assert hidden.values["opti"].value == pytest.approx(0.543103, abs=1e-6)
-    assert visible.values["asymptotic_nrp"].value == pytest.approx(0.805556, abs=1e-6)
+    assert hidden.values["opti"].values == pytest.approx(0.543103, abs=1e-6)
+    assert visible.values["asymptotic_nrp"].values == pytest.approx(0.805556, abs=1e-6)
 
 
 def test_an_agent_s_characterisations_in_a_csv_file(recorded_data):
     found = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
     cells = {row.level: row for row in found.rows if row.kind == "cell"}
-    found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].value == 1]
+    found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].values == 1]
     assert found_in == [103, 202, 203, 204, 206, 207]
-    assert cells[202].values["level_accuracy"].value == 1
-    assert cells[203].values["level_accuracy"].value == 0
-    assert cells[207].values["censored_median_delay"].value == 5
-    assert cells[200].values["false_alarms"].value == 0.25
+    assert cells[202].values["level_accuracy"].values == 1
+    assert cells[203].values["level_accuracy"].values == 0
+    assert cells[207].values["censored_median_delay"].values == 5
+    assert cells[200].values["false_alarms"].values == 0.25
 
 
 @pytest.mark.parametrize(

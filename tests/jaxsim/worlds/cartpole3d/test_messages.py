@@ -107,6 +107,7 @@ def a_vector(first=True, flat_blocks=False, **options):
 MOVING = ["x_position", "y_position", "z_position", "x_velocity", "y_velocity", "z_velocity"]
 
 
+@pytest.mark.requirement(131)
 def test_first_vector_to_the_letter():
     vector = a_vector(hint=hint(203, 3))
     entity = '"entity": "block", "attribute": "direction", "change": "toward location"'
@@ -126,6 +127,7 @@ def test_first_vector_to_the_letter():
     )
 
 
+@pytest.mark.requirement(130)
 def test_later_vectors_have_neither_walls_nor_hint():
     vector = a_vector(first=False, hint=hint(203, 3), image="abcd")
     assert list(vector) == ["cart", "pole", "blocks", "time_stamp", "image"]
@@ -474,6 +476,7 @@ def test_the_documented_example_is_refused_where_it_breaks():
     assert isinstance(caught.value.__cause__, json.JSONDecodeError)
 
 
+@pytest.mark.requirement(130)
 def test_the_documented_example_is_read_once_repaired():
     observation, extras = loads_feature_vector(REPAIRED, DOUBLE)
     assert extras == Extras(1627668897.4486113)
@@ -523,6 +526,7 @@ def through_json(vector):
     return json.loads(json.dumps(vector, allow_nan=False))
 
 
+@pytest.mark.requirement(132)
 @pytest.mark.parametrize("flat_blocks", [False, True])
 @pytest.mark.parametrize("first", [False, True])
 def test_emitted_vectors_fit_the_schema(validator, first, flat_blocks):

@@ -1,4 +1,4 @@
-"""Array operations that the metrics of today share, for NumPy and for JAX alike.
+"""The one result type of metrics, and the array operations that all of them share.
 
 The kernels are written once against the array's own namespace: NumPy arrays are computed by NumPy,
 without waiting for a compiler, and JAX arrays and tracers by JAX, under `jax.jit` or not. Sums are
@@ -11,22 +11,35 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from evaluation.metrics.l2m.reasons import Reason
+from evaluation.metrics.reasons import Reason
 
 Array: TypeAlias = Any
 """A NumPy or a JAX array."""
 
 
 class Numbers(NamedTuple):
-    """Numbers and, where one is missing, why.
+    """Numbers, why one is missing, and an interval where they are estimates over lifetimes.
 
     Attributes:
-      values: floating point; NaN exactly where ``reasons`` is not `Reason.NONE`.
-      reasons: integer codes of `Reason`, of the same shape.
+      values: floating point; NaN where there is none.
+      reasons: integer codes of `Reason`, of the same shape: why a value, or its interval, is
+        missing; `Reason.NONE` where all is there.
+      low: lower end of the interval of each value, NaN for none; None for what is no estimate.
+      high: upper end.
     """
 
     values: Array
     reasons: Array
+    low: Array | None = None
+    high: Array | None = None
+
+    def part(self, index: Any) -> "Numbers":
+        """Some of the numbers, by any index of an array."""
+        return Numbers(*(None if leaf is None else leaf[index] for leaf in self))
+
+    def reshape(self, shape: tuple[int, ...]) -> "Numbers":
+        """The same numbers in another shape."""
+        return Numbers(*(None if leaf is None else leaf.reshape(shape) for leaf in self))
 
 
 def namespace(array: Array) -> Any:
@@ -34,18 +47,22 @@ def namespace(array: Array) -> Any:
     return array.__array_namespace__()
 
 
-def numbers(values: Array, *reasons: tuple[Array, Reason]) -> Numbers:
-    """Numbers with the first reason whose condition holds; `Reason.OVERFLOW` where none explains.
+def numbers(values: Array, *reasons: tuple[Array, Reason] | Array) -> Numbers:
+    """Numbers with the first reason that holds; `Reason.OVERFLOW` where none explains.
 
     Args:
       values: floating point of any shape.
-      *reasons: (condition, reason) pairs, the conditions broadcastable to ``values``.
+      *reasons: (condition, reason) pairs or arrays of codes, broadcastable to ``values``.
     """
     xp = namespace(values)
     codes = xp.where(xp.isfinite(values), int(Reason.NONE), int(Reason.OVERFLOW))
-    for condition, reason in reversed(reasons):
-        codes = xp.where(condition, int(reason), codes)
-    codes = codes.astype(np.int32)
+    for given in reversed(reasons):
+        if isinstance(given, tuple):
+            condition, reason = given
+            codes = xp.where(condition, int(reason), codes)
+        else:
+            codes = xp.where(xp.asarray(given) == int(Reason.NONE), codes, given)
+    codes = xp.broadcast_to(codes, values.shape).astype(np.int32)
     return Numbers(xp.where(codes == 0, values, np.nan), codes)
 
 

@@ -11,9 +11,8 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.l2m.l2metrics.experts import Curve, pad_experts
 from evaluation.logs.export import task_labels
-from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.experts import Curve, Experts, pad_experts
 from evaluation.metrics.l2m.lifetimes import Options, Results, lifetime_metrics
 from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure

@@ -1,7 +1,7 @@
 """Why a metric of lifelong learning or of novelty is missing."""
 
 import enum
-from typing import Final
+from typing import Any, Final
 
 
 class Reason(enum.IntEnum):
@@ -67,11 +67,34 @@ class Reason(enum.IntEnum):
     NO_TRIAL_HAS_VALUE = 209
     VISIBLE = 210
     NOT_VISIBLE = 211
+    NOMINAL_BLOCK = 212
+    NOT_REPORTED_IN_BLOCK = 213
+    ALL_NOVEL = 214
+    NO_LEVEL = 215
 
     @property
     def sentence(self) -> str:
         """The reason in words; empty for `NONE`."""
         return _SENTENCES[self]
+
+
+OWN: Final = 1000
+"""Codes from here on are reasons of metrics of users, by the order in which they came up."""
+
+_own_sentences: list[str] = []
+
+
+def code_of(text: str) -> int:
+    """The code of a reason that a metric of a user gives in words."""
+    if text not in _own_sentences:
+        _own_sentences.append(text)
+    return OWN + _own_sentences.index(text)
+
+
+def sentence_of(code: Any) -> str:
+    """A reason in words, by its code."""
+    number = int(code)
+    return _own_sentences[number - OWN] if number >= OWN else Reason(number).sentence
 
 
 _SENTENCES: Final = {
@@ -164,4 +187,8 @@ _SENTENCES: Final = {
     Reason.NO_TRIAL_HAS_VALUE: "no trial has a value",
     Reason.VISIBLE: "measured only where the agent is not told of the novelty",
     Reason.NOT_VISIBLE: "measured only where the agent is told of the novelty",
+    Reason.NOMINAL_BLOCK: "the block plays the unchanged world, so there is nothing to detect",
+    Reason.NOT_REPORTED_IN_BLOCK: "the agent did not report novelty before the block ended",
+    Reason.ALL_NOVEL: "the lifetime has no episode in the unchanged world",
+    Reason.NO_LEVEL: "what changes here is no level of the novelty catalogue",
 }

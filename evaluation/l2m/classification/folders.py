@@ -1,0 +1,98 @@
+"""Data sets of images from folders of arrays, as CIFAR is often kept.
+
+``DIR/NAME/`` holds train_images.npy, train_labels.npy, test_images.npy and test_labels.npy: images
+(N, H, W) or (N, H, W, C), bytes or floats in [0, 1], and labels (N,), whole numbers from 0. The
+name of the folder is that of the data set in a syllabus.
+"""
+
+import functools
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.l2m.classification.data import DATA_SETS, DataSpec, ImageData
+
+PARTS: Final = ("train_images", "train_labels", "test_images", "test_labels")
+MOST_BYTES: Final = 2**32
+"""Larger files are refused."""
+
+
+def register(folder: Path) -> list[str]:
+    """Make every data set below a folder known to syllabi.
+
+    Returns:
+      Their names.
+
+    Raises:
+      ValueError: no data set there, a file that is missing or no array of images or labels, or a
+        name that is taken.
+    """
+    found = sorted(part.parent for part in folder.glob(f"*/{PARTS[0]}.npy"))
+    if not found:
+        raise ValueError(f"{folder} has no data set: there is no {folder}/NAME/{PARTS[0]}.npy")
+    for path in found:
+        if path.name in DATA_SETS:
+            raise ValueError(f"the name {path.name!r} of {path} is taken; rename the folder")
+        examples = read(path)
+        size = examples.images.shape[1]
+        text = f"{len(examples.labels):,} images of {path}"
+        load = functools.partial(_same, examples)
+        DATA_SETS[path.name] = DataSpec(path.name, examples.classes, size, load, text)
+    return [path.name for path in found]
+
+
+def read(folder: Path) -> ImageData:
+    """Read one data set.
+
+    Raises:
+      ValueError: a file is missing, or is no array of images or labels; the message names it.
+    """
+    arrays = {name: _array(folder / f"{name}.npy") for name in PARTS}
+    images = [_images(folder, name, arrays[name]) for name in (PARTS[0], PARTS[2])]
+    labels = [_labels(folder, name, arrays[name]) for name in (PARTS[1], PARTS[3])]
+    if images[0].shape[1:] != images[1].shape[1:]:
+        raise ValueError(
+            f"{folder}: training images are {images[0].shape[1:]} and test images "
+            f"{images[1].shape[1:]}; they must be of one shape"
+        )
+    testing = np.repeat([False, True], [len(images[0]), len(images[1])])
+    joined = np.concatenate(labels)
+    try:
+        return ImageData(np.concatenate(images), joined, int(joined.max(initial=0)) + 1, testing)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
+
+
+def _same(examples: ImageData) -> ImageData:
+    return examples
+
+
+def _array(path: Path) -> npt.NDArray[Any]:
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; a data set has {', '.join(PARTS)}, each .npy")
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path} has more than {MOST_BYTES:,} bytes")
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is no array of numbers, saved by numpy.save") from error
+
+
+def _images(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    if array.ndim not in (3, 4) or array.shape[1] != array.shape[2]:
+        raise ValueError(
+            f"{folder}/{name}.npy is {array.shape}; it must be (N, H, H) or (N, H, H, C)"
+        )
+    if array.dtype == np.uint8:
+        return (array / np.float32(255)).astype(np.float32)
+    if not np.issubdtype(array.dtype, np.floating) or not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(f"{folder}/{name}.npy must hold bytes, or numbers from 0 to 1")
+    return array.astype(np.float32)
+
+
+def _labels(folder: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{folder}/{name}.npy must hold one whole number an image")
+    return array.astype(np.int32)

@@ -1,0 +1,232 @@
+"""Novelty predictions over lifetimes of one schedule, where worlds change from block to block.
+
+L lifetimes of E episodes in B blocks. The schedule says which episodes are novel, (E,); agents say
+so of theirs, (L, E). Trials for the detection kernels are cut out of a lifetime: each is a stretch
+of novel episodes with the episodes in the unchanged world before it.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics.novelty.detection import detection
+from evaluation.metrics.novelty.measures import detecting
+from evaluation.metrics.novelty.trials import Trials
+from evaluation.metrics.numerics import Numbers, divide, masked_mean, numbers
+from evaluation.metrics.reasons import Reason
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+
+BINS: Final = 10
+"""Bins of equal width that the calibration error groups probabilities into."""
+
+AT_ONCE: Final = 2**22
+"""Predictions that are scored at a time."""
+
+
+class Predictions(NamedTuple):
+    """What agents said at the end of each episode, and what is true.
+
+    Attributes:
+      level: (L, E) integer novelty prediction, 0 for none.
+      probability: (L, E) that the world has changed, in [0, 1].
+      threshold: (L, E) probability from which the agent calls it a detection.
+      novel: (E,) whether the world of an episode differs from the unchanged one.
+      true_level: (E,) digit of the level; 0 for none, below 0 where the change is no level.
+      block: (E,) integer number of the block.
+      changed: (B,) whether another world is played in the block than in the one before.
+    """
+
+    level: npt.NDArray[np.int32]
+    probability: npt.NDArray[np.float32]
+    threshold: npt.NDArray[np.float32]
+    novel: Booleans
+    true_level: npt.NDArray[np.int32]
+    block: npt.NDArray[np.int32]
+    changed: Booleans
+
+    @property
+    def reported(self) -> Booleans:
+        """(L, E) whether an episode is reported as novel.
+
+        It is where the probability reaches the threshold; an agent that gives no probability
+        reports by a level above 0.
+        """
+        by_level = (self.threshold >= 1) & (self.probability == 0) & (self.level > 0)
+        return np.asarray((self.probability >= self.threshold) | by_level)
+
+
+def says_nothing(predictions: Predictions) -> bool:
+    """Whether no agent ever says anything but the default, which is that nothing is novel."""
+    silent = (predictions.level == 0) & (predictions.probability == 0)
+    # A threshold of 0 that is always reached is none.
+    return bool((silent & np.isin(predictions.threshold, (0, 1))).all())
+
+
+def novelty_by_block(predictions: Predictions) -> dict[str, Numbers]:
+    """Score predictions block by block.
+
+    Returns:
+      (L, B) `Numbers` by name: alarm_rate, detection_delay, block_level_accuracy.
+    """
+    reported, starts = predictions.reported, _starts(predictions.block)
+    lengths = np.diff(np.append(starts, len(predictions.block)))
+    novel = predictions.novel[starts]
+    places = np.where(reported, np.arange(reported.shape[1]), reported.shape[1])
+    first = np.minimum.reduceat(places, starts, axis=1)
+    found = first < starts + lengths
+    alarms = np.add.reduceat(reported, starts, axis=1, dtype=np.int64)
+    right = (predictions.level == predictions.true_level) & (predictions.true_level >= 0)
+    hits = np.add.reduceat(right, starts, axis=1, dtype=np.int64)
+    same = ~predictions.changed
+    return {
+        "alarm_rate": numbers(divide(alarms.astype(np.float64), lengths.astype(np.float64))),
+        "detection_delay": numbers(
+            (first - starts).astype(np.float64),
+            (np.broadcast_to(~novel, first.shape), Reason.NOMINAL_BLOCK),
+            (np.broadcast_to(same, first.shape), Reason.NO_CHANGE),
+            (~found, Reason.NOT_REPORTED_IN_BLOCK),
+        ),
+        "block_level_accuracy": numbers(
+            divide(hits.astype(np.float64), lengths.astype(np.float64)),
+            (np.broadcast_to(predictions.true_level[starts] < 0, hits.shape), Reason.NO_LEVEL),
+        ),
+    }
+
+
+def novelty_by_lifetime(predictions: Predictions) -> dict[str, Numbers]:
+    """Score predictions over each whole lifetime.
+
+    Returns:
+      (L,) `Numbers` by name: true_alarm_rate, false_alarm_rate, auc, brier, calibration_error,
+      lifetime_level_accuracy, and the means over the lifetime's trials of what `detecting` gives.
+    """
+    step = max(1, AT_ONCE // max(len(predictions.novel), 1))
+    parts = []
+    for start in range(0, len(predictions.level), step):
+        said = {name: getattr(predictions, name) for name in ("level", "probability", "threshold")}
+        some = {name: leaf[start : start + step] for name, leaf in said.items()}
+        parts.append(_of_lifetimes(predictions._replace(**some)))
+    return {
+        name: Numbers(
+            np.concatenate([part[name].values for part in parts]),
+            np.concatenate([part[name].reasons for part in parts]),
+        )
+        for name in parts[0]
+    }
+
+
+def _of_lifetimes(predictions: Predictions) -> dict[str, Numbers]:
+    novel, reported = predictions.novel, predictions.reported
+    probability = predictions.probability.astype(np.float64)
+    shape = probability.shape
+    none = (np.full(shape[0], not novel.any()), Reason.NO_NOVELTY)
+    all_novel = (np.full(shape[0], bool(novel.all())), Reason.ALL_NOVEL)
+    known = np.broadcast_to(novel & (predictions.true_level > 0), shape)
+    nameless = (np.full(shape[0], not known.any()), Reason.NO_LEVEL)
+
+    def share(of: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_]) -> Floats:
+        return np.asarray(masked_mean(of.astype(np.float64), np.broadcast_to(inside, shape))[0])
+
+    right = predictions.level == predictions.true_level
+    result = {
+        "true_alarm_rate": numbers(share(reported, novel), none),
+        "false_alarm_rate": numbers(share(reported, ~novel), all_novel),
+        "auc": numbers(area_under_roc(probability, novel), none, all_novel),
+        "brier": numbers(masked_mean((probability - novel) ** 2, np.ones(shape, bool))[0]),
+        "calibration_error": numbers(calibration_error(probability, novel)),
+        "lifetime_level_accuracy": numbers(share(right, known), none, nameless),
+    }
+    return result | _over_trials(predictions, reported)
+
+
+def area_under_roc(probability: Floats, novel: Booleans) -> Floats:
+    """Probability that a novel episode is given a higher one than another; ties count half.
+
+    Args:
+      probability: (L, E).
+      novel: (E,).
+
+    Returns:
+      (L,); of no meaning where all or no episodes are novel.
+
+    Source: J. A. Hanley and B. J. McNeil, Radiology 143 (1982).
+    """
+    ordered = np.sort(probability[:, ~novel], axis=1)
+    pairs = max(int(novel.sum()) * int((~novel).sum()), 1)
+    wins = [
+        np.searchsorted(row, own, "left").sum() + np.searchsorted(row, own, "right").sum()
+        for row, own in zip(ordered, probability[:, novel], strict=True)
+    ]
+    return np.asarray(wins, np.float64) / (2 * pairs)
+
+
+def calibration_error(probability: Floats, novel: Booleans) -> Floats:
+    """Expected calibration error: distance of probability and share of novel episodes, by bin.
+
+    Args:
+      probability: (L, E) in [0, 1].
+      novel: (E,).
+
+    Returns:
+      (L,): over `BINS` bins of equal width, the mean distance weighted by their episodes.
+
+    Source: M. P. Naeini, G. F. Cooper and M. Hauskrecht, AAAI (2015).
+    """
+    bins = np.clip((probability * BINS).astype(np.int64), 0, BINS - 1)
+    total = np.zeros(len(probability))
+    for number in range(BINS):
+        inside = bins == number
+        gap = np.where(inside, probability - novel, 0).sum(axis=1)
+        total += np.abs(gap)
+    return np.asarray(total / probability.shape[1])
+
+
+def _starts(block: npt.NDArray[np.int32]) -> Integers:
+    """(B,) number of the first episode of each block."""
+    return np.flatnonzero(np.diff(block, prepend=-1))
+
+
+def trial_spans(novel: Booleans) -> list[tuple[int, int, int]]:
+    """Cut a lifetime into trials: (first episode, first novel one, end) of each novel stretch."""
+    edges = np.flatnonzero(np.diff(novel.astype(np.int8), prepend=0, append=0))
+    begins, ends = edges[::2].tolist(), edges[1::2].tolist()
+    firsts = [0, *ends[:-1]]
+    return list(zip(firsts, begins, ends, strict=True))
+
+
+def trials_of(predictions: Predictions, reported: Booleans) -> Trials:
+    """The trials of every lifetime, leaves (L, N, E') and (L, N); nobody performs in them."""
+    spans = trial_spans(predictions.novel)
+    lifetimes, longest = len(reported), max(end - first for first, _, end in spans)
+    shape = lifetimes, len(spans), longest
+    probability, threshold = np.zeros(shape), np.ones(shape)
+    for place, (first, _, end) in enumerate(spans):
+        own = predictions.probability[:, first:end].astype(np.float64)
+        by_level = reported[:, first:end] & (own < predictions.threshold[:, first:end])
+        probability[:, place, : end - first] = np.where(by_level, 1.0, own)
+        threshold[:, place, : end - first] = predictions.threshold[:, first:end]
+    button = np.array([start - first for first, start, _ in spans])
+    count = np.array([end - first for first, _, end in spans])
+    nobody = np.full(shape, np.nan)
+    wide = (np.broadcast_to(array, shape[:2]) for array in (button, count))
+    return Trials(nobody, nobody, probability, threshold, *wide)
+
+
+def _over_trials(predictions: Predictions, reported: Booleans) -> dict[str, Numbers]:
+    """(L,) means over the trials of a lifetime that have a value."""
+    novel = predictions.novel
+    if not novel.any():
+        return {}
+    trials = trials_of(predictions, reported)
+    told = np.zeros(trials.button.shape, bool)
+    found = detecting(trials, detection(trials), told)
+    result = {}
+    for name, of in found.items():
+        mean, count = masked_mean(np.nan_to_num(of.values), of.reasons == 0)
+        codes = np.where(count == 0, of.reasons[:, 0], 0)
+        result[name] = Numbers(np.where(count == 0, np.nan, mean), codes.astype(np.int32))
+    return result

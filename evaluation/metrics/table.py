@@ -1,0 +1,239 @@
+"""Every metric of this package: one row each, from which names, headings and pages are made."""
+
+from typing import Any, Final
+
+from evaluation.metrics.registry import Direction, Row, Scope
+
+_DOCUMENT: Final = "L2M Metrics Framework (2019), section 2.1"
+_TODAY: Final = "l2metrics 3.1"
+_WSU: Final = "analysis of the AIQ/SAIL-ON generator (2021)"
+_CL, _ANT, _SAFETY = "continual_learning", "adapt_to_new_tasks", "safety_and_monitoring"
+_BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
+_PREDICTS, _BASELINE = ("predictions",), ("baseline",)
+_FRAMEWORK, _EDITIONS, _TRANSFER = "l2m.framework2019:", "editions2019:", "transfer2019:"
+
+
+def _row(
+    family: str,
+    name: str,
+    kernel: str,
+    scope: Scope,
+    direction: Direction,
+    unit: str,
+    text: str,
+    **fields: Any,
+) -> Row:
+    return Row(name, kernel, scope, text, direction=direction, unit=unit, family=family, **fields)
+
+
+def _2019(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
+    fields = {"needs": _BLOCKS, "source": _DOCUMENT, "capability": _CL} | own
+    return _row("2019", name, kernel, "block", direction, unit, text, **fields)
+
+
+def _command(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
+    fields = {"needs": _BLOCKS, "source": "l2metrics 0.3", "capability": _CL} | own
+    return _row("2019 command", name, kernel, "block", direction, unit, text, **fields)
+
+
+def _today(name: str, kernel: str, scope: Scope, unit: str, text: str, **own: Any) -> Row:
+    fields = {"needs": _TASKS, "source": _TODAY, "capability": _ANT} | own
+    return _row("3.1", name, kernel, scope, "higher", unit, text, **fields)
+
+
+def _said(
+    name: str, kernel: str, scope: Scope, direction: Direction, unit: str, text: str, **own: Any
+) -> Row:
+    fields = {"needs": _PREDICTS, "capability": _SAFETY} | own
+    return _row("predictions", name, kernel, scope, direction, unit, text, **fields)
+
+
+def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, **own: Any) -> Row:
+    fields = {"source": _WSU, "capability": _SAFETY} | own
+    return _row("experiment", name, f"novelty.{kernel}", "trial", direction, unit, text, **fields)
+
+
+_PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
+_NORMALISED: Final = "normalised performance"
+_SATURATION: Final = "performance_maintenance_saturation_value"
+_TIME: Final = "performance_maintenance_time_to_saturation"
+
+METRICS: Final = (
+    # Of blocks, in `run` and `compare`.
+    _2019("mean", "numerics:masked_mean", "higher", _PERFORMANCE, "plain mean of a block",
+          source=""),
+    _2019("saturation_value", f"{_FRAMEWORK}saturation_value", "higher", _PERFORMANCE,
+          "highest moving average of a block", heading="saturation value"),
+    _2019("time_to_saturation", f"{_FRAMEWORK}time_to_saturation", "lower", _EPISODES,
+          "episodes until that is first reached", heading="time to saturation"),
+    _2019("normalized_integral", f"{_FRAMEWORK}normalized_integral", "higher", _PERFORMANCE,
+          "sum of the moving averages over the number of episodes", heading="normalized integral"),
+    _2019("recovery_time", f"{_FRAMEWORK}recovery_time", "lower", _EPISODES,
+          "episodes of the next training block until it is within 2 % of the saturation value",
+          heading="recovery time"),
+    _2019(_SATURATION, f"{_FRAMEWORK}performance_maintenance", "lower", _PERFORMANCE,
+          "saturation value of the training block minus that of a later test",
+          heading="maintenance: saturation"),
+    _2019(_TIME, f"{_FRAMEWORK}performance_maintenance", "higher", _EPISODES,
+          "the same of the time to saturation", heading="maintenance: time"),
+    # Of blocks, in the command of 2019 only.
+    _command("STE_normalized_saturation", f"{_TRANSFER}ste_relative", "higher", "",
+             "saturation value over that of the single-task expert", needs=_EXPERTS,
+             source=_DOCUMENT, capability=_ANT),
+    _command("forward_transfer", f"{_TRANSFER}transfer", "higher", "",
+             "the same for tests of a task before its training", needs=_EXPERTS, capability=_ANT),
+    _command("reverse_transfer", f"{_TRANSFER}transfer", "higher", "",
+             "the same for tests after its training, with another task trained since",
+             needs=_EXPERTS, capability=_ANT),
+    _command("reward_per_step", f"{_EDITIONS}average_of", "higher", "reward per step",
+             "reward of a block over its steps"),
+    _command("average_learning", f"{_EDITIONS}average_learning", "higher", "reward per episode",
+             "reward collected until saturation, per episode until then"),
+    _command("avg_achieved_reward", f"{_EDITIONS}average_of", "higher", "reward",
+             "mean reward over the sub-episodes of a block"),
+    # Of tasks and lifetimes.
+    _today("perf_recovery", "l2m.tasks:perf_recovery", "task", "episodes per block",
+           "how fast recovery gets faster: minus the slope of recovery times", capability=_CL),
+    _today("avg_train_perf", "l2m.tasks:task_average", "task", _NORMALISED,
+           "mean over training blocks", capability=_CL),
+    _today("avg_eval_perf", "l2m.tasks:task_average", "task", _NORMALISED,
+           "mean over test blocks", capability=_CL),
+    _today("perf_maintenance_mrlep", "l2m.tasks:maintenance", "task", _NORMALISED,
+           "later test minus the test that followed the last training"),
+    _today("perf_maintenance_mrtlp", "l2m.tasks:maintenance", "task", _NORMALISED,
+           "later test minus the end of the last training"),
+    _today("forward_transfer_ratio", "l2m.tasks:lifetime_transfer", "lifetime", "",
+           "test after training another task over the test before, the task untrained yet"),
+    _today("backward_transfer_ratio", "l2m.tasks:lifetime_transfer", "lifetime", "",
+           "the same with the task trained before"),
+    _today("forward_transfer_contrast", "l2m.tasks:lifetime_transfer", "lifetime", "",
+           "difference of the two tests over their sum, the task untrained yet"),
+    _today("backward_transfer_contrast", "l2m.tasks:lifetime_transfer", "lifetime", "",
+           "the same with the task trained before"),
+    _today("ste_rel_perf", "l2m.experts:relative_performance", "task", "",
+           "sum of performance in training over that of a single-task expert", needs=_EXPERTS),
+    _today("sample_efficiency", "l2m.experts:sample_efficiency", "task", "",
+           "saturation over the expert's, times how much earlier it is reached", needs=_EXPERTS),
+    # Of novelty predictions, in `run`, `train` and `compare`.
+    _said("alarm_rate", "novelty.lifetimes:novelty_by_block", "block", "none", _SHARE,
+          "share of a block's episodes that are reported as novel", heading="episodes reported"),
+    _said("detection_delay", "novelty.lifetimes:novelty_by_block", "block", "lower", _EPISODES,
+          "episodes of a block with a new novel world before the first report",
+          heading="detection delay"),
+    _said("block_level_accuracy", "novelty.lifetimes:novelty_by_block", "block", "higher", _SHARE,
+          "share of a block's episodes whose predicted level is the true one",
+          heading="level accuracy"),
+    _said("true_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher", _SHARE,
+          "share of novel episodes that are reported", heading="true alarms"),
+    _said("false_alarm_rate", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", _SHARE,
+          "share of the other episodes that are reported", heading="false alarms"),
+    _said("auc", "novelty.lifetimes:area_under_roc", "lifetime", "higher", "",
+          "area under ROC: a novel episode's probability is above another's",
+          heading="area under ROC", source="Hanley and McNeil (1982)"),
+    _said("brier", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", "",
+          "mean squared error of the probability of novelty", heading="Brier score"),
+    _said("calibration_error", "novelty.lifetimes:calibration_error", "lifetime", "lower", "",
+          "distance of probability and share of novel episodes, over ten bins",
+          heading="calibration error", source="Naeini et al. (2015)"),
+    _said("lifetime_level_accuracy", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher",
+          _SHARE, "share of novel episodes whose predicted level is the true one",
+          heading="level accuracy"),
+    # Of trials; `run` gives means over the trials of a lifetime of those that need predictions.
+    _trial("cdt", "detection:detection", "higher", _SHARE,
+           "M2: share of trials that are correctly detected, without a false alarm before",
+           needs=_PREDICTS, heading="CDT (M2)"),
+    _trial("false_alarms", "detection:detection", "lower", _SHARE,
+           "M2.1: share of trials with a false alarm before novelty", needs=_PREDICTS,
+           heading="false (M2.1)"),
+    _trial("found", "detection:detection", "higher", _SHARE,
+           "share of trials in which novelty is reported after it came, false alarms or not",
+           needs=_PREDICTS),
+    _trial("mean_delay", "detection:delay_of_detected", "lower", _EPISODES,
+           "M1: mean episodes from the first novel one to the first report, of CDT",
+           needs=_PREDICTS, heading="delay (M1)"),
+    _trial("median_delay", "cells:rows", "lower", _EPISODES, "median of the same",
+           needs=_PREDICTS, heading="median delay"),
+    _trial("censored_median_delay", "cells:kaplan_meier_median", "lower", _EPISODES,
+           "Kaplan-Meier median of the delay over all trials, episodes", needs=_PREDICTS),
+    _trial("correct_rejections", "detection:correct_rejections", "higher", "",
+           "M2.2: share of episodes before novelty that are not reported", needs=_PREDICTS,
+           heading="M2.2"),
+    _trial("amoc_wsu", "detection:amoc_wsu", "higher", "",
+           "AMOC as the generator's analysis draws it, 1 is best", needs=_PREDICTS,
+           heading="AMOC"),
+    _trial("amoc_delay", "detection:amoc_delay", "lower", "",
+           "area under delay by false alarms over all thresholds, 0 is best", needs=_PREDICTS,
+           source="Fawcett and Provost (1999)"),
+    _trial("asymptotic_nrp", "reaction:reaction", "higher", "",
+           "M3 (visibility 0), M4 (1): last episodes over the baseline's before novelty",
+           needs=_BASELINE, heading="NRP (M3, M4)"),
+    _trial("initial_nrp", "reaction:reaction", "higher", "",
+           "M3.1, M4.1: the same of the first novel episodes", needs=_BASELINE,
+           heading="(M3.1, M4.1)"),
+    _trial("overall_nrp", "reaction:reaction", "higher", "",
+           "the same of all episodes from the first novel one on", needs=_BASELINE),
+    _trial("opti", "reaction:reaction", "higher", "",
+           "share of the agent in both sums of performance after novelty, 0.5 is parity",
+           needs=_BASELINE, heading="OPTI"),
+    _trial("ipti", "reaction:reaction", "higher", "", "the same over the first episodes",
+           needs=_BASELINE),
+    _trial("apti", "reaction:reaction", "higher", "", "the same over the last episodes",
+           needs=_BASELINE),
+    _trial("apti_ratio", "reaction:reaction", "higher", "",
+           "agent's sum over the baseline's, over the last episodes", needs=_BASELINE),
+    _trial("performance_pre", "reaction:reaction", "higher", _PERFORMANCE,
+           "mean performance before novelty", heading="before"),
+    _trial("performance_post", "reaction:reaction", "higher", _PERFORMANCE,
+           "mean performance from the first novel episode on", heading="after"),
+    _trial("baseline_pre", "reaction:reaction", "none", _PERFORMANCE,
+           "the baseline's mean before novelty", needs=_BASELINE, heading="baseline before"),
+    _trial("baseline_post", "reaction:reaction", "none", _PERFORMANCE,
+           "the baseline's mean from the first novel episode on", needs=_BASELINE,
+           heading="baseline after"),
+    _trial("gain", "reaction:reaction", "higher", _PERFORMANCE,
+           "mean of the last episodes less that of the first novel ones"),
+    _trial("retained", "reaction:reaction", "higher", "",
+           "mean of the last episodes over the agent's own before novelty"),
+    _trial("robust", "reaction:reaction", "none", _SHARE,
+           "NRM alpha: share of trials whose mean moves by less than 2 standard deviations",
+           heading="NRM alpha"),
+    _trial("robust_baseline", "reaction:reaction", "none", _SHARE,
+           "NRM beta: the same of the baseline", needs=_BASELINE),
+    _trial("deviation", "reaction:reaction", "lower", "",
+           "distance of the means before and after, in standard deviations of before"),
+    _trial("deviation_baseline", "reaction:reaction", "none", "", "the same of the baseline",
+           needs=_BASELINE),
+    _trial("level_accuracy", "characterisation:characterisation", "higher", _SHARE,
+           "share of trials in which the most probable level is the true one", needs=_PREDICTS,
+           heading="level named"),
+    _trial("level_accuracy_found", "characterisation:characterisation", "higher", _SHARE,
+           "the same of the trials in which novelty is reported", needs=_PREDICTS),
+    _trial("level_log_score", "characterisation:characterisation", "lower", "",
+           "mean of minus the logarithm of the true level's probability", needs=_PREDICTS),
+    _trial("level_brier", "characterisation:characterisation", "lower", "",
+           "mean Brier score of the levels' probabilities", needs=_PREDICTS),
+    _trial("entity_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
+           "share of trials whose entity is the generator's own word", needs=_PREDICTS),
+    _trial("attribute_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
+           "the same of the attribute", needs=_PREDICTS),
+    _trial("change_accuracy", "characterisation:slot_accuracy", "higher", _SHARE,
+           "the same of the change", needs=_PREDICTS),
+)  # fmt: skip
+"""Every metric, in the order of tables and files."""
+
+BY_NAME: Final = {row.name: row for row in METRICS}
+
+
+SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
+"""Metrics that are yes or no, or the mean of such; intervals of these are Wilson's."""
+
+
+def names_of(family: str, *scopes: Scope) -> tuple[str, ...]:
+    """Names of a family's metrics, of some scopes or of all, in order."""
+    own = (row for row in METRICS if row.family == family)
+    return tuple(row.name for row in own if not scopes or row.scope in scopes)
+
+
+def heading(name: str) -> str:
+    """A metric in words, for tables; a metric of a user by its name."""
+    return BY_NAME[name].title if name in BY_NAME else name

@@ -1,0 +1,48 @@
+"""The table of metrics, for a terminal and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.metrics.registry import Row
+
+FIELDS = (
+    *("name", "scope", "needs", "direction", "unit", "text"),
+    *("source", "capability", "family", "kernel"),
+)
+
+
+def kernel_of(row: Row) -> str:
+    """Where the function of a metric is."""
+    if isinstance(row.kernel, str):
+        return f"evaluation.metrics.{row.kernel}"
+    return f"{row.kernel.__module__}:{row.kernel.__qualname__}"
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return rows as plain JSON values."""
+    return [
+        {name: getattr(row, name) for name in FIELDS}
+        | {"needs": list(row.needs), "kernel": kernel_of(row)}
+        for row in rows
+    ]
+
+
+def details(row: Row) -> str:
+    """All fields of a metric, one a line."""
+    values = as_json([row])[0] | {"needs": ", ".join(row.needs)}
+    return "\n".join(f"{name:11} {value}" for name, value in values.items() if value)
+
+
+def table(rows: Sequence[Row]) -> Any:
+    """One row a metric; needs rich."""
+    from rich import box
+    from rich.table import Table
+
+    result = Table(box=box.SIMPLE_HEAD)
+    for title in ("metric", "of a", "needs", "better", "what it is"):
+        result.add_column(title, overflow="fold", no_wrap=title == "of a")
+    for row in rows:
+        better = "" if row.direction == "none" else row.direction
+        unit = f" ({row.unit})" if row.unit else ""
+        result.add_row(row.name, row.scope, ", ".join(row.needs), better, row.text + unit)
+    return result

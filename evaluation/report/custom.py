@@ -1,0 +1,110 @@
+"""Metrics of users, read from their files."""
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.metrics.registry import MetricError, Row, check_names, row_of
+from evaluation.metrics.table import BY_NAME
+
+RUN_FIELDS: Final = (
+    *("values", "counts", "train", "tasks", "task_names", "novel"),
+    *("probability", "threshold", "level"),
+)
+"""Fields of `Lifetime` that a run of a syllabus has; the last three where agents predict."""
+
+
+def check_asked(rows: Sequence[Row], there: Sequence[str] = RUN_FIELDS) -> None:
+    """Refuse, before anything is played, metrics that ask for what there will not be.
+
+    Raises:
+      MetricError: names the metric and what there is.
+    """
+    for row in rows:
+        if absent := [name for name in row.needs if name not in there]:
+            raise MetricError(
+                f"metric {row.name!r} asks for {', '.join(absent)}; here it can have "
+                f"{', '.join(there)}"
+            )
+
+
+def load_rows(texts: Iterable[str]) -> tuple[Row, ...]:
+    """Load metrics from Python files.
+
+    Args:
+      texts: each ``FILE.py`` or ``FILE.py:NAME``. A file gives all functions that have a row, or
+        its only function of (values, counts).
+
+    Raises:
+      ValueError: there is no such file or name, a file has no metric, or two have one name.
+    """
+    rows: list[Row] = []
+    for text in texts:
+        own = defined(text, lambda value: row_of(value) is not None)
+        with_row = [value for value in own.values() if hasattr(value, "metric_row")]
+        chosen = with_row or [_only(text, own)]
+        rows += [row for row in map(row_of, chosen) if row is not None]
+    check_names(rows, BY_NAME)
+    return tuple(rows)
+
+
+def load_metric(text: str, is_metric: Callable[[Any], bool]) -> Any:
+    """Load one metric from a Python file: what `is_metric` takes for one.
+
+    Raises:
+      ValueError: there is no such file or name, or the file has not exactly one metric.
+    """
+    return _only(text, defined(text, is_metric))
+
+
+def defined(text: str, is_metric: Callable[[Any], bool]) -> dict[str, Any]:
+    """The metrics that a file defines, by name; the one that is named if one is.
+
+    Raises:
+      ValueError: there is no such file or name, or the file has none.
+    """
+    file, _, name = text.partition(".py:")
+    path = Path(f"{file}.py" if name else text)
+    spec = importlib.util.spec_from_file_location(f"custom_metric_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ValueError(f"metric {text!r} is not a Python file; write FILE.py or FILE.py:NAME")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file raises is about that file
+        raise ValueError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if _is_defined_in(value, module.__name__) and not key.startswith("_") and is_metric(value)
+    }
+    if name and name not in own:
+        raise ValueError(f"{path} has no metric {name!r}; it has {', '.join(own) or 'none'}")
+    if not own:
+        hint = "; classes of 2019 are for calc_metrics" if _has_class(module) else ""
+        raise ValueError(
+            f"{path} has no metric; define a function of (values, counts), see "
+            f"docs/metrics.md{hint}"
+        )
+    return {name: own[name]} if name else own
+
+
+def _has_class(module: Any) -> bool:
+    return any(
+        inspect.isclass(value) and hasattr(value, "calculate") for value in vars(module).values()
+    )
+
+
+def _only(text: str, own: Mapping[str, Any]) -> Any:
+    if len(own) > 1:
+        raise ValueError(
+            f"{text} has {len(own)} metrics; name one of {', '.join(own)}: FILE.py:NAME"
+        )
+    return next(iter(own.values()))
+
+
+def _is_defined_in(value: Any, module: str) -> bool:
+    """Whether a class or function is of a module; any other object may be."""
+    return getattr(value, "__qualname__", None) is None or value.__module__ == module

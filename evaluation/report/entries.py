@@ -1,0 +1,42 @@
+"""Summaries as plain JSON values; a number that is missing is null with its reason beside it."""
+
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics import Numbers, Reason, Summary
+from evaluation.metrics.reasons import sentence_of
+
+
+def entry_of(summary: Summary, index: Any) -> dict[str, Any]:
+    """Return one place of a summary as JSON values, each missing number with its reason."""
+    entry: dict[str, Any] = {
+        name: number(getattr(summary, name)[index]) for name in ("mean", "low", "high", "std")
+    }
+    count = int(summary.count[index])
+    entry |= {"lifetimes": count}
+    reason, missing = summary.reasons[index], summary.missing[index]
+    if reason != Reason.NONE:
+        # The lifetimes' own reason says more than "no lifetime has a value".
+        entry["reason"] = sentence_of(missing if count == 0 and missing else reason)
+    if 0 < count < summary.lifetimes:
+        entry["missing"] = {"lifetimes": summary.lifetimes - count, "reason": sentence_of(missing)}
+    entry["statistics"] = {
+        name: _statistic(estimate, index)
+        for name, estimate in summary.estimates.items()
+        if name != "mean"  # which stands above
+    }
+    return entry
+
+
+def _statistic(estimate: Numbers, index: Any) -> dict[str, Any]:
+    """One statistic with its interval as JSON values."""
+    parts = {"value": estimate.values, "low": estimate.low, "high": estimate.high}
+    entry: dict[str, Any] = {name: number(np.asarray(part)[index]) for name, part in parts.items()}
+    reason = sentence_of(np.asarray(estimate.reasons)[index])
+    return entry | ({"reason": reason} if reason else {})
+
+
+def number(value: Any) -> float | None:
+    """Return a JSON number, or None for what is missing."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,76 @@
+"""Transfer between tasks over runs of several syllabi: the area between learning curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.metrics import bootstrap_interval
+from evaluation.metrics.abc_transfer import abc_transfer_matrix
+from evaluation.records import Records
+from evaluation.report.entries import number
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Area between the curve of a task learned after another one and that of it learned first.
+
+    Attributes:
+      earlier: what was learned before.
+      task: what is learned.
+      area: mean over lifetimes, in the unit of performance; above 0 the earlier task helped.
+      low: lower end of its 95 % interval.
+      high: upper end.
+      lifetimes: number of them.
+    """
+
+    earlier: str
+    task: str
+    area: float
+    low: float
+    high: float
+    lifetimes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        ends = {name: number(getattr(self, name)) for name in ("area", "low", "high")}
+        return {"from": self.earlier, "to": self.task, **ends, "lifetimes": self.lifetimes}
+
+
+def between_tasks(
+    runs: Sequence[Records], measure: str = "performance", seed: int = 0
+) -> list[Transfer]:
+    """Compare how tasks are learned first and after another one.
+
+    Args:
+      runs: of several syllabi.
+      measure: column used as an episode's value.
+      seed: of the bootstrap.
+
+    Returns:
+      Each pair of neighbouring trained tasks whose second one begins the training of another run.
+    """
+    first: dict[str, list[np.ndarray]] = {}
+    after: dict[tuple[str, str], list[np.ndarray]] = {}
+    for records in runs:
+        values, counts = records.by_block(measure)
+        before = ""
+        for block in records.schedule.blocks:
+            if block.mode != "train":
+                continue
+            task = " ".join([block.task, *(f"{path}={value}" for path, value in block.parameters)])
+            curves = list(values[:, block.index, : counts[block.index]])
+            if not before:
+                first.setdefault(task, []).extend(curves)
+            elif before != task:
+                after.setdefault((before, task), []).extend(curves)
+            before = task
+    known = {pair: curves for pair, curves in after.items() if pair[1] in first}
+    found = []
+    for (earlier, task), areas in abc_transfer_matrix(first, known, divisions=1).items():
+        whole = areas[:, 0]
+        interval = bootstrap_interval(whole, seed)
+        ends = float(interval.low), float(interval.high)
+        found.append(Transfer(earlier, task, float(np.nanmean(whole)), *ends, len(whole)))
+    return found

@@ -1,0 +1,224 @@
+"""Scores for core capabilities, lifetimes of several syllabi, logs that appear by themselves."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation import cli, shims
+from evaluation.l2m.report2019.table import load_table
+from evaluation.logs import home
+from evaluation.metrics import Numbers
+from evaluation.records import read_run
+from evaluation.report.capabilities import capability_scores, lifetime_scores
+from evaluation.report.transfer import between_tasks
+from evaluation.schedule import Block, Schedule
+from tests.evaluation import toy
+from tests.evaluation.test_report import made_up
+
+ROOT = Path(__file__).parents[2]
+FIRST = """{"name": "first", "contains": "episodes", "instructions": [
+ {"$phase": "1.train"}, {"$repeat": {"$episode": "Toy"}, "count": 6},
+ {"$phase": "1.test"}, {"$info": {"disable_updates": true}},
+ {"$repeat": {"$episode": "Toy", "target": 2}, "count": 3}, {"$info": {}}]}"""
+SECOND = """{"name": "second", "contains": "episodes", "instructions": [
+ {"$phase": "1.train"}, {"$repeat": {"$episode": "Toy", "target": 2}, "count": 4}]}"""
+
+
+def numbers(values):
+    return Numbers(np.asarray(values, np.float64), np.isnan(values).astype(np.int32))
+
+
+@pytest.mark.requirement(112)
+def test_a_score_is_the_mean_over_lifetimes_and_then_over_syllabi():
+    runs = [
+        {"saturation_value": numbers([1.0, 3.0]), "mean": numbers([0.0, 2.0])},
+        {"saturation_value": numbers([5.0, 5.0, np.nan]), "time_to_saturation": numbers([9.0] * 3)},
+    ]
+    found = capability_scores(runs)
+    (name,) = found
+    assert name == "continual_learning"
+    metrics = found[name].metrics
+    assert metrics["saturation_value"].value == (2 + 5) / 2
+    assert metrics["saturation_value"].syllabi == 2 and metrics["mean"].syllabi == 1
+    # Episodes are no performance, and fewer of them are better.
+    assert list(found[name].averages) == ["performance"]
+    score = found[name].averages["performance"]
+    assert score.metrics == ("saturation_value", "mean")
+    assert score.value == ((1 + 3 + 0 + 2) / 4 + 5) / 2
+    assert score.low <= score.value <= score.high
+
+
+def test_the_interval_of_a_score_is_that_of_its_lifetimes():
+    values = np.random.default_rng(2).normal(size=(2, 400))
+    found = capability_scores([{"mean": numbers(v)} for v in values])["continual_learning"]
+    score = found.metrics["mean"]
+    half = 1.96 * np.sqrt(values.var(axis=1).sum() / 400) / 2
+    assert score.high - score.low == pytest.approx(2 * half, rel=0.1)
+
+
+def test_the_report_of_a_run_has_the_scores_of_its_metrics():
+    from evaluation.report.summary import summarise_records
+
+    records = made_up(12)
+    content = summarise_records(records).to_json()
+    scores = content["capabilities"]["continual_learning"]["metrics"]
+    for name in ("mean", "saturation_value"):
+        assert scores[name]["value"] == pytest.approx(content["metrics"][name]["mean"], rel=1e-12)
+    assert lifetime_scores(records)["mean"].values.shape == (12,)
+
+
+def test_transfer_between_syllabi_is_an_area_between_curves():
+    def run(*tasks):
+        blocks = [
+            Block(i, i + 1, "train", "Toy", (("target", t),), 4, True) for i, t in enumerate(tasks)
+        ]
+        own = replace(made_up(3), schedule=Schedule("s", tuple(blocks)))
+        columns = {n: c[:, : 4 * len(tasks)] for n, c in own.columns.items()}
+        return replace(own, columns=columns, novelty_levels=np.zeros(len(tasks), np.int32))
+
+    one, both = run(2), run(1, 2)
+    one.columns["performance"][:] = 0.5
+    both.columns["performance"][:, 4:] = 0.75
+    (found,) = between_tasks([one, both])
+    assert found.area == pytest.approx(0.25 * 3 / 4) and found.lifetimes == 3
+    assert between_tasks([both]) == []
+
+
+def test_schedules_in_sequence_are_one_lifetime():
+    block = Block(0, 1, "train", "Toy", (), 2, True)
+    later = Block(1, 2, "test", "Toy", (), 3, False)
+    parts = Schedule("a", (block, later), "a.json"), Schedule("b", (block,), "b.json")
+    joined = Schedule.joined(parts)
+    assert [(b.index, b.phase, b.mode) for b in joined.blocks] == [
+        (0, 1, "train"),
+        (1, 2, "test"),
+        (2, 3, "train"),
+    ]
+    assert (joined.name, joined.source, joined.num_episodes) == ("a+b", "a.json+b.json", 7)
+
+
+@pytest.fixture
+def toys(tmp_path, monkeypatch):
+    from jaxsim import agents
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(home.VARIABLE, raising=False)
+    agents.get.cache_clear()
+    with toy.registered(), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(agents.AGENTS, "bandit", toy.bandit)
+        Path("first.json").write_text(FIRST)
+        Path("second.json").write_text(SECOND)
+        yield tmp_path
+    agents.get.cache_clear()
+
+
+WORDS = ["--agent", "bandit", "--lifetimes", "3", "--window", "3", "--quiet"]
+
+
+@pytest.mark.requirement(128)
+def test_a_lifetime_spans_syllabi_with_one_memory(toys, capsys):
+    assert cli.main(["run", "first.json", "second.json", "--out", "both", *WORDS]) == 0
+    assert cli.main(["run", "first.json", "--out", "one", "--keep-memory", *WORDS]) == 0
+    both, one = read_run(Path("both")), read_run(Path("one"))
+    assert both.schedule.name == "first+second" and both.schedule.num_episodes == 13
+    np.testing.assert_array_equal(both.columns["reward"][:, :9], one.columns["reward"])
+    words = ["--agent", "checkpoint:one", *WORDS[2:]]
+    assert cli.main(["run", "second.json", "--out", "on", *words]) == 0
+    assert cli.main(["score", "one", "on", "--json", "scores.json"]) == 0
+    assert "continual learning" in capsys.readouterr().out
+    scores = json.loads(Path("scores.json").read_text())
+    assert [run["syllabus"] for run in scores["runs"]] == ["first", "second"]
+    assert scores["capabilities"]["continual_learning"]["metrics"]["mean"]["syllabi"] == 2
+
+
+def test_tasks_of_other_shapes_do_not_continue(toys, capsys):
+    Path("other.json").write_text(SECOND.replace('"Toy", "target": 2', '"CartPole3D"'))
+    assert cli.main(["run", "first.json", "other.json", "--out", "x", *WORDS]) == 2
+    assert "has other observations or actions than 'Toy'" in capsys.readouterr().err
+    assert not Path("x").exists()
+
+
+@pytest.mark.requirement(100)
+def test_logs_appear_where_the_workflow_looks(toys, monkeypatch, capsys):
+    monkeypatch.setenv(home.VARIABLE, str(toys / "data"))
+    assert cli.main(["run", "first.json", "--out", "one", *WORDS]) == 0
+    assert f"Logging to: {toys / 'data' / 'logs'}\n" in capsys.readouterr().err
+    (log,) = home.log_folders()
+    assert log.path.name.startswith("first-")
+    assert (log.path / "worker-env-0").is_dir()
+    words = ["--l2data", "elsewhere", "--log-lifetime", "2", "--log-format", "l2logger"]
+    assert cli.main(["run", "first.json", "--out", "two", *words, *WORDS]) == 0
+    assert len(list(Path("elsewhere", "logs").iterdir())) == 1 and len(home.log_folders()) == 1
+    course = ["--episodes", "4", "--eval-every", "4", "--eval-episodes", "2", "--width", "1"]
+    words = ["--agent", "bandit", "--lifetimes", "2", "--quiet", "--log-lifetime", "1"]
+    assert cli.main(["train", "Toy", "--out", "t", *course, *words]) == 0
+    assert len(home.log_folders()) == 2
+    assert cli.main(["train", "Toy", "--out", "u", *course, *words[:-1], "2"]) == 2
+    assert "log-lifetime is 2; it must be from 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.requirement(101)
+@pytest.mark.parametrize(
+    ("platform", "folder"),
+    [
+        ("linux", "l2data"),
+        ("darwin", "Library/Application Support/l2data"),
+        ("win32", "local/l2data"),
+    ],
+)
+def test_the_folder_is_the_platform_s(platform, folder, tmp_path, monkeypatch):
+    monkeypatch.delenv(home.VARIABLE, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert home.data_folder() == tmp_path / folder
+    (tmp_path / "l2data").mkdir()
+    assert home.data_folder() == tmp_path / "l2data"
+
+
+@pytest.mark.requirement(105)
+@pytest.mark.slow
+def test_the_six_steps_of_the_document(tmp_path):
+    """Its section 1.2, with the scripts under the names that it prints."""
+    data = tmp_path / "l2data"
+    syllabus = tmp_path / "short.json"
+    text = (ROOT / "examples" / "syllabi" / "cl.json").read_text()
+    syllabus.write_text(
+        text.replace('"count": 30', '"count": 12').replace('"count": 15', '"count": 12')
+    )
+    path = os.pathsep.join([str(shims.FOLDER), str(ROOT)])
+    environment = {**os.environ, "L2DATA": str(data), "PYTHONPATH": path}
+    script = f"""
+    set -e
+    {sys.executable} {ROOT}/examples/l2m/train_ppo.py --agent pd --syllabus {syllabus}
+    log_dir=$(ls -t -1 `{sys.executable} -m learnkit.info -get logdir` | head -1)
+    {sys.executable} {shims.FOLDER}/calc_metrics.py -syllabus_subtype=CL -log_dir=$log_dir
+    """
+    done = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Logging to: {data / 'logs'}" in done.stderr
+    assert "Metric: Average Within Block Saturation Calculation" in done.stdout
+    assert "'global_within_block_saturation': " in done.stdout
+    assert "Metric: An Example Custom Metric" in done.stdout
+    assert "Capability: continual_learning\nScore: {'performance': " in done.stdout
+
+
+def test_a_task_says_what_the_log_holds_of_its_episodes(toys, monkeypatch):
+    def info(self, totals):
+        return {"reward": 2 * totals["reward"], "steps_taken": totals["length"]}
+
+    monkeypatch.setattr(toy.Toy, "get_episode_log_info", info, raising=False)
+    assert cli.main(["run", "first.json", "--out", "one", "--l2data", "data", *WORDS]) == 0
+    records = read_run(Path("one"))
+    (log,) = (Path("data") / "logs").iterdir()
+    table = load_table(log)
+    np.testing.assert_allclose(table.columns["reward"], 2 * records.columns["reward"][0])
+    np.testing.assert_array_equal(table.columns["steps_taken"], records.columns["length"][0])
