@@ -1,0 +1,170 @@
+"""Cells of `jaxsim evaluate`: whole episodes of a pure agent; cells are lanes of one rollout.
+
+The k-th cell of a pack plays the episodes from k E on, E of each, of the rollout with its seed: a
+cell that is alone in its pack plays the very episodes of `jaxsim evaluate`. Agents play in packs of
+the same shape, so that cells that differ in the agent alone play the same starts.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jax
+import numpy as np
+import pyarrow as pa
+
+import jaxsim
+from evaluation import agents, counters
+from evaluation.evaluate.job import MOST_EPISODES
+from evaluation.metrics.statistics import bootstrap_interval, describe
+from evaluation.sweep.axes import Value
+from evaluation.sweep.bases.base import (
+    Place,
+    Played,
+    Values,
+    agent_files,
+    agent_of,
+    metrics_table,
+    paths,
+    typed,
+)
+from evaluation.sweep.grid import Cell, Keys
+from jaxsim import registry
+
+FIELDS: Final[Mapping[str, Value | None]] = {
+    "agent": "pd",
+    "task": "CartPole3D",
+    "level": "",
+    "difficulty": "easy",
+    "episodes": 1000,
+    "seed": 0,
+}
+ROWS: Final = pa.schema(
+    [
+        ("cell", pa.int64()),
+        ("episode", pa.int32()),  # of the cell
+        ("length", pa.int32()),  # steps
+        ("performance", pa.float32()),
+        ("reward", pa.float32()),
+        ("terminated", pa.bool_()),  # the task ended it
+        ("complete", pa.bool_()),  # no number was not finite
+    ]
+)
+NAMES: Final = ("performance", "length", "fallen", "survived", "nonfinite")
+"""Metrics of a cell; `Row` of `evaluation.evaluate.job` says what each is."""
+BYTES_A_LANE: Final = 4096
+"""Of an episode that is played; measured on level 200."""
+HOST_TASKS: Final = ("CartPole3D", "CartPole3DLeans")
+"""Tasks that can leave parameters in NumPy, which is quicker to stack."""
+
+
+class Evaluate:
+    """The base "evaluate"; see `Base`."""
+
+    name = "evaluate"
+    threads = True
+
+    def fields(self) -> Mapping[str, Value | None]:
+        """Fields with their defaults."""
+        return FIELDS
+
+    def files(self, values: Values) -> list[str]:
+        """The agent's file, if it is one."""
+        return agent_files(values)
+
+    def check(self, values: Values, place: Place) -> None:
+        """Check a cell."""
+        typed(values, {"agent": str, "task": str, "level": int, "difficulty": str})
+        typed(values, {"episodes": int, "seed": int})
+        if not 2 <= values["episodes"] <= MOST_EPISODES:
+            raise ValueError(
+                f"episodes is {values['episodes']}; it must be from 2 to {MOST_EPISODES}"
+            )
+        counters.root(values["seed"])
+        agents.get(agent_of(values, place))
+        env, _ = _make(values)
+        if not hasattr(env, "score"):
+            raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+
+    def keys(self, values: Values, place: Place) -> Keys:
+        """Agent and environment make the program, the seed the call."""
+        return Keys((values["agent"], values["task"], _make(values)[0]), values["seed"])
+
+    def lanes(self, values: Values) -> int:
+        """One an episode."""
+        return int(values["episodes"])
+
+    def episodes(self, values: Values, place: Place) -> int:
+        """Episodes of a cell."""
+        return int(values["episodes"])
+
+    def steps(self, values: Values, place: Place) -> int:
+        """Steps, if every episode is as long as it can be."""
+        return int(values["episodes"]) * int(_make(values)[0].max_steps)
+
+    def bytes(self, values: Values, cells: int, place: Place) -> int:
+        """Memory of the lanes."""
+        return BYTES_A_LANE * cells * int(values["episodes"])
+
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return ROWS
+
+    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+        """Play a pack as one rollout."""
+        first = cells[0].values
+        episodes, seed = int(first["episodes"]), int(first["seed"])
+        made = [_make(cell.values) for cell in cells]
+        env = made[0][0]
+        for other, _ in made[1:]:
+            env = env if env == other else env.covering(other)
+        table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
+        variant = np.repeat(np.arange(len(cells)), episodes)
+        agent = agents.get(agent_of(first, place))
+        totals = jaxsim.rollout(env, table, agent, len(variant), seed=seed, variant=variant)
+        numbers = np.array([cell.number for cell in cells], np.int64)
+        return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
+
+
+def _make(values: Values) -> tuple[Any, Any]:
+    """Environment and parameters, scalar leaves."""
+    options: dict[str, Any] = {}
+    if values["level"] != "":
+        options = {"level": values["level"], "difficulty": values["difficulty"]}
+    task = registry.spec(values["task"]).task
+    host = {"host": True} if task in HOST_TASKS else {}
+    return jaxsim.make(values["task"], paths(values, FIELDS), **options, **host)
+
+
+def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
+    arrays = [
+        np.repeat(numbers, episodes),
+        np.tile(np.arange(episodes, dtype=np.int32), len(numbers)),
+        np.asarray(totals.length, np.int32),
+        np.asarray(totals.performance, np.float32),
+        np.asarray(totals.reward, np.float32),
+        np.asarray(totals.terminated, bool),
+        np.asarray(totals.complete, bool),
+    ]
+    return pa.Table.from_arrays([pa.array(column) for column in arrays], schema=ROWS)
+
+
+def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.Table:
+    """Means over the episodes of each cell, with intervals, as `jaxsim evaluate` has them."""
+    complete = np.asarray(totals.complete, bool)
+    fallen = np.asarray(totals.terminated, bool) & complete
+    columns = (totals.performance, totals.length, fallen, complete & ~fallen, ~complete)
+    shape = (len(numbers), episodes)
+    values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
+    across = values.swapaxes(0, 1)  # (E, C, M)
+    interval = bootstrap_interval(across, seed)
+    count = np.full((len(numbers), len(NAMES)), episodes)
+    found = {
+        "value": describe(across).mean,
+        "low": interval.low,
+        "high": interval.high,
+        "count": count,
+    }
+    return metrics_table(numbers.tolist(), NAMES, found, np.full(count.shape, None))
+
+
+BASE: Final = Evaluate()
