@@ -278,10 +278,10 @@ def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[Played]:
             raise Stopped(place.stop.by)
         cells = [plan.grid.cell(number) for number in range(first, end)]
         whole = [Cell(cell.number, complete(base, cell.values)) for cell in cells]
-        yield _with_axes(plan, cells, base.play(whole, place))
+        yield with_axes(plan, cells, base.play(whole, place))
 
 
-def _with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
+def with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
     """Tables of a pack with the values of the axes behind the number of the cell."""
     names = [axis.name for axis in plan.sweep.axes]
     columns = [
