@@ -29,6 +29,7 @@ from evaluation.sweep.bases.base import (
 )
 from evaluation.sweep.grid import Cell, Keys
 from jaxsim import registry
+from jaxsim.agents import Agent
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "agent": "pd",
@@ -80,10 +81,11 @@ class Evaluate:
                 f"episodes is {values['episodes']}; it must be from 2 to {MOST_EPISODES}"
             )
         counters.root(values["seed"])
-        agents.get(agent_of(values, place))
-        env, _ = _make(values)
+        agent = agents.get(agent_of(values, place))
+        env, params = _make(values)
         if not hasattr(env, "score"):
             raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+        _check_fit(agent, env, str(values["agent"]), params)
 
     def keys(self, values: Values, place: Place) -> Keys:
         """Agent and environment make the program, the seed the call."""
@@ -123,6 +125,26 @@ class Evaluate:
         totals = jaxsim.rollout(env, table, agent, len(variant), seed=seed, variant=variant)
         numbers = np.array([cell.number for cell in cells], np.int64)
         return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
+
+
+_FITTING: Final = set[tuple[Any, Any]]()
+
+
+def _check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
+    """Refuse an agent that cannot act on the observations of an environment."""
+    if (agent, env) in _FITTING:
+        return
+
+    def act(key: jax.Array) -> Any:
+        observation = env.observe(env.start(key, params))
+        return agent.act(agent.begin(agent.init(key), key), observation, key)[0]
+
+    try:
+        jax.eval_shape(act, jax.random.key(0))
+    except Exception as error:  # whatever the functions of an agent raise
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
+    _FITTING.add((agent, env))
 
 
 def _make(values: Values) -> tuple[Any, Any]:
