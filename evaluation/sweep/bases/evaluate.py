@@ -6,6 +6,8 @@ the same shape, so that cells that differ in the agent alone play the same start
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Final
 
 import jax
@@ -149,12 +151,17 @@ def _check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
 
 def _make(values: Values) -> tuple[Any, Any]:
     """Environment and parameters, scalar leaves."""
-    options: dict[str, Any] = {}
-    if values["level"] != "":
-        options = {"level": values["level"], "difficulty": values["difficulty"]}
-    task = registry.spec(values["task"]).task
-    host = {"host": True} if task in HOST_TASKS else {}
-    return jaxsim.make(values["task"], paths(values, FIELDS), **options, **host)
+    level = (values["level"], values["difficulty"]) if values["level"] != "" else ()
+    return _made(values["task"], level, tuple(sorted(paths(values, FIELDS).items())))
+
+
+@lru_cache(maxsize=4096)
+def _made(task: str, level: tuple[Any, ...], own: tuple[tuple[str, Value], ...]) -> tuple[Any, Any]:
+    """The same physics is played with every seed and agent."""
+    options = dict(zip(("level", "difficulty"), level, strict=False))
+    host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
+    env, params = jaxsim.make(task, dict(own), **options, **host)
+    return env, jax.tree.map(np.asarray, params)
 
 
 def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
@@ -171,22 +178,41 @@ def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
 
 
 def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.Table:
-    """Means over the episodes of each cell, with intervals, as `jaxsim evaluate` has them."""
+    """Metrics of each cell: means with the intervals of `jaxsim evaluate`, shares with Wilson's."""
     complete = np.asarray(totals.complete, bool)
     fallen = np.asarray(totals.terminated, bool) & complete
-    columns = (totals.performance, totals.length, fallen, complete & ~fallen, ~complete)
     shape = (len(numbers), episodes)
+    columns = (totals.performance, totals.length)
     values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
-    across = values.swapaxes(0, 1)  # (E, C, M)
+    across = values.swapaxes(0, 1)  # (E, C, 2)
     interval = bootstrap_interval(across, seed)
+    hits = [part.reshape(shape).sum(axis=1) for part in (fallen, complete & ~fallen, ~complete)]
+    share = np.stack(hits, axis=-1) / episodes
+    low, high = wilson(share, episodes)
     count = np.full((len(numbers), len(NAMES)), episodes)
     found = {
-        "value": describe(across).mean,
-        "low": interval.low,
-        "high": interval.high,
+        "value": np.concatenate([describe(across).mean, share], axis=1),
+        "low": np.concatenate([interval.low, low], axis=1),
+        "high": np.concatenate([interval.high, high], axis=1),
         "count": count,
     }
     return metrics_table(numbers.tolist(), NAMES, found, np.full(count.shape, None))
+
+
+def wilson(share: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the 95 % intervals of shares of independent episodes.
+
+    Args:
+      share: (...) found shares.
+      number: of episodes, n.
+
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
+    """
+    z = NormalDist().inv_cdf(0.975)
+    middle = share + z * z / (2 * number)
+    reach = z * np.sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
+    scale = 1 + z * z / number
+    return np.maximum(0.0, (middle - reach) / scale), np.minimum(1.0, (middle + reach) / scale)
 
 
 BASE: Final = Evaluate()

@@ -7,6 +7,7 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -72,6 +73,36 @@ def test_a_cell_alone_in_its_pack_is_that_of_evaluate(tmp_path):
     first = sweep.results(plan).cells().to_pylist()[0]
     assert (first["metric"], first["value"]) == ("performance", pytest.approx(mean.mean))
     assert (first["low"], first["high"]) == (mean.low, mean.high)
+
+
+def test_a_program_is_compiled_once_for_all_gravities_and_seeds(tmp_path):
+    """Numbers are data: behind the first pack of each program nothing is compiled."""
+    axes = {"gravity": {"linear": [2, 20], "count": 20}, "agent": ["nothing", "random"]}
+    axes["seed"] = {"integers": [0, 4]}
+    plan = sweep.plan({**small.VALUES, "axes": axes}, tmp_path / "plan", minutes=small.A_PACK)
+    assert (plan.grid.cells, plan.grid.programs) == (200, 2)
+    first = {plan.units[n].group: n for n in reversed(range(len(plan.units)))}
+    playing.run(plan, first.values())
+    compiled = []
+
+    def listen(event, seconds, **about):
+        if "backend_compile" in event:
+            compiled.append((event, about))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        assert playing.run(plan).played == len(plan.units) - 2
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
+def test_shares_have_the_interval_of_the_novelty_metrics():
+    from evaluation.metrics.novelty.cells import wilson
+
+    for hits, number in ((0, 64), (3, 10), (64, 64), (500, 1000)):
+        ends = base.wilson(np.array([hits / number]), number)
+        assert [end[0] for end in ends] == pytest.approx(wilson(hits, number), abs=1e-12)
 
 
 def test_agents_play_the_same_starts(whole):
