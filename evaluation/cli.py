@@ -37,6 +37,7 @@ from evaluation.report import terminal
 from evaluation.sailon import commands as sailon_commands
 from evaluation.sciencebirds import commands as sciencebirds_commands
 from evaluation.shims import commands as shims_commands
+from evaluation.sweep import commands as sweep_commands
 from evaluation.train import commands as train_commands
 
 FAILED, USAGE_ERROR = 1, 2
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     train_commands.add_to(commands)
     evaluate_commands.add_to(commands)
+    sweep_commands.add_to(commands)
     _add_bench(commands)
     l2m_commands.add_to(commands)
     report_commands.add_to(commands)
@@ -131,6 +133,11 @@ def _add_run(commands: Any) -> None:
         default=0,
         metavar="K",
         help="number of the first lifetime, to play a part of a longer run again (0)",
+    )
+    run.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="play the I-th of N parts of the lifetimes; `jaxsim sweep join` joins them",
     )
     run.add_argument(
         "--width",
@@ -278,18 +285,22 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation import scanner
     from evaluation.devices import use_cores
     from evaluation.l2m import run as main_job
+    from evaluation.l2m.shards import lifetimes_of
     from evaluation.logs.export import Logging
     from evaluation.logs.home import chosen_folder
     from evaluation.report.custom import load_rows
 
     console = None if arguments.quiet else terminal.console()
+    first, lifetimes = arguments.lifetime_idx, arguments.lifetimes
+    if arguments.shard is not None:
+        first, lifetimes = lifetimes_of(arguments.shard, first, lifetimes)
     job = main_job.Job(
         syllabus=tuple(arguments.syllabus),
         out=arguments.out,
         agent=arguments.agent,
-        lifetimes=arguments.lifetimes,
+        lifetimes=lifetimes,
         seed=arguments.seed,
-        first_lifetime=arguments.lifetime_idx,
+        first_lifetime=first,
         width=arguments.width,
         measure=arguments.measure,
         window=arguments.window,

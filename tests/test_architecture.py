@@ -171,6 +171,20 @@ def test_no_front_door_leads_through_another():
         assert not importing(evaluation(door), *others)
 
 
+def test_sweeps_are_known_to_the_command_alone():
+    others = [path for path in modules("evaluation") if part(path) not in ("sweep", "cli")]
+    assert not importing(others, "evaluation.sweep")
+
+
+def test_looking_at_a_sweep_does_not_wait_for_jax():
+    """`status` and `table` read names and tables; the modules behind them import no base."""
+    quick = ["axes", "document", "grid", "plans", "store", "notes", "progress", "merging", "tables"]
+    paths = [path for path in evaluation("sweep") if path.stem in quick]
+    assert len(paths) == len(quick)
+    behind = ("bases", "planning", "playing", "interface")
+    assert not importing(paths, "jax", "jaxsim", *(f"evaluation.sweep.{n}" for n in behind))
+
+
 def test_only_the_edge_touches_files():
     inner = [path for path in modules("evaluation") if part(path) not in MAY_TOUCH_FILES]
     assert inner

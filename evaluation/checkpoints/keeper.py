@@ -48,6 +48,10 @@ class Pace:
             raise ValueError(f"checkpoint-blocks is {self.blocks}; it must be at least 1")
 
 
+class Busy(ValueError):
+    """Another process is at work in a directory."""
+
+
 class TimeOver(Exception):
     """A run was to end after so much time, and has got to a place where it may.
 
@@ -280,7 +284,7 @@ class Checkpoints:
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    raise ValueError(
+                    raise Busy(
                         f"another process is at work in {self.out}; wait for it, or name another "
                         "directory"
                     ) from None

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -87,13 +87,19 @@ class Stop:
 
 
 @contextmanager
-def hearing(say: Callable[[str], object]) -> Iterator[Stop]:
+def hearing(
+    say: Callable[[str], object],
+    signals: Sequence[signal.Signals] = HEARD,
+    words: str = "saving when this segment is over; once more ends it at once",
+) -> Iterator[Stop]:
     """Note SIGTERM and Ctrl-C instead of ending at once; a second one ends at once.
 
     Outside of the main thread, where Python hears no signals, nothing is noted.
 
     Args:
       say: is given a line for people when the first signal comes.
+      signals: that are noted.
+      words: of that line.
 
     Yields:
       What was noted.
@@ -102,7 +108,7 @@ def hearing(say: Callable[[str], object]) -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.getsignal(number) for number in HEARD}
+    before = {number: signal.getsignal(number) for number in signals}
 
     def restore() -> None:
         for number, handler in before.items():
@@ -111,9 +117,9 @@ def hearing(say: Callable[[str], object]) -> Iterator[Stop]:
     def note(number: int, frame: FrameType | None) -> None:
         stop.by = signal.Signals(number).name
         restore()
-        say(f"{stop.by}: saving when this segment is over; once more ends it at once")
+        say(f"{stop.by}: {words}")
 
-    for number in HEARD:
+    for number in signals:
         signal.signal(number, note)
     try:
         yield stop

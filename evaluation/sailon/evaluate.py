@@ -136,6 +136,19 @@ def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = No
       experiment: from `job.checked()`.
       progress: called as `progress(episodes done, episodes in all)`, both agents together.
     """
+    evaluation = play(job, experiment, progress)
+    _write(job, experiment, evaluation)
+    return evaluation
+
+
+def play(job: Job, experiment: Experiment, progress: scanner.Progress | None = None) -> Evaluation:
+    """Let agent and baseline play, and write nothing.
+
+    Args:
+      job: what to evaluate.
+      experiment: that its settings give.
+      progress: as for `run`.
+    """
     seconds: dict[str, float] = {}
     processor: dict[str, float] = {}
     played: dict[str, Results] = {}
@@ -155,9 +168,7 @@ def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = No
     agent = played[job.agent]
     baseline = played.get(job.baseline) or agent.silenced(job.baseline)
     analysis = analyse(agent, baseline, seed=job.seed)
-    evaluation = Evaluation(agent, baseline, analysis, seconds, processor)
-    _write(job, experiment, evaluation)
-    return evaluation
+    return Evaluation(agent, baseline, analysis, seconds, processor)
 
 
 def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:

@@ -360,11 +360,14 @@ def _fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
 
 
-def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]:
+def make(
+    values: Mapping[str, Any], *, host: bool = False, **options: Any
+) -> tuple[CartPole3D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
       values: parameters by path, already checked against the table.
+      host: whether parameters stay NumPy arrays, which is quicker where many are stacked.
       **options: `level` (200) and `difficulty` as shorthands of the parameters `novelty/level`
         and `novelty/difficulty`; `max_blocks`, `max_steps`, `dtype` and `engine` of `Config`.
         Without `max_blocks` the smallest usual capacity that holds every episode is taken.
@@ -379,7 +382,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole3D, Params]
         parameters.check(PARAMETERS, values)
         needed = most_blocks(values, options.get("max_steps", Config().max_steps))
         options["max_blocks"] = capacity(needed)
-    params, config = params_from_values(values, configure(Config, options, shorthands))
+    params, config = params_from_values(values, configure(Config, options, shorthands), host)
     return CartPole3D(config), params
 
 

@@ -1,0 +1,108 @@
+"""Shards of one large run: which lifetimes each plays, and how they are joined."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.files import results, write_json, write_whole
+from evaluation.records import COLUMNS, Records, read_run
+from evaluation.report import summarise_records
+
+SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+
+
+def lifetimes_of(text: str, first: int, lifetimes: int) -> tuple[int, int]:
+    """Lifetimes of a shard.
+
+    Args:
+      text: "i/n", shard i of n, from 1 on.
+      first: number of the first lifetime of the whole run.
+      lifetimes: of the whole run, L.
+
+    Returns:
+      (number of the shard's first lifetime, how many it plays); shards differ by one at most.
+
+    Raises:
+      ValueError: no shard, or more shards than lifetimes.
+    """
+    match = SHARD.fullmatch(text)
+    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= number <= count:
+        raise ValueError(f"shard is {text!r}; it must be I/N with I from 1 to N, as 3/16")
+    if count > lifetimes:
+        raise ValueError(f"shard is {text!r}, but there are only {lifetimes} lifetimes to share")
+    begin, end = (lifetimes * k // count for k in (number - 1, number))
+    return first + begin, end - begin
+
+
+def joined(shards: Sequence[Records]) -> Records:
+    """Join records of consecutive lifetimes.
+
+    Raises:
+      ValueError: they are of different runs, overlap or leave a gap.
+    """
+    parts = sorted(shards, key=lambda part: part.first_lifetime)
+    whole = parts[0]
+    about = _about(whole)
+    for part in parts[1:]:
+        if part.schedule != whole.schedule or _about(part) != about:
+            odd = [k for k, v in _about(part).items() if about.get(k) != v] or ["the schedule"]
+            raise ValueError(f"the shards are of different runs: {', '.join(odd)} differs")
+    end = whole.first_lifetime
+    for part in parts:
+        if part.first_lifetime != end:
+            what = "missing" if part.first_lifetime > end else "there twice"
+            numbers = sorted((part.first_lifetime, end))
+            raise ValueError(f"lifetimes {numbers[0]} to {numbers[1] - 1} are {what}")
+        end += part.num_lifetimes
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
+    faults = [fault for part in parts for fault in part.metadata.get("faults", ())]
+    lifetimes: dict[str, Any] = {"lifetimes": end - whole.first_lifetime}
+    metadata = {k: lifetimes.get(k, v) for k, v in whole.metadata.items() if k != "faults"}
+    if faults:
+        # Where a run puts them: before the versions.
+        versions = metadata.pop("versions")
+        metadata |= {"faults": faults, "versions": versions}
+    return replace(whole, columns=columns, metadata=metadata)
+
+
+def _about(part: Records) -> dict[str, Any]:
+    """What shards of one run have in common."""
+    return {k: v for k, v in part.metadata.items() if k not in ("lifetimes", "faults")}
+
+
+def _settings(folder: Path) -> tuple[str, int]:
+    """Measure and window of a report."""
+    try:
+        report = json.loads((folder / "report.json").read_bytes())
+        return str(report["measure"]), int(report["window"])
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder} holds no report.json of `jaxsim run`") from error
+
+
+def join(folders: Sequence[Path], out: Path) -> Records:
+    """Join the results of shards, and write those of the whole run.
+
+    Args:
+      folders: of `jaxsim run --shard`, with equal `--measure` and `--window`.
+      out: where records.parquet, schedule.json and report.json go.
+
+    Raises:
+      ValueError: no results there, or not those of shards of one run.
+    """
+    records = joined([read_run(folder) for folder in folders])
+    settings = {_settings(folder) for folder in folders}
+    if len(settings) > 1:
+        raise ValueError("the shards were reported with different --measure or --window")
+    measure, window = settings.pop()
+    report = summarise_records(records, measure, window, int(records.metadata["seed"]))
+    with results(out, "report.json") as folder:
+        write_whole(folder / "schedule.json", records.schedule.dumps())
+        records.write(folder / "records.parquet")
+        write_json(folder / "report.json", report.to_json())
+    return records

@@ -1,0 +1,23 @@
+"""Sweeps: many runs over axes, planned once, played anywhere, joined into one table.
+
+    plan = sweep.plan("sweep.toml", "runs/gravity")
+    sweep.run(plan)                                   # in this process
+    sweep.run(plan, executor=client.get_executor())   # or any executor of concurrent.futures' shape
+    sweep.results(plan).to_pandas()
+
+docs/sweeps.md is the tutorial.
+"""
+
+from typing import TYPE_CHECKING
+
+from evaluation.lazy import exports
+
+if TYPE_CHECKING:
+    from evaluation.sweep.interface import Results, load, merge, plan, results, run, status
+
+__all__ = ["Results", "load", "merge", "plan", "results", "run", "status"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    dict.fromkeys(__all__, "interface"),
+)

@@ -1,0 +1,207 @@
+"""Axes of a sweep: names with values, each value computed from its number.
+
+An axis holds what its line in the sweep file says, not its values, so that a million values take no
+memory. Numbers that follow from a formula are rounded to twelve digits: they are the same on every
+machine, whatever its mathematical library.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Value = float | int | str
+
+MOST_VALUES: Final = 10_000_000
+"""Values of an axis."""
+DIGITS: Final = 12
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter and the values that it takes.
+
+    Attributes:
+      name: as in the sweep file.
+      size: number of values.
+      value: the value of a number from 0 on.
+      kind: Python type of all values: int, float or str.
+      ends: values that bound all others, to be checked in place of all; None to check each.
+    """
+
+    name: str
+    size: int
+    value: Callable[[int], Value]
+    kind: type
+    ends: tuple[Value, ...] | None = None
+
+
+def axis(name: str, written: Any) -> Axis:
+    """Read one axis from a sweep file.
+
+    Args:
+      name: of the parameter.
+      written: a list of values, or a table with one of `FORMS`.
+
+    Raises:
+      ValueError: says what to change.
+    """
+    if isinstance(written, list):
+        return _listed(name, written)
+    if not isinstance(written, Mapping):
+        raise ValueError(f"axis {name!r} is {written!r}; it must be a list of values or {_FORMS}")
+    forms = [form for form in FORMS if form in written]
+    if len(forms) != 1:
+        raise ValueError(f"axis {name!r} must hold exactly one of {_FORMS}")
+    make, options = FORMS[forms[0]]
+    odd = sorted(set(written) - {forms[0], *options})
+    if odd:
+        allowed = ", ".join(options) or "nothing else"
+        raise ValueError(f"axis {name!r} has {odd[0]!r}; beside {forms[0]!r} it takes {allowed}")
+    return make(name, written[forms[0]], written)
+
+
+def _listed(name: str, values: list[Any]) -> Axis:
+    if not values:
+        raise ValueError(f"axis {name!r} is empty; give at least one value")
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        values, kinds = [float(value) for value in values], {float}
+    if len(kinds) > 1 or not kinds <= {int, float, str}:
+        raise ValueError(f"axis {name!r} mixes types or holds none of number and text: {values!r}")
+    if len(set(values)) < len(values):
+        raise ValueError(f"axis {name!r} has a value twice; replicates are an axis `seed`")
+    for value in values:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"axis {name!r} has {value}; every value must be finite")
+    held = tuple(values)
+    return Axis(name, len(held), held.__getitem__, next(iter(kinds)))
+
+
+def _linear(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _pair(name, "linear", given)
+    count = _count(name, options, "count")
+
+    def value(index: int) -> float:
+        return low if count == 1 else _rounded(low + (high - low) * index / (count - 1))
+
+    return Axis(name, count, value, float, (low, high))
+
+
+def _log(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _positive(name, "log", _pair(name, "log", given))
+    count = _count(name, options, "count")
+
+    def value(index: int) -> float:
+        share = 0.0 if count == 1 else index / (count - 1)
+        return _rounded(math.exp((1 - share) * math.log(low) + share * math.log(high)))
+
+    return Axis(name, count, value, float, (low, high))
+
+
+def _integers(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _whole_pair(name, "integers", given)
+    step = options.get("step", 1)
+    if type(step) is not int or step < 1:
+        raise ValueError(f"axis {name!r}: step is {step!r}; it must be a whole number from 1")
+    count = _bounded(name, (high - low) // step + 1)
+    return Axis(name, count, lambda index: low + step * index, int, (low, high))
+
+
+def _uniform(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _pair(name, "uniform", given)
+    unit = _unit(name, options)
+    count = _count(name, options, "draws")
+    return Axis(name, count, lambda i: _rounded(low + (high - low) * unit(i)), float, (low, high))
+
+
+def _loguniform(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _positive(name, "loguniform", _pair(name, "loguniform", given))
+    unit, span = _unit(name, options), math.log(high / low)
+    count = _count(name, options, "draws")
+    return Axis(name, count, lambda i: _rounded(low * math.exp(span * unit(i))), float, (low, high))
+
+
+def _randint(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _whole_pair(name, "randint", given)
+    unit = _unit(name, options)
+    count = _count(name, options, "draws")
+    return Axis(name, count, lambda i: low + int((high - low + 1) * unit(i)), int, (low, high))
+
+
+def _choice(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
+    if not isinstance(given, list):
+        raise ValueError(f"axis {name!r}: choice is {given!r}; it must be a list of values")
+    among, unit = _listed(name, given), _unit(name, options)
+    count = _count(name, options, "draws")
+    held = tuple(among.value(index) for index in range(among.size))
+    return Axis(name, count, lambda i: held[int(among.size * unit(i))], among.kind, held)
+
+
+Make = Callable[[str, Any, Mapping[str, Any]], Axis]
+FORMS: Final[Mapping[str, tuple[Make, tuple[str, ...]]]] = {
+    "linear": (_linear, ("count",)),
+    "log": (_log, ("count",)),
+    "integers": (_integers, ("step",)),
+    "uniform": (_uniform, ("draws", "seed")),
+    "loguniform": (_loguniform, ("draws", "seed")),
+    "randint": (_randint, ("draws", "seed")),
+    "choice": (_choice, ("draws", "seed")),
+}
+"""How an axis may be written, beside a list; with the keys that may stand beside it."""
+_FORMS: Final = "a table with one of " + ", ".join(FORMS)
+
+
+def _unit(name: str, options: Mapping[str, Any]) -> Callable[[int], float]:
+    """Draws from U[0, 1), each from its number, the axis's name and its seed alone."""
+    seed = options.get("seed", 0)
+    if type(seed) is not int or not 0 <= seed < 2**32:
+        raise ValueError(f"axis {name!r}: seed is {seed!r}; it must be from 0 to {2**32 - 1}")
+
+    def draw(index: int) -> float:
+        text = f"{seed} {name} {index}".encode()
+        return (int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 11) * 2.0**-53
+
+    return draw
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
+
+
+def _count(name: str, options: Mapping[str, Any], key: str) -> int:
+    count = options.get(key)
+    if type(count) is not int or count < 1:
+        raise ValueError(f"axis {name!r}: {key} is {count!r}; it must be a whole number from 1")
+    return _bounded(name, count)
+
+
+def _bounded(name: str, count: int) -> int:
+    if count > MOST_VALUES:
+        raise ValueError(f"axis {name!r} has {count:,} values; at most {MOST_VALUES:,} are allowed")
+    return count
+
+
+def _pair(name: str, form: str, given: Any) -> tuple[float, float]:
+    numbers = given if isinstance(given, list) else []
+    if len(numbers) != 2 or any(type(n) not in (int, float) for n in numbers):
+        raise ValueError(f"axis {name!r}: {form} is {given!r}; it must be two numbers, [from, to]")
+    low, high = float(numbers[0]), float(numbers[1])
+    if not (math.isfinite(low) and math.isfinite(high)) or low > high:
+        raise ValueError(f"axis {name!r}: {form} is {given!r}; the second must not be less")
+    return low, high
+
+
+def _whole_pair(name: str, form: str, given: Any) -> tuple[int, int]:
+    if not isinstance(given, list) or len(given) != 2 or any(type(n) is not int for n in given):
+        raise ValueError(f"axis {name!r}: {form} is {given!r}; it must be two whole numbers")
+    if given[0] > given[1]:
+        raise ValueError(f"axis {name!r}: {form} is {given!r}; the second must not be less")
+    return given[0], given[1]
+
+
+def _positive(name: str, form: str, pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] <= 0:
+        raise ValueError(f"axis {name!r}: {form} is {list(pair)!r}; both must be above 0")
+    return pair

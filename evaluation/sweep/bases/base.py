@@ -1,0 +1,195 @@
+"""The interface between a sweep and what it plays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation import agents
+from evaluation.checkpoints.stopping import Stop
+from evaluation.sweep.axes import Value
+from evaluation.sweep.grid import Cell, Keys
+from jaxsim.parameters import unknown
+
+Values = Mapping[str, Any]
+INPUTS: Final = "inputs"
+"""Folder of a plan with copies of the files that it reads."""
+
+
+class Played(NamedTuple):
+    """What came of the cells of a pack.
+
+    Attributes:
+      rows: one row an episode, in the order of the cells; its first column is `cell`.
+      metrics: one row a metric of a cell, columns of `METRICS`, in the order of the cells.
+    """
+
+    rows: pa.Table
+    metrics: pa.Table
+
+
+METRICS: Final = pa.schema(
+    [
+        ("cell", pa.int64()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),  # null where it is missing
+        ("low", pa.float64()),  # of the 95 % interval
+        ("high", pa.float64()),
+        ("count", pa.int64()),  # of episodes, lifetimes or trials that it is over
+        ("reason", pa.string()),  # why a number is missing
+    ]
+)
+"""Columns of a table of metrics."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sweep is, and how the machine is used.
+
+    Attributes:
+      inputs: copies of the files that values name, by value; empty while a sweep is planned.
+      folder: of the sweep; None while it is planned.
+      stop: whether the process was asked to end.
+    """
+
+    inputs: Mapping[str, Path]
+    folder: Path | None = None
+    stop: Stop = field(default_factory=Stop)
+
+    def file(self, value: Any) -> Path:
+        """The file that a value names, or its copy."""
+        return self.inputs.get(str(value), Path(str(value)))
+
+
+class Base(Protocol):
+    """A base command; all of its methods are given complete values, from `complete`."""
+
+    name: str
+    threads: bool  # whether several packs may be played at once in one process
+
+    def fields(self) -> Mapping[str, Value | None]:
+        """Values that are no parameter of a task, with their defaults; None where one is needed."""
+
+    def files(self, values: Values) -> list[str]:
+        """Values that name files, which are copied."""
+
+    def check(self, values: Values, place: Place) -> None:
+        """Check a cell before anything is played.
+
+        Raises:
+          ValueError: says what to change.
+        """
+
+    def keys(self, values: Values, place: Place) -> Keys:
+        """What a cell has in common with others."""
+
+    def lanes(self, values: Values) -> int:
+        """Lanes of a cell."""
+
+    def steps(self, values: Values, place: Place) -> int:
+        """Most environment steps of a cell."""
+
+    def episodes(self, values: Values, place: Place) -> int:
+        """Rows of a cell."""
+
+    def bytes(self, values: Values, cells: int, place: Place) -> int:
+        """Memory that a pack takes, beside that of the process."""
+
+    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+        """Play the cells of a pack; the same result whenever and wherever it is played."""
+
+    def schema(self) -> pa.Schema:
+        """Columns of `Played.rows`."""
+
+
+def complete(base: Base, values: Values) -> dict[str, Any]:
+    """Values with the defaults of the base.
+
+    Raises:
+      ValueError: one is missing.
+    """
+    fields = base.fields()
+    for name, default in fields.items():
+        if default is None and name not in values:
+            raise ValueError(f'{name} is not set; write {name} = "..." below [fixed] or [axes]')
+    return {**fields, **values}
+
+
+def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Check the types of values.
+
+    Raises:
+      ValueError: names the value and what it must be.
+    """
+    words = {int: "a whole number", float: "a number", str: "text"}
+    for name, kind in kinds.items():
+        value = values.get(name)
+        allowed = kind if isinstance(kind, tuple) else (kind,)
+        if float in allowed:
+            allowed = (*allowed, int)
+        if name in values and value != "" and type(value) not in allowed:
+            said = " or ".join(dict.fromkeys(words[k] for k in allowed))
+            raise ValueError(f"{name} is {value!r}; it must be {said}")
+
+
+def paths(values: Values, fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values that are parameters of a task, by path: those that are no field."""
+    return {k: v for k, v in values.items() if k not in fields and not (prefix and _in(k, prefix))}
+
+
+def agent_files(values: Values, field: str = "agent") -> list[str]:
+    """The file of an agent, if it is of one."""
+    name = str(values[field])
+    if not agents.is_file(name):
+        return []
+    before, _, _ = name.rpartition(f"{agents.SUFFIX}:")
+    return [f"{before}{agents.SUFFIX}" if before else name]
+
+
+def agent_of(values: Values, place: Place, field: str = "agent") -> str:
+    """Name of an agent, with the copy of its file."""
+    name = str(values[field])
+    files = agent_files(values, field)
+    return str(place.file(files[0])) + name.removeprefix(files[0]) if files else name
+
+
+def below(values: Values, prefix: str) -> dict[str, Any]:
+    """Values whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): v for name, v in values.items() if _in(name, prefix)}
+
+
+def _in(name: str, prefix: str) -> bool:
+    return name.startswith(prefix)
+
+
+def no_such(name: str, allowed: Sequence[str]) -> ValueError:
+    """The error for a name that is none of those allowed."""
+    return ValueError(unknown("name", name, allowed))
+
+
+def metrics_table(
+    cells: Sequence[int], names: Sequence[str], columns: Mapping[str, np.ndarray], reason: Any
+) -> pa.Table:
+    """A table of metrics.
+
+    Args:
+      cells: (C,) numbers.
+      names: of M metrics.
+      columns: "value", "low", "high" and "count", each (C, M); NaN where one is missing.
+      reason: (C, M) text, None where nothing is missing.
+    """
+    count = len(names)
+    arrays: list[Any] = [
+        pa.array(np.repeat(np.asarray(cells, np.int64), count)),
+        pa.array(list(names) * len(cells), pa.string()),
+    ]
+    arrays += [
+        pa.array(np.asarray(columns[key], np.float64).ravel(), pa.float64(), from_pandas=True)
+        for key in ("value", "low", "high")
+    ]
+    arrays.append(pa.array(np.asarray(columns["count"]).ravel().astype(np.int64)))
+    arrays.append(pa.array(np.asarray(reason, object).ravel().tolist(), pa.string()))
+    return pa.Table.from_arrays(arrays, schema=METRICS)

@@ -1,0 +1,218 @@
+"""Cells of `jaxsim evaluate`: whole episodes of a pure agent; cells are lanes of one rollout.
+
+The k-th cell of a pack plays the episodes from k E on, E of each, of the rollout with its seed: a
+cell that is alone in its pack plays the very episodes of `jaxsim evaluate`. Agents play in packs of
+the same shape, so that cells that differ in the agent alone play the same starts.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, Final
+
+import jax
+import numpy as np
+import pyarrow as pa
+
+import jaxsim
+from evaluation import agents, counters
+from evaluation.evaluate.job import MOST_EPISODES
+from evaluation.metrics.statistics import bootstrap_interval, describe
+from evaluation.sweep.axes import Value
+from evaluation.sweep.bases.base import (
+    Place,
+    Played,
+    Values,
+    agent_files,
+    agent_of,
+    metrics_table,
+    paths,
+    typed,
+)
+from evaluation.sweep.grid import Cell, Keys
+from jaxsim import registry
+from jaxsim.agents import Agent
+
+FIELDS: Final[Mapping[str, Value | None]] = {
+    "agent": "pd",
+    "task": "CartPole3D",
+    "level": "",
+    "difficulty": "easy",
+    "episodes": 1000,
+    "seed": 0,
+}
+ROWS: Final = pa.schema(
+    [
+        ("cell", pa.int64()),
+        ("episode", pa.int32()),  # of the cell
+        ("length", pa.int32()),  # steps
+        ("performance", pa.float32()),
+        ("reward", pa.float32()),
+        ("terminated", pa.bool_()),  # the task ended it
+        ("complete", pa.bool_()),  # no number was not finite
+    ]
+)
+NAMES: Final = ("performance", "length", "fallen", "survived", "nonfinite")
+"""Metrics of a cell; `Row` of `evaluation.evaluate.job` says what each is."""
+BYTES_A_LANE: Final = 4096
+"""Of an episode that is played; measured on level 200."""
+HOST_TASKS: Final = ("CartPole3D", "CartPole3DLeans")
+"""Tasks that can leave parameters in NumPy, which is quicker to stack."""
+
+
+class Evaluate:
+    """The base "evaluate"; see `Base`."""
+
+    name = "evaluate"
+    threads = True
+
+    def fields(self) -> Mapping[str, Value | None]:
+        """Fields with their defaults."""
+        return FIELDS
+
+    def files(self, values: Values) -> list[str]:
+        """The agent's file, if it is one."""
+        return agent_files(values)
+
+    def check(self, values: Values, place: Place) -> None:
+        """Check a cell."""
+        typed(values, {"agent": str, "task": str, "level": int, "difficulty": str})
+        typed(values, {"episodes": int, "seed": int})
+        if not 2 <= values["episodes"] <= MOST_EPISODES:
+            raise ValueError(
+                f"episodes is {values['episodes']}; it must be from 2 to {MOST_EPISODES}"
+            )
+        counters.root(values["seed"])
+        agent = agents.get(agent_of(values, place))
+        env, params = _make(values)
+        if not hasattr(env, "score"):
+            raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
+        _check_fit(agent, env, str(values["agent"]), params)
+
+    def keys(self, values: Values, place: Place) -> Keys:
+        """Agent and environment make the program, the seed the call."""
+        return Keys((values["agent"], values["task"], _make(values)[0]), values["seed"])
+
+    def lanes(self, values: Values) -> int:
+        """One an episode."""
+        return int(values["episodes"])
+
+    def episodes(self, values: Values, place: Place) -> int:
+        """Episodes of a cell."""
+        return int(values["episodes"])
+
+    def steps(self, values: Values, place: Place) -> int:
+        """Steps, if every episode is as long as it can be."""
+        return int(values["episodes"]) * int(_make(values)[0].max_steps)
+
+    def bytes(self, values: Values, cells: int, place: Place) -> int:
+        """Memory of the lanes."""
+        return BYTES_A_LANE * cells * int(values["episodes"])
+
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return ROWS
+
+    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+        """Play a pack as one rollout."""
+        first = cells[0].values
+        episodes, seed = int(first["episodes"]), int(first["seed"])
+        made = [_make(cell.values) for cell in cells]
+        env = made[0][0]
+        for other, _ in made[1:]:
+            env = env if env == other else env.covering(other)
+        table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
+        variant = np.repeat(np.arange(len(cells)), episodes)
+        agent = agents.get(agent_of(first, place))
+        totals = jaxsim.rollout(env, table, agent, len(variant), seed=seed, variant=variant)
+        numbers = np.array([cell.number for cell in cells], np.int64)
+        return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
+
+
+_FITTING: Final = set[tuple[Any, Any]]()
+
+
+def _check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
+    """Refuse an agent that cannot act on the observations of an environment."""
+    if (agent, env) in _FITTING:
+        return
+
+    def act(key: jax.Array) -> Any:
+        observation = env.observe(env.start(key, params))
+        return agent.act(agent.begin(agent.init(key), key), observation, key)[0]
+
+    try:
+        jax.eval_shape(act, jax.random.key(0))
+    except Exception as error:  # whatever the functions of an agent raise
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
+    _FITTING.add((agent, env))
+
+
+def _make(values: Values) -> tuple[Any, Any]:
+    """Environment and parameters, scalar leaves."""
+    level = (values["level"], values["difficulty"]) if values["level"] != "" else ()
+    return _made(values["task"], level, tuple(sorted(paths(values, FIELDS).items())))
+
+
+@lru_cache(maxsize=4096)
+def _made(task: str, level: tuple[Any, ...], own: tuple[tuple[str, Value], ...]) -> tuple[Any, Any]:
+    """The same physics is played with every seed and agent."""
+    options = dict(zip(("level", "difficulty"), level, strict=False))
+    host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
+    env, params = jaxsim.make(task, dict(own), **options, **host)
+    return env, jax.tree.map(np.asarray, params)
+
+
+def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
+    arrays = [
+        np.repeat(numbers, episodes),
+        np.tile(np.arange(episodes, dtype=np.int32), len(numbers)),
+        np.asarray(totals.length, np.int32),
+        np.asarray(totals.performance, np.float32),
+        np.asarray(totals.reward, np.float32),
+        np.asarray(totals.terminated, bool),
+        np.asarray(totals.complete, bool),
+    ]
+    return pa.Table.from_arrays([pa.array(column) for column in arrays], schema=ROWS)
+
+
+def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.Table:
+    """Metrics of each cell: means with the intervals of `jaxsim evaluate`, shares with Wilson's."""
+    complete = np.asarray(totals.complete, bool)
+    fallen = np.asarray(totals.terminated, bool) & complete
+    shape = (len(numbers), episodes)
+    columns = (totals.performance, totals.length)
+    values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
+    across = values.swapaxes(0, 1)  # (E, C, 2)
+    interval = bootstrap_interval(across, seed)
+    hits = [part.reshape(shape).sum(axis=1) for part in (fallen, complete & ~fallen, ~complete)]
+    share = np.stack(hits, axis=-1) / episodes
+    low, high = wilson(share, episodes)
+    count = np.full((len(numbers), len(NAMES)), episodes)
+    found = {
+        "value": np.concatenate([describe(across).mean, share], axis=1),
+        "low": np.concatenate([interval.low, low], axis=1),
+        "high": np.concatenate([interval.high, high], axis=1),
+        "count": count,
+    }
+    return metrics_table(numbers.tolist(), NAMES, found, np.full(count.shape, None))
+
+
+def wilson(share: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the 95 % intervals of shares of independent episodes.
+
+    Args:
+      share: (...) found shares.
+      number: of episodes, n.
+
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
+    """
+    z = NormalDist().inv_cdf(0.975)
+    middle = share + z * z / (2 * number)
+    reach = z * np.sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
+    scale = 1 + z * z / number
+    return np.maximum(0.0, (middle - reach) / scale), np.minimum(1.0, (middle + reach) / scale)
+
+
+BASE: Final = Evaluate()

@@ -1,0 +1,190 @@
+"""Cells of `jaxsim sailon evaluate`; levels, difficulties and visibilities are trials of a pack.
+
+A pack is one experiment: its trials are lanes of one program, agent and baseline play the same. A
+cell that is alone in its pack is `jaxsim sailon evaluate` with its values.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.sailon import evaluate
+from evaluation.sailon.experiment import generate
+from evaluation.sweep.axes import Value
+from evaluation.sweep.bases import learning
+from evaluation.sweep.bases.base import (
+    Place,
+    Played,
+    Values,
+    agent_files,
+    agent_of,
+    no_such,
+    typed,
+)
+from evaluation.sweep.grid import Cell, Keys
+
+FIELDS: Final[Mapping[str, Value | None]] = {
+    "agent": "pd",
+    "baseline": "pd",
+    "level": 200,
+    "difficulty": "easy",
+    "visibility": 0,
+    "hint-level": -1,
+    "trials": evaluate.TRIALS,
+    "episodes": evaluate.EPISODES,
+    "button": "",
+    "training": 0,
+    "seed": 0,
+    "starts": "counter",
+}
+TOGETHER: Final = ("level", "difficulty", "visibility")
+"""Fields whose values are played as one experiment."""
+COPIED: Final[Mapping[str, Any]] = {
+    "trial_index": pa.int32(),
+    "episode_index": pa.int32(),
+    "performance": pa.float64(),
+    "length": pa.int32(),
+    "complete": pa.bool_(),
+    "novelty_initiated": pa.bool_(),
+    "novelty_probability": pa.float64(),
+    "novelty_threshold": pa.float64(),
+    "novelty": pa.int32(),
+}
+ROWS: Final = pa.schema([("cell", pa.int64()), *COPIED.items(), ("baseline", pa.float64())])
+STEPS: Final = 200
+BYTES_A_ROW: Final = 1024
+
+
+class Sailon:
+    """The base "sailon evaluate"; see `Base`."""
+
+    name = "sailon evaluate"
+    threads = False
+
+    def fields(self) -> Mapping[str, Value | None]:
+        """Fields with their defaults."""
+        return FIELDS
+
+    def files(self, values: Values) -> list[str]:
+        """Files of agent and baseline, if they are any."""
+        return [*agent_files(values), *agent_files(values, "baseline")]
+
+    def check(self, values: Values, place: Place) -> None:
+        """Check a cell."""
+        odd = [name for name in values if name not in FIELDS]
+        if odd:
+            raise no_such(odd[0], list(FIELDS))
+        text = ("agent", "baseline", "difficulty", "starts")
+        typed(values, dict.fromkeys(text, str))
+        typed(values, dict.fromkeys([name for name in FIELDS if name not in text], int))
+        _job([values], place).settings()
+        _job([values], place).playing()
+
+    def keys(self, values: Values, place: Place) -> Keys:
+        """Agents make the program; all but `TOGETHER` the call."""
+        own = tuple((name, values[name]) for name in FIELDS if name not in TOGETHER)
+        return Keys((values["agent"], values["baseline"], values["starts"]), own)
+
+    def lanes(self, values: Values) -> int:
+        """One a trial."""
+        return int(values["trials"])
+
+    def episodes(self, values: Values, place: Place) -> int:
+        """Episodes of all trials."""
+        return int(values["trials"]) * int(values["episodes"])
+
+    def steps(self, values: Values, place: Place) -> int:
+        """Steps of agent and baseline, if every episode is as long as it can be."""
+        return 2 * STEPS * self.episodes(values, place)
+
+    def bytes(self, values: Values, cells: int, place: Place) -> int:
+        """Memory of the results of a pack."""
+        return BYTES_A_ROW * cells * self.episodes(values, place)
+
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return ROWS
+
+    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+        """Play a pack as experiments."""
+        found: dict[int, tuple[pa.Table, dict[str, Any]]] = {}
+        for members in _experiments(cells):
+            job = _job([cell.values for cell in members], place)
+            # Not `checked`: nothing is written to a directory.
+            played = evaluate.play(job, generate(job.settings(), "evaluation"))
+            for cell in members:
+                found[cell.number] = _of_cell(cell, played)
+        rows = pa.concat_tables([found[cell.number][0] for cell in cells])
+        return Played(rows, learning.metrics(cells, [found[cell.number][1] for cell in cells]))
+
+
+def _job(values: Sequence[Values], place: Place) -> evaluate.Job:
+    first = values[0]
+
+    def each(name: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(one[name] for one in values))
+
+    return evaluate.Job(
+        agent_of(first, place),
+        Path(),
+        baseline=agent_of(first, place, "baseline"),
+        levels=each("level"),
+        difficulties=each("difficulty"),
+        visibilities=each("visibility"),
+        hint_level=first["hint-level"],
+        trials=first["trials"],
+        episodes=first["episodes"],
+        button=None if first["button"] == "" else first["button"],
+        training=first["training"],
+        seed=first["seed"],
+        starts=first["starts"],
+    )
+
+
+def _experiments(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells that are all combinations of their levels, difficulties and visibilities."""
+    values = [tuple(cell.values[name] for name in TOGETHER) for cell in cells]
+    sizes = [len(set(column)) for column in zip(*values, strict=True)]
+    if len(set(values)) == len(values) == np.prod(sizes):
+        return [list(cells)]
+    rows: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell, (_, *others) in zip(cells, values, strict=True):
+        rows.setdefault(tuple(others), []).append(cell)
+    return list(rows.values())
+
+
+def _of_cell(cell: Cell, played: evaluate.Evaluation) -> tuple[pa.Table, dict[str, Any]]:
+    values = cell.values
+    tested, other = played.agent.tested(), played.baseline.tested()
+    own = (
+        (tested["novelty_level"] == values["level"])
+        & (tested["novelty_difficulty"] == values["difficulty"])
+        & (tested["novelty_visibility"] == values["visibility"])
+    )
+    arrays = [pa.array(np.full(int(own.sum()), cell.number, np.int64))]
+    arrays += [pa.array(tested[name][own], kind) for name, kind in COPIED.items()]
+    arrays.append(pa.array(other["performance"][own], pa.float64()))
+    (row,) = [
+        row
+        for row in played.analysis.rows
+        if row.kind == "cell"
+        and (row.level, row.difficulty, row.visibility)
+        == (values["level"], values["difficulty"], values["visibility"])
+    ]
+    entries = {
+        name: {
+            "mean": value.value,
+            "low": value.low,
+            "high": value.high,
+            "lifetimes": value.count,
+            "reason": None if value.reason is learning.NO_REASON else value.reason.sentence,
+        }
+        for name, value in row.values.items()
+    }
+    return pa.Table.from_arrays(arrays, schema=ROWS), entries
+
+
+BASE: Final = Sailon()

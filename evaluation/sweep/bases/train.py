@@ -1,0 +1,129 @@
+"""Cells of `jaxsim train`: a learner on one task; hyper-parameters that are data are lanes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation import counters, scanner
+from evaluation.schedule import Schedule
+from evaluation.sweep.axes import Value
+from evaluation.sweep.bases import learning
+from evaluation.sweep.bases.base import Place, Played, Values, agent_files, paths, typed
+from evaluation.sweep.grid import Cell, Keys
+from evaluation.train.course import Course, task_of
+from evaluation.train.curve import Curve
+
+FIELDS: Final[Mapping[str, Value | None]] = {
+    "task": "CartPole3D",
+    "level": "",
+    "difficulty": "",
+    "agent": "ppo",
+    "episodes": 2000,
+    "eval-every": 200,
+    "eval-episodes": 20,
+    "lifetimes": 64,
+    "seed": 0,
+    "width": "",
+}
+
+
+class Train:
+    """The base "train"; see `Base`."""
+
+    name = "train"
+    threads = False
+
+    def fields(self) -> Mapping[str, Value | None]:
+        """Fields with their defaults."""
+        return FIELDS
+
+    def files(self, values: Values) -> list[str]:
+        """The agent's file, if it is one."""
+        return agent_files(values)
+
+    def check(self, values: Values, place: Place) -> None:
+        """Check a cell."""
+        typed(values, {"task": str, "level": int, "difficulty": str, "agent": str})
+        whole = ("episodes", "eval-every", "eval-episodes", "lifetimes", "seed", "width")
+        typed(values, dict.fromkeys(whole, int))
+        course = _course(values)
+        course.check(values["episodes"])
+        scanner.check_lifetimes(values["lifetimes"])
+        scanner.check_width(_width(values))
+        counters.root(values["seed"])
+        learning.player_with([values], values["lifetimes"], place)
+        learning.worlds(_schedule(values))
+
+    def keys(self, values: Values, place: Place) -> Keys:
+        """Agent and worlds make the program; all but hyper-parameters that are data the call."""
+        fixed = learning.fixed_settings(values)
+        program = values["agent"], _width(values), fixed, learning.worlds(_schedule(values))
+        own = paths(values, {}, learning.SETTINGS)
+        return Keys(program, tuple(sorted((name, str(v)) for name, v in own.items())))
+
+    def lanes(self, values: Values) -> int:
+        """One a lifetime and episode side by side."""
+        return int(values["lifetimes"]) * _width(values)
+
+    def episodes(self, values: Values, place: Place) -> int:
+        """Episodes of all lifetimes."""
+        return int(values["lifetimes"]) * _schedule(values).num_episodes
+
+    def steps(self, values: Values, place: Place) -> int:
+        """Steps of all lifetimes, if every episode is as long as it can be."""
+        return int(values["lifetimes"]) * learning.most_steps(_schedule(values))
+
+    def bytes(self, values: Values, cells: int, place: Place) -> int:
+        """Memory of the lifetimes of a pack."""
+        episodes = _schedule(values).num_episodes
+        return learning.bytes_of(values, cells * int(values["lifetimes"]), episodes, place)
+
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        return learning.ROWS
+
+    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+        """Play a pack as one course."""
+        values = cells[0].values
+        records = learning.play(
+            cells, _schedule(values), int(values["lifetimes"]), _width(values), place
+        )
+        found = [_entries(Curve.of(one, int(values["seed"]))) for one in records]
+        return Played(learning.rows(cells, records), learning.metrics(cells, found))
+
+
+def _course(values: Values) -> Course:
+    named = str(values["level"]) if values["level"] != "" else str(values["task"])
+    task, parameters = task_of(named, str(values["difficulty"]) or None, ())
+    own = {**dict(parameters), **paths(values, FIELDS, learning.SETTINGS)}
+    return Course(
+        task, tuple(sorted(own.items())), int(values["eval-every"]), int(values["eval-episodes"])
+    )
+
+
+def _schedule(values: Values) -> Schedule:
+    return _course(values).schedule(int(values["episodes"]))
+
+
+def _width(values: Values) -> int:
+    given = values["width"]
+    return _course(values).full_speed_width if given == "" else int(given)
+
+
+def _entries(curve: Curve) -> dict[str, Any]:
+    """Performance in every evaluation, the last one first."""
+
+    def entry(index: int) -> dict[str, Any]:
+        numbers = {n: getattr(curve, n)[index] for n in ("mean", "low", "high")}
+        listed = {n: float(v) if np.isfinite(v) else None for n, v in numbers.items()}
+        few = {"reason": "a single lifetime has no interval"} if curve.lifetimes < 2 else {}
+        return {**listed, "lifetimes": curve.lifetimes, **few}
+
+    last = len(curve.episodes) - 1
+    by_episodes = {f"performance after {int(n)}": entry(i) for i, n in enumerate(curve.episodes)}
+    return {"performance": entry(last), **by_episodes}
+
+
+BASE: Final = Train()

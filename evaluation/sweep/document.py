@@ -1,0 +1,179 @@
+"""The sweep file: a base command, what is the same in all cells, and the axes.
+
+base = "evaluate"            # or "run", "train", "sailon evaluate"
+
+[fixed]                      # the same in every cell
+episodes = 64
+
+[axes]                       # every value with every other
+gravity = {linear = [2, 20], count = 20}
+agent = ["pd", "random", "greedy"]
+seed = {integers = [0, 4]}
+
+[[zip]]                      # axes of one length that go together, any number of such tables
+"pole/length" = [0.5, 1.0, 2.0]
+"cart/mass" = [1.0, 2.0, 4.0]
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.sweep.axes import Axis, Value, axis
+
+MOST_BYTES: Final = 1 << 20
+"""Of a sweep file."""
+MOST_CELLS: Final = 10_000_000
+LANES: Final = 16_384
+MOST_LANES: Final = 1 << 22
+KEYS: Final = ("base", "name", "lanes", "fixed", "axes", "zip")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Axes that go together: one of an `[axes]` table, or all of a `[[zip]]`.
+
+    Attributes:
+      axes: of the same size.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of steps that they take together."""
+        return self.axes[0].size
+
+    def values(self, index: int) -> dict[str, Value]:
+        """Value of every axis at one step."""
+        return {axis.name: axis.value(index) for axis in self.axes}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep file says.
+
+    Attributes:
+      base: name of the base command.
+      name: of the sweep, for titles.
+      lanes: of a pack: cells are played side by side until so many lanes are full. Results depend
+        on it, as the numbers of a cell's episodes do.
+      fixed: values that all cells share.
+      bundles: the axes, in the order of the file.
+      written: the file's values, as JSON can hold them.
+    """
+
+    base: str
+    name: str
+    lanes: int
+    fixed: Mapping[str, Value]
+    bundles: tuple[Bundle, ...]
+    written: Mapping[str, Any]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """All axes, in the order of the file."""
+        return tuple(axis for bundle in self.bundles for axis in bundle.axes)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return math.prod(bundle.size for bundle in self.bundles)
+
+
+def load(path: Path) -> Sweep:
+    """Read a sweep file.
+
+    Raises:
+      ValueError: names the file and what to change.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{path} has {len(data):,} bytes; at most {MOST_BYTES:,} are read")
+    try:
+        return sweep_from(tomllib.loads(data.decode()), path.stem)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is no TOML file: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def sweep_from(written: Mapping[str, Any], name: str = "sweep") -> Sweep:
+    """Read a sweep from values as `tomllib` gives them.
+
+    Args:
+      written: see the module.
+      name: where the values have none.
+
+    Raises:
+      ValueError: says what to change.
+    """
+    odd = [key for key in written if key not in KEYS]
+    if odd:
+        raise ValueError(f"unknown key {odd[0]!r}; allowed: {', '.join(KEYS)}")
+    base, named = written.get("base"), written.get("name", name)
+    if not isinstance(base, str):
+        raise ValueError('no base is named; write base = "evaluate", or another command')
+    if not isinstance(named, str) or not named:
+        raise ValueError(f"name is {named!r}; it must be text")
+    lanes = written.get("lanes", LANES)
+    if type(lanes) is not int or not 1 <= lanes <= MOST_LANES:
+        raise ValueError(f"lanes is {lanes!r}; it must be a whole number from 1 to {MOST_LANES}")
+    fixed = {key: _scalar(key, value) for key, value in _table(written, "fixed").items()}
+    bundles = _bundles(written)
+    names = [one.name for bundle in bundles for one in bundle.axes]
+    twice = [n for n in names if names.count(n) > 1 or n in fixed]
+    if twice:
+        raise ValueError(f"{twice[0]!r} is set twice; it may be in one of fixed, axes and zip")
+    found = Sweep(base, named, lanes, fixed, bundles, json.loads(json.dumps(written)))
+    if found.cells > MOST_CELLS:
+        sizes = " x ".join(f"{bundle.size:,}" for bundle in bundles)
+        raise ValueError(
+            f"{sizes} are {found.cells:,} cells; at most {MOST_CELLS:,} are allowed: take fewer "
+            "values, or draw them at random in a [[zip]]"
+        )
+    return found
+
+
+def _bundles(written: Mapping[str, Any]) -> tuple[Bundle, ...]:
+    found = [Bundle((axis(name, v),)) for name, v in _table(written, "axes").items()]
+    zips = written.get("zip", [])
+    if not isinstance(zips, list) or not all(isinstance(one, Mapping) and one for one in zips):
+        raise ValueError("zip must be tables of axes, each written [[zip]]")
+    for table in zips:
+        bundle = Bundle(tuple(axis(name, value) for name, value in table.items()))
+        sizes = {one.name: one.size for one in bundle.axes}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+            raise ValueError(f"axes of a [[zip]] must have equally many values: {listed}")
+        found.append(bundle)
+    if not found:
+        raise ValueError("there are no axes; write at least one below [axes]")
+    return tuple(found)
+
+
+def _table(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = written.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{key} must be a table, written [{key}]")
+    return table
+
+
+def _scalar(name: str, value: Any) -> Value:
+    if isinstance(value, Mapping):
+        raise ValueError(
+            f'fixed {name!r} is a table; put quotes around a path, as "pole/length" = 1.0'
+        )
+    if type(value) not in (int, float, str):
+        raise ValueError(f"fixed {name!r} is {value!r}; it must be a number or text")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"fixed {name!r} is {value}; it must be finite")
+    found: Value = value
+    return found

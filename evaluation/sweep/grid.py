@@ -1,0 +1,249 @@
+"""From the number of a cell to its values, and from cells to packs and units; nothing is listed.
+
+Cells that differ only in numbers that are data share a *program*. Of these, cells that can be
+played in one call form *packs*, side by side as lanes. Several packs are a *unit*, which one
+process plays before it writes. Axes are ordered so that packs are consecutive cells: what changes
+the program varies slowest, then what needs a call of its own (the seed), then what becomes lanes.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, product
+from typing import Any, Final, NamedTuple
+
+from evaluation.sweep.axes import Value
+from evaluation.sweep.document import Bundle, Sweep
+
+MOST_PROBED: Final = 1024
+"""Steps of a bundle that are tried to find out what they change; of more, as many evenly spread."""
+MOST_GROUPS: Final = 4096
+
+
+class Keys(NamedTuple):
+    """What a cell has in common with others.
+
+    Attributes:
+      program: equal for cells that the same compiled program plays.
+      call: equal, among those, for cells that can be played in one call.
+    """
+
+    program: Hashable
+    call: Hashable
+
+
+class Cell(NamedTuple):
+    """One point of a sweep.
+
+    Attributes:
+      number: from 0 on.
+      values: of all axes and of what is fixed, by name.
+    """
+
+    number: int
+    values: Mapping[str, Value]
+
+
+class Unit(NamedTuple):
+    """Packs that one process plays before it writes.
+
+    Attributes:
+      number: from 0 on.
+      group: number of the group that they are of.
+      packs: the first cell of each, and the end of the last.
+    """
+
+    number: int
+    group: int
+    packs: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """Number of the first cell."""
+        return self.packs[0]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.packs[-1] - self.packs[0]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of one program, as a product of parts of the axes.
+
+    Attributes:
+      program: number of the program.
+      slow: steps of the bundles that need calls of their own; (place of the bundle, its steps).
+      fast: the same of those that become lanes.
+      pack: most cells of a pack.
+      start: number of the first cell.
+    """
+
+    program: int
+    slow: tuple[tuple[int, Sequence[int]], ...]
+    fast: tuple[tuple[int, Sequence[int]], ...]
+    pack: int
+    start: int
+
+    @property
+    def abreast(self) -> int:
+        """Cells that one call could play."""
+        return math.prod(len(steps) for _, steps in self.fast)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.abreast * math.prod(len(steps) for _, steps in self.slow)
+
+    @property
+    def packs(self) -> int:
+        """Number of packs."""
+        return self.cells // self.abreast * -(-self.abreast // self.pack)
+
+    def steps(self, place: int) -> dict[int, int]:
+        """Step of every bundle, by the bundle's place, of a cell counted from the group's first."""
+        found = {}
+        for bundle, steps in reversed((*self.slow, *self.fast)):
+            place, digit = divmod(place, len(steps))
+            found[bundle] = steps[digit]
+        return found
+
+    def pack_start(self, number: int) -> int:
+        """First cell of a pack, counted from the group's first; that of the last is the end."""
+        call, part = divmod(number, -(-self.abreast // self.pack))
+        return call * self.abreast + part * self.pack
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All cells of a sweep.
+
+    Attributes:
+      sweep: what they are of.
+      groups: cells by what their programs are.
+      programs: number of different programs.
+    """
+
+    sweep: Sweep
+    groups: tuple[Group, ...]
+    programs: int
+    _starts: list[int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_starts", [group.start for group in self.groups])
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return self.sweep.cells
+
+    @property
+    def packs(self) -> int:
+        """Number of packs."""
+        return sum(group.packs for group in self.groups)
+
+    def cell(self, number: int) -> Cell:
+        """Return one cell, from its number alone."""
+        if not 0 <= number < self.cells:
+            raise IndexError(f"cell {number} of {self.cells}")
+        group = self.groups[bisect_right(self._starts, number) - 1]
+        steps = group.steps(number - group.start)
+        values = dict(self.sweep.fixed)
+        for place, bundle in enumerate(self.sweep.bundles):
+            values.update(bundle.values(steps[place]))
+        return Cell(number, values)
+
+
+@dataclass(frozen=True)
+class Units:
+    """How the packs of a grid are dealt to units.
+
+    Attributes:
+      grid: all cells.
+      sizes: most packs of a unit, for each group.
+    """
+
+    grid: Grid
+    sizes: tuple[int, ...]
+    _ends: list[int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        counts = [
+            -(-group.packs // size)
+            for group, size in zip(self.grid.groups, self.sizes, strict=True)
+        ]
+        object.__setattr__(self, "_ends", list(accumulate(counts)))
+
+    def __len__(self) -> int:
+        """Number of units."""
+        return self._ends[-1]
+
+    def __getitem__(self, number: int) -> Unit:
+        """Return one unit, from its number alone."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"unit {number} of {len(self)}")
+        place = bisect_right(self._ends, number)
+        group, size = self.grid.groups[place], self.sizes[place]
+        first = (number - (self._ends[place - 1] if place else 0)) * size
+        last = min(first + size, group.packs)
+        starts = [group.start + group.pack_start(pack) for pack in range(first, last)]
+        end = group.start + (group.cells if last == group.packs else group.pack_start(last))
+        return Unit(number, place, (*starts, end))
+
+    def group_units(self, place: int) -> range:
+        """Numbers of the units of a group."""
+        return range(self._ends[place - 1] if place else 0, self._ends[place])
+
+
+def grid(sweep: Sweep, keys: Callable[[Mapping[str, Any]], Keys], lanes: int) -> Grid:
+    """Order the cells of a sweep.
+
+    Args:
+      sweep: what a sweep file says.
+      keys: what a cell has in common with others, from its values.
+      lanes: of one cell.
+
+    Raises:
+      ValueError: more combinations of programs than are allowed.
+    """
+    first = dict(sweep.fixed)
+    for bundle in sweep.bundles:
+        first.update(bundle.values(0))
+    parts = [_parts(bundle, first, keys) for bundle in sweep.bundles]
+    number = math.prod(len(classes) for classes, _ in parts)
+    if number > MOST_GROUPS:
+        raise ValueError(f"the axes ask for {number:,} programs; at most {MOST_GROUPS:,} are built")
+    pack = max(1, sweep.lanes // lanes)
+    groups: list[Group] = []
+    programs: dict[Hashable, int] = {}
+    start = 0
+    for classes in product(*(classes for classes, _ in parts)):
+        values = dict(first)
+        for bundle, steps in zip(sweep.bundles, classes, strict=True):
+            values.update(bundle.values(steps[0]))
+        program = programs.setdefault(keys(values).program, len(programs))
+        slow = tuple((i, s) for i, s in enumerate(classes) if parts[i][1])
+        fast = tuple((i, s) for i, s in enumerate(classes) if not parts[i][1])
+        group = Group(program, slow, fast, pack, start)
+        groups.append(group)
+        start += group.cells
+    return Grid(sweep, tuple(groups), len(programs))
+
+
+def _parts(
+    bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Any]], Keys]
+) -> tuple[list[Sequence[int]], bool]:
+    """Steps of a bundle by what program they need, and whether some need calls of their own."""
+    probed: Sequence[int] = range(bundle.size)
+    if bundle.size > MOST_PROBED:
+        probed = [i * (bundle.size - 1) // (MOST_PROBED - 1) for i in range(MOST_PROBED)]
+    found = [keys({**first, **bundle.values(index)}) for index in probed]
+    calls = len(set(found)) > len({key.program for key in found})
+    classes: dict[Hashable, list[int]] = {}
+    for index, key in zip(probed, found, strict=True):
+        classes.setdefault(key.program, []).append(index)
+    if len(classes) == 1 or len(probed) < bundle.size:
+        return [range(bundle.size)], calls
+    return list(classes.values()), calls

@@ -1,0 +1,150 @@
+"""Joins the results of all units into one table of rows and one of metrics, in constant memory.
+
+The bytes of both files depend on the sweep alone: not on how its packs were dealt to units, nor on
+who played them when. Rows are written in groups of a fixed size, in the order of the cells.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluation.files import results, write_json
+from evaluation.sweep import store
+from evaluation.sweep.plans import Plan
+from evaluation.sweep.store import Found
+
+MERGED: Final = "merged"
+ROWS, CELLS, MARKER = "rows.parquet", "cells.parquet", "sweep.json"
+GROUP_ROWS: Final = 1 << 19
+SHOWN: Final = 5
+
+Progress = Callable[[int, int], object]
+
+
+class Merged(NamedTuple):
+    """What was merged.
+
+    Attributes:
+      folder: with rows.parquet, cells.parquet and sweep.json.
+      rows: number of rows.
+      cells: number of cells.
+    """
+
+    folder: Path
+    rows: int
+    cells: int
+
+
+def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None) -> Merged:
+    """Join the results of all units.
+
+    Args:
+      plan: all of whose units are finished.
+      out: folder to write to; None for `merged` in the plan's.
+      progress: called as `progress(units done, units in all)`.
+
+    Raises:
+      ValueError: units are missing, damaged or there in two versions; names some.
+      OSError: the files cannot be written.
+    """
+    units = _one_each(plan)
+    folder = plan.folder / MERGED if out is None else out
+    rows = 0
+    with results(folder, MARKER) as partial:
+        paths = [partial / ROWS, partial / CELLS]
+        writers = [_Writer(path) for path in paths]
+        for done, found in enumerate(units, 1):
+            if not store.intact(found):
+                raise ValueError(
+                    f"unit {found.number} is damaged ({found.rows}); sweep run plays it again"
+                )
+            for writer, path in zip(writers, (found.rows, found.cells), strict=True):
+                writer.add(store.read(path))
+            if progress:
+                progress(done, len(units))
+        for writer in writers:
+            writer.close()
+            _sync(writer.path)
+        rows = writers[0].rows
+        about = {
+            "name": plan.manifest["name"],
+            "digest": plan.digest,
+            "versions": plan.manifest["versions"],
+            "sweep": plan.manifest["sweep"],
+            "columns": plan.manifest["columns"],
+            "cells": plan.grid.cells,
+            "rows": rows,
+        }
+        write_json(partial / MARKER, about)
+    return Merged(folder, rows, plan.grid.cells)
+
+
+def _one_each(plan: Plan) -> list[Found]:
+    """The finished units in order.
+
+    Raises:
+      ValueError: some are missing, or there in two versions.
+    """
+    there = store.finished(plan)
+    missing = [number for number in range(len(plan.units)) if number not in there]
+    if missing:
+        listed = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
+        raise ValueError(
+            f"{len(missing):,} of {len(plan.units):,} units are missing (units {listed}); play "
+            f"them with: jaxsim sweep run {plan.folder}"
+        )
+    for number, found in there.items():
+        if len(found) > 1:
+            names = " and ".join(str(one.rows) for one in found)
+            raise ValueError(
+                f"unit {number} is there with two results, as of different machines or versions: "
+                f"{names}; remove all but one"
+            )
+    return [there[number][0] for number in range(len(plan.units))]
+
+
+class _Writer:
+    """Writes batches of any size as row groups of one size."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, 0
+        self._held: list[pa.RecordBatch] = []
+        self._count = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add rows."""
+        for batch in batches:
+            if self._writer is None:
+                schema = batch.schema.remove_metadata()
+                options = {"compression": "zstd", "write_page_checksum": True}
+                self._writer = pq.ParquetWriter(self.path, schema, **options)
+            self._held.append(batch)
+            self._count += batch.num_rows
+            while self._count >= GROUP_ROWS:
+                self._put(GROUP_ROWS)
+
+    def close(self) -> None:
+        """Write what is held, and the end of the file."""
+        if self._count:
+            self._put(self._count)
+        if self._writer is not None:
+            self._writer.close()
+
+    def _put(self, number: int) -> None:
+        assert self._writer is not None
+        table = pa.Table.from_batches(self._held).replace_schema_metadata()
+        group = table.slice(0, number).combine_chunks()
+        self._writer.write_table(group, row_group_size=number)
+        rest = table.slice(number)
+        self._held, self._count = rest.to_batches(), rest.num_rows
+        self.rows += number
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

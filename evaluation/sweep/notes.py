@@ -1,0 +1,160 @@
+"""Notes of processes at work and of units that failed, for people and for `status`.
+
+Nothing depends on them: a process that is killed leaves its note, which grows old.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from evaluation.closing import Closing
+from evaluation.files import write_json
+from evaluation.sweep.plans import Plan
+
+RUNNING: Final = "running"
+FAILED: Final = "failed"
+EVERY: Final = 10.0
+"""s, between two signs of life."""
+SILENT: Final = 60.0
+"""s, without one after which a process counts as gone."""
+LONGEST: Final = 2000
+"""Characters of an error that are kept."""
+
+
+class Running(NamedTuple):
+    """A process at work.
+
+    Attributes:
+      host: name of its machine.
+      pid: of the process there.
+      units: that it plays now.
+      seconds: since it began.
+    """
+
+    host: str
+    pid: int
+    units: tuple[int, ...]
+    seconds: float
+
+
+class Failure(NamedTuple):
+    """A unit that could not be played.
+
+    Attributes:
+      unit: its number.
+      attempts: how often it was tried.
+      error: the last error in one line.
+      where: host and process.
+      at: time, ISO 8601.
+    """
+
+    unit: int
+    attempts: int
+    error: str
+    where: str
+    at: str
+
+
+class Sign(Closing):
+    """Says while a process is at work which units it plays.
+
+    Args:
+      plan: what is played.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._began, self._units = time.time(), set[int]()
+        self._lock, self._over = threading.Lock(), threading.Event()
+        token = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._path = plan.folder / RUNNING / f"{token}.json"
+        self._beat()
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread.start()
+
+    def playing(self, number: int) -> None:
+        """Note that a unit begins."""
+        with self._lock:
+            self._units.add(number)
+        self._beat()
+
+    def over(self, number: int) -> None:
+        """Note that a unit has ended."""
+        with self._lock:
+            self._units.discard(number)
+
+    def close(self) -> None:
+        """Take the note away."""
+        self._over.set()
+        self._thread.join()
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _go_on(self) -> None:
+        while not self._over.wait(EVERY):
+            self._beat()
+
+    def _beat(self) -> None:
+        with self._lock:
+            values = {
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "units": sorted(self._units),
+                "began": self._began,
+            }
+        # A note that cannot be written is no reason to stop playing.
+        with contextlib.suppress(OSError):
+            write_json(self._path, values)
+
+
+def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[Running]:
+    """Processes that have given a sign of life."""
+    found = []
+    for path, values in _notes(plan.folder / RUNNING):
+        with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
+            if clock() - path.stat().st_mtime < SILENT:
+                seconds = clock() - float(values["began"])
+                units = tuple(int(number) for number in values["units"])
+                found.append(Running(str(values["host"]), int(values["pid"]), units, seconds))
+    return sorted(found)
+
+
+def failed(plan: Plan) -> list[Failure]:
+    """Units that failed and have not been played since."""
+    found = []
+    for _, values in _notes(plan.folder / FAILED):
+        with contextlib.suppress(LookupError, TypeError, ValueError):
+            found.append(Failure(**{name: values[name] for name in Failure._fields}))
+    return sorted(found)
+
+
+def note_failure(plan: Plan, number: int, attempts: int, error: BaseException) -> Failure:
+    """Write down that a unit failed."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
+    where = f"{socket.gethostname()} {os.getpid()}"
+    failure = Failure(number, attempts, line, where, datetime.now(UTC).isoformat("T", "seconds"))
+    write_json(_failure(plan, number), failure._asdict())
+    return failure
+
+
+def forget_failure(plan: Plan, number: int) -> None:
+    """Take the note of a failure away: the unit was played after all."""
+    with contextlib.suppress(OSError):
+        _failure(plan, number).unlink(missing_ok=True)
+
+
+def _failure(plan: Plan, number: int) -> Path:
+    return plan.folder / FAILED / f"{number:07d}.json"
+
+
+def _notes(folder: Path) -> Iterator[tuple[Path, Any]]:
+    for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        with contextlib.suppress(OSError, ValueError):
+            yield path, json.loads(path.read_bytes())

@@ -1,0 +1,151 @@
+"""A plan: what a sweep plays, ordered and dealt to units, as a folder that needs nothing else.
+
+    plan.json           the sweep file's values, the order of its cells, sizes of units, versions
+    inputs/             copies of the files that the values name, as syllabi
+    units/0000/         results of units 0 to 999, two files each
+    running/, failed/   notes of the processes at work, and of units that failed
+
+`plan.json` is as small for a million cells as for ten.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.files import write_json
+from evaluation.sweep.document import Sweep, sweep_from
+from evaluation.sweep.grid import Grid, Group, Unit, Units
+
+FORMAT: Final = 1
+FILE: Final = "plan.json"
+INPUTS: Final = "inputs"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep that is ready to be played.
+
+    Attributes:
+      folder: where it is, and where results go.
+      manifest: content of `plan.json`.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def base(self) -> str:
+        """Name of the base command."""
+        return str(self.manifest["sweep"]["base"])
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that results depend on but versions."""
+        return str(self.manifest["digest"])
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """What the sweep file says."""
+        return sweep_from(self.manifest["sweep"], self.manifest["name"])
+
+    @cached_property
+    def grid(self) -> Grid:
+        """All cells."""
+        groups = tuple(
+            Group(g["program"], _steps(g["slow"]), _steps(g["fast"]), g["pack"], g["start"])
+            for g in self.manifest["groups"]
+        )
+        return Grid(self.sweep, groups, self.manifest["programs"])
+
+    @cached_property
+    def units(self) -> Units:
+        """All units, as a sequence."""
+        return Units(self.grid, tuple(self.manifest["unit_packs"]))
+
+    @cached_property
+    def inputs(self) -> dict[str, Path]:
+        """Copies of the files that values name, by value."""
+        named = self.manifest["inputs"].items()
+        return {value: self.folder / INPUTS / entry["name"] for value, entry in named}
+
+    def inputs_hash(self, unit: Unit) -> str:
+        """Hash of what a unit is asked to play."""
+        text = f"{self.digest} {unit.first} {unit.cells} {len(unit.packs)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def groups_json(grid: Grid) -> list[dict[str, Any]]:
+    """Groups as JSON values; steps that are all of a bundle's are their number."""
+
+    def steps(parts: Any) -> list[list[Any]]:
+        return [[place, len(s) if isinstance(s, range) else list(s)] for place, s in parts]
+
+    return [
+        {
+            "program": group.program,
+            "slow": steps(group.slow),
+            "fast": steps(group.fast),
+            "pack": group.pack,
+            "start": group.start,
+        }
+        for group in grid.groups
+    ]
+
+
+def _steps(parts: Any) -> Any:
+    return tuple((place, range(s) if isinstance(s, int) else tuple(s)) for place, s in parts)
+
+
+def digest_of(values: Any) -> str:
+    """SHA-256 of JSON values."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def identity(written: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    """Hash of all that results depend on but versions.
+
+    Args:
+      written: values of the sweep file.
+      inputs: of the manifest.
+    """
+    matters = {key: value for key, value in written.items() if key != "name"}
+    return digest_of([FORMAT, matters, {v: entry["sha256"] for v, entry in inputs.items()}])
+
+
+def load(folder: Path | str) -> Plan:
+    """Open the folder of a plan.
+
+    Raises:
+      ValueError: there is no plan, or it is damaged or of another format.
+    """
+    folder = Path(folder)
+    path = folder / FILE
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"{folder} holds no plan; make one with: jaxsim sweep plan FILE --out {folder}"
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read, or is damaged: plan again elsewhere") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"{path} is of another version of this package: plan again elsewhere")
+    plan = Plan(folder, manifest)
+    try:
+        found = identity(manifest["sweep"], manifest["inputs"])
+        whole = len(plan.units) == manifest["units"] and plan.grid.cells == manifest["cells"]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: plan again elsewhere") from error
+    if not whole or found != plan.digest:
+        raise ValueError(f"{path} was changed after it was written: plan again elsewhere")
+    return plan
+
+
+def write(plan: Plan) -> None:
+    """Write `plan.json`, whole or not at all."""
+    write_json(plan.folder / FILE, dict(plan.manifest))

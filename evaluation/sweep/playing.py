@@ -1,0 +1,327 @@
+"""Plays units: each one whole or not at all, tried again when it fails, in any order.
+
+There is no lock and no coordinator. A process skips what is finished, plays what is not, and writes
+results under names that follow from them; two processes that play the same unit write the same.
+"""
+
+import contextlib
+import errno
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from typing import Any, Final
+
+import jax
+import pyarrow as pa
+import pyarrow.compute as pc
+from jax.experimental.compilation_cache import compilation_cache
+
+from evaluation.checkpoints.configuration import versions
+from evaluation.checkpoints.stopping import Stop, Stopped
+from evaluation.files import FULL
+from evaluation.sweep import bases, notes, store
+from evaluation.sweep.bases.base import METRICS, Base, Place, Played, complete
+from evaluation.sweep.grid import Cell, Unit
+from evaluation.sweep.planning import place_of
+from evaluation.sweep.plans import Plan
+from jaxsim import backend
+
+RETRIES: Final = 2
+FATAL: Final = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of the folder, for which no unit is to blame."""
+LOOK: Final = 0.1
+"""s, between two looks of the main thread, which hears signals."""
+
+Say = Callable[[str], object]
+Progress = Callable[[int, int], object]
+
+
+@dataclass
+class Outcome:
+    """What came of a run.
+
+    Attributes:
+      played: units that were played.
+      skipped: units that were finished already.
+      failed: units that could not be played.
+      stopped: name of the signal that ended the run; None if it came to its end.
+    """
+
+    played: int = 0
+    skipped: int = 0
+    failed: list[notes.Failure] = field(default_factory=list)
+    stopped: str | None = None
+
+
+def check_version(plan: Plan, force: bool = False) -> None:
+    """Refuse to play with other versions than those that a plan was made with.
+
+    Raises:
+      ValueError: names both.
+    """
+    planned, now = plan.manifest["versions"], versions()
+    odd = [f"{n} {planned.get(n)} there and {now[n]} here" for n in now if planned.get(n) != now[n]]
+    if odd and not force:
+        raise ValueError(
+            f"{plan.folder} was planned with other versions ({', '.join(odd)}), so results may "
+            "differ: plan again in another folder, or pass --force to mix them"
+        )
+
+
+def run(
+    plan: Plan,
+    numbers: Iterable[int] | None = None,
+    *,
+    retries: int = RETRIES,
+    threads: int | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+    say: Say = lambda line: None,
+) -> Outcome:
+    """Play units that are not finished, in this process.
+
+    Args:
+      plan: from `plans.load`, its versions checked.
+      numbers: of the units; None for all.
+      retries: how often a unit that fails is tried again.
+      threads: units at a time; None for one a core, or for one where the base command uses the
+        cores itself.
+      stop: whether the process was asked to end, looked at between packs.
+      progress: called as `progress(cells done, cells in all)`.
+      say: is given lines for people.
+
+    Returns:
+      What came of it. Units that fail are in it, and in `failed/`; they stop no other.
+
+    Raises:
+      OSError: the folder is full or cannot be written; what was finished stays.
+    """
+    base, stop = bases.get(plan.base), stop or Stop()
+    wanted = list(range(len(plan.units)) if numbers is None else numbers)
+    number = (backend.cores() if base.threads else 1) if threads is None else threads
+    store.tidy(plan)
+    with notes.Sign(plan) as sign, contextlib.nullcontext() if base.threads else _kept_programs():
+        total = sum(plan.units[one].cells for one in wanted) if progress else 0
+        crew = _Crew(plan, base, retries, stop, sign, progress, say, total)
+        return crew.play(_mixed(plan, wanted), max(1, min(number, len(wanted))))
+
+
+@contextlib.contextmanager
+def _kept_programs() -> Iterator[None]:
+    """Keep compiled programs for the length of a run, unless the user keeps them anyway.
+
+    The scanner compiles for each call. Calls of the same program then find it on the disk; in a
+    folder of the process's own, as machines that share a file system need not be alike.
+    """
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is not None:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="jaxsim-programs-") as folder:
+        config.update("jax_compilation_cache_dir", folder)
+        compilation_cache.reset_cache()
+        try:
+            yield
+        finally:
+            config.update("jax_compilation_cache_dir", None)
+            compilation_cache.reset_cache()
+
+
+def _mixed(plan: Plan, numbers: Sequence[int]) -> list[int]:
+    """Units in an order in which neighbours need different programs, to be compiled abreast."""
+    by_group: dict[int, list[int]] = {}
+    for number in numbers:
+        by_group.setdefault(plan.units[number].group, []).append(number)
+    rows = zip_longest(*by_group.values())
+    return [number for number in chain.from_iterable(rows) if number is not None]
+
+
+class _Crew:
+    """Threads that play units side by side."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        base: Base,
+        retries: int,
+        stop: Stop,
+        sign: notes.Sign,
+        progress: Progress | None,
+        say: Say,
+        total: int,
+    ) -> None:
+        self.plan, self.base, self.retries, self.stop = plan, base, retries, stop
+        self.sign, self.progress, self.say, self.total = sign, progress, say, total
+        self.place = replace(place_of(plan), stop=stop)
+        self.outcome, self.lock, self.cells = Outcome(), threading.Lock(), 0
+        self.fatal: BaseException | None = None
+        groups = range(len(plan.grid.groups))
+        self.compiling = {plan.grid.groups[group].program: threading.Lock() for group in groups}
+        self.compiled: set[int] = set()
+
+    def play(self, numbers: Sequence[int], threads: int) -> Outcome:
+        """Play units; return what came of them."""
+        queue = deque(numbers)
+        if threads == 1:
+            self._work(queue)  # in this thread, which may have switches of jax of its own
+        else:
+            # Daemons: a second signal ends the process while they play.
+            crew = [
+                threading.Thread(target=self._work, args=(queue,), daemon=True)
+                for _ in range(threads)
+            ]
+            for thread in crew:
+                thread.start()
+            for thread in crew:
+                while thread.is_alive():
+                    thread.join(LOOK)
+        if self.fatal is not None:
+            raise self.fatal
+        self.outcome.stopped = self.stop.by
+        self.outcome.failed.sort()
+        return self.outcome
+
+    def _work(self, queue: deque[int]) -> None:
+        """Play units until none is left, or the process is to end."""
+        while not self.stop.by and self.fatal is None:
+            try:
+                number = queue.popleft()
+            except IndexError:
+                return
+            try:
+                self._one(number)
+            except Stopped:
+                return
+            except Exception as error:  # of the folder: `_one` keeps those of units
+                self.fatal = self.fatal or error
+                return
+
+    def _one(self, number: int) -> None:
+        """Play a unit, if it is not finished."""
+        there = store.finished_one(self.plan, number)
+        damaged = [found for found in there if not store.intact(found)]
+        for found in damaged:
+            self.say(f"unit {number}: {found.rows.name} is damaged; it is played again")
+            found.rows.unlink(missing_ok=True)
+        if len(there) > len(damaged):
+            self._move(self.plan.units[number].cells)
+            with self.lock:
+                self.outcome.skipped += 1
+            return
+        self.sign.playing(number)
+        try:
+            played = self._tried(number)
+        finally:
+            self.sign.over(number)
+        if played:
+            notes.forget_failure(self.plan, number)
+            with self.lock:
+                self.outcome.played += 1
+
+    def _tried(self, number: int) -> bool:
+        """Try a unit, some times; whether it was played."""
+        for attempt in range(1, self.retries + 2):
+            try:
+                self._play(self.plan.units[number])
+                return True
+            except Stopped:
+                raise
+            except Exception as error:  # whatever an agent or a machine may raise
+                if isinstance(error, OSError) and error.errno in FATAL:
+                    raise
+                if attempt <= self.retries:
+                    self.say(f"unit {number}, attempt {attempt}: {_line(error)}; trying again")
+                    continue
+                failure = notes.note_failure(self.plan, number, attempt, error)
+                self.say(f"unit {number} failed {attempt} times: {failure.error}")
+                with self.lock:
+                    self.outcome.failed.append(failure)
+        return False
+
+    def _play(self, unit: Unit) -> None:
+        program = self.plan.grid.groups[unit.group].program
+        with contextlib.ExitStack() as stack:
+            if program not in self.compiled:
+                stack.enter_context(self.compiling[program])
+            played = []
+            for part in play(self.plan, self.base, unit, self.place):
+                played.append(part)
+                self.compiled.add(program)
+                stack.close()
+                self._move(unit.cells // (len(unit.packs) - 1))
+        rows = pa.concat_tables([part.rows for part in played])
+        metrics = pa.concat_tables([part.metrics for part in played])
+        store.write(self.plan, unit, rows, metrics)
+
+    def _move(self, cells: int) -> None:
+        """Show that more cells are done."""
+        with self.lock:
+            self.cells += cells
+            if self.progress:
+                self.progress(min(self.cells, self.total), self.total)
+
+
+def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[Played]:
+    """Play the packs of a unit, one after the other.
+
+    Yields:
+      `Played` of each pack, with the columns of the axes.
+
+    Raises:
+      Stopped: the process was asked to end.
+    """
+    for first, end in zip(unit.packs, unit.packs[1:], strict=False):
+        if place.stop.by:
+            raise Stopped(place.stop.by)
+        cells = [plan.grid.cell(number) for number in range(first, end)]
+        whole = [Cell(cell.number, complete(base, cell.values)) for cell in cells]
+        yield with_axes(plan, cells, base.play(whole, place))
+
+
+def with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
+    """Tables of a pack with the values of the axes behind the number of the cell."""
+    names = [axis.name for axis in plan.sweep.axes]
+    columns = [
+        pa.array([cell.values[name] for cell in cells], pa.type_for_alias(kind))
+        for name, (_, kind) in zip(names, plan.manifest["columns"], strict=True)
+    ]
+
+    def joined(table: pa.Table) -> pa.Table:
+        place = pc.subtract(table["cell"], cells[0].number)
+        for index, (column, (title, _)) in enumerate(
+            zip(columns, plan.manifest["columns"], strict=True)
+        ):
+            table = table.add_column(1 + index, title, column.take(place.combine_chunks()))
+        return table
+
+    metrics = played.metrics.cast(METRICS)
+    return Played(joined(played.rows), joined(metrics))
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[: notes.LONGEST]
+
+
+def share(text: str, units: int) -> range:
+    """Read a share of units, "3::16" as in Python's slices.
+
+    Raises:
+      ValueError: it is none.
+    """
+    parts = text.split(":")
+    try:
+        numbers = [int(part) if part else None for part in parts]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
+        raise ValueError(f"units is {text!r}; it must be a share as 3::16, a range as 10:20, or 7")
+    if len(numbers) == 1:
+        if numbers[0] is None or not 0 <= numbers[0] < units:
+            raise ValueError(f"units is {text!r}; there are units 0 to {units - 1}")
+        return range(numbers[0], numbers[0] + 1)
+    if any(n is not None and n < 0 for n in numbers) or (len(numbers) == 3 and numbers[2] == 0):
+        raise ValueError(f"units is {text!r}; numbers must not be negative, nor the step 0")
+    return range(units)[slice(*numbers)]

@@ -1,0 +1,84 @@
+"""How far a sweep is; reads names of files only, while others write."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.sweep import notes, store
+from evaluation.sweep.plans import Plan
+
+RECENT = 200
+"""Finished units, the newest, that the rate is taken from."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is.
+
+    Attributes:
+      name: of the sweep.
+      units: in all.
+      done: finished units.
+      doubled: units that are there with two results.
+      running: processes at work.
+      failed: units that failed and have not been played since.
+      rate: units finished a minute lately; None before the second.
+      seconds_left: at that rate; None where it is not known.
+    """
+
+    name: str
+    units: int
+    done: int
+    doubled: int
+    running: tuple[notes.Running, ...]
+    failed: tuple[notes.Failure, ...]
+    rate: float | None
+    seconds_left: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        values = dict(vars(self))
+        values["running"] = [one._asdict() | {"units": list(one.units)} for one in self.running]
+        values["failed"] = [one._asdict() for one in self.failed]
+        return values
+
+
+def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
+    """Look at how far a sweep is.
+
+    Args:
+      plan: from `plans.load`.
+      clock: seconds since the epoch.
+    """
+    there = store.finished(plan)
+    done, left = len(there), len(plan.units) - len(there)
+    running = tuple(notes.running(plan, clock))
+    failed = tuple(one for one in notes.failed(plan) if one.unit not in there)
+    rate = _rate(there, clock(), bool(running))
+    return Status(
+        str(plan.manifest["name"]),
+        len(plan.units),
+        done,
+        sum(len(units) > 1 for units in there.values()),
+        running,
+        failed,
+        rate,
+        60 * left / rate if rate else (0.0 if not left else None),
+    )
+
+
+def _rate(there: Mapping[int, list[store.Found]], now: float, running: bool) -> float | None:
+    """Units a minute, from when the newest were written."""
+    times = []
+    for units in there.values():
+        try:
+            times.append(units[0].rows.stat().st_mtime)
+        except OSError:  # replaced just now
+            continue
+    newest = sorted(times)[-RECENT:]
+    if len(newest) < 2:
+        return None
+    # While somebody plays, the time since the last one counts as well.
+    span = (max(now, newest[-1]) if running else newest[-1]) - newest[0]
+    return 60 * (len(newest) - 1) / span if span > 0 else None

@@ -1,0 +1,181 @@
+"""Sends what is left of a sweep to a scheduler, through submitit (the extra `cluster`)."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from evaluation.checkpoints.commands import duration
+from evaluation.sweep import store
+from evaluation.sweep.plans import Plan
+
+JOBS: Final = "jobs"
+"""Folder of submitit's logs and pickles, in the plan's."""
+MOST_REQUEUES: Final = 1000
+LOOK: Final = 0.5
+"""s, between two looks at the jobs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a job asks of a scheduler.
+
+    Attributes:
+      cluster: "slurm" or "local".
+      jobs: most jobs of the array.
+      parallel: most of them at once; None for all.
+      partition, account: of Slurm.
+      gpus, cpus: of a job.
+      memory: of a job, GB.
+      minutes: of a job, after which it is queued again.
+      setup: lines of shell before a job.
+      parameters: more of `submitit.AutoExecutor.update_parameters`.
+    """
+
+    cluster: str = "slurm"
+    jobs: int = 16
+    parallel: int | None = None
+    partition: str | None = None
+    account: str | None = None
+    gpus: int = 0
+    cpus: int = 2
+    memory: float = 8.0
+    minutes: int = 120
+    setup: tuple[str, ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+class Sent(NamedTuple):
+    """What was sent.
+
+    Attributes:
+      jobs: of submitit.
+      left: units that they play.
+    """
+
+    jobs: Sequence[Any]
+    left: int
+
+
+class Share:
+    """The units of one job, a callable that submitit pickles.
+
+    Attributes:
+      folder: of the plan.
+      numbers: of the units.
+      force: whether other versions may play.
+    """
+
+    def __init__(self, folder: str, numbers: Sequence[int], force: bool = False) -> None:
+        self.folder, self.numbers, self.force = folder, list(numbers), force
+
+    def __call__(self) -> int:
+        """Play what is not finished; return the number of units that failed."""
+        from evaluation.sweep import plans, playing
+
+        plan = plans.load(self.folder)
+        playing.check_version(plan, self.force)
+        out = playing.run(plan, self.numbers, say=lambda line: print(line, file=sys.stderr))
+        return len(out.failed)
+
+    def checkpoint(self) -> Any:
+        """Called by submitit on preemption or at the end of the job's time: queue it again."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+def left(plan: Plan) -> list[int]:
+    """Units that are not there, by the names of files."""
+    there = store.finished(plan)
+    return [number for number in range(len(plan.units)) if number not in there]
+
+
+def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
+    """Send what is left.
+
+    Args:
+      plan: from `plans.load`.
+      options: what a job asks for.
+      force: whether other versions than those that planned may play.
+
+    Raises:
+      ValueError: submitit or the scheduler is not there.
+    """
+    try:
+        import submitit
+    except ModuleNotFoundError as error:
+        raise ValueError("submit needs submitit: pip install 'jaxsim-novelty[cluster]'") from error
+    numbers = left(plan)
+    if not numbers:
+        return Sent((), 0)
+    count = min(options.jobs, len(numbers))
+    folder = plan.folder.absolute()
+    shares = [Share(str(folder), numbers[k::count], force) for k in range(count)]
+    try:
+        executor = submitit.AutoExecutor(folder=folder / JOBS, cluster=options.cluster)
+    except RuntimeError as error:
+        raise ValueError(f"{error}; is there a {options.cluster} on this machine?") from error
+    executor.update_parameters(**_parameters(plan, options, count))
+    try:
+        jobs = (
+            executor.submit_array(shares)
+            if hasattr(executor, "submit_array")
+            else [executor.submit(share) for share in shares]
+        )
+    except submitit.core.utils.FailedJobError as error:
+        raise ValueError(f"the scheduler refused the jobs: {error}") from error
+    return Sent(jobs, len(numbers))
+
+
+def _parameters(plan: Plan, options: Options, count: int) -> dict[str, Any]:
+    name = "".join(c if c.isalnum() else "-" for c in str(plan.manifest["name"]))
+    common = {"name": name, "timeout_min": options.minutes, "gpus_per_node": options.gpus}
+    if options.cluster != "slurm":
+        return common | options.parameters
+    slurm = {
+        "cpus_per_task": options.cpus,
+        "mem_gb": options.memory,
+        "slurm_array_parallelism": options.parallel or count,
+        "slurm_partition": options.partition,
+        "slurm_account": options.account,
+        "slurm_setup": list(options.setup) or None,
+    }
+    given = {key: value for key, value in slurm.items() if value is not None}
+    return common | given | options.parameters
+
+
+def wait(sent: Sent) -> int:
+    """Wait until all jobs have ended; return how many ended otherwise than well."""
+    failed = 0
+    for job in sent.jobs:
+        while not job.done():
+            time.sleep(LOOK)
+        with contextlib.suppress(Exception):
+            failed += job.result() > 0
+            continue
+        failed += 1
+    return failed
+
+
+def minutes_of(text: str) -> int:
+    """Read the time of a job as "30min" or "2h", minutes.
+
+    Raises:
+      ValueError: it is no time, or less than a minute.
+    """
+    try:
+        seconds = duration(text)
+    except ValueError:
+        seconds = None
+    if seconds is None or seconds < 60:
+        raise ValueError(f"time is {text!r}; it must be a time as 30min or 2h, from a minute on")
+    return int(seconds // 60)
+
+
+def logs(plan: Plan) -> Path:
+    """Where jobs write what they say."""
+    return plan.folder / JOBS

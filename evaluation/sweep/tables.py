@@ -1,0 +1,196 @@
+"""A metric of a sweep over one or two axes, as numbers with intervals."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.sweep import merging, plans
+
+MOST_VALUES: Final = 1000
+"""Values of an axis that a table has room for."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One metric over one or two axes.
+
+    Attributes:
+      metric: its name.
+      rows: name of the axis of the rows.
+      columns: name of the axis of the columns; None for one column.
+      row_values: (R,) values of the rows.
+      column_values: (C,) values of the columns.
+      value: (R, C) mean over the cells that agree in both; NaN where there is none.
+      low, high: (R, C) ends of its 95 % interval.
+      cells: (R, C) number of these cells.
+    """
+
+    metric: str
+    rows: str
+    columns: str | None
+    row_values: tuple[Any, ...]
+    column_values: tuple[Any, ...]
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    cells: np.ndarray
+
+
+def table(
+    folder: Path,
+    rows: str,
+    columns: str | None = None,
+    metric: str | None = None,
+    where: Sequence[str] = (),
+) -> Table:
+    """Compute a table from merged results.
+
+    Args:
+      folder: of a plan whose results are merged, or of merged results.
+      rows: axis of the rows.
+      columns: axis of the columns.
+      metric: one of those there are; None for the first.
+      where: "AXIS=VALUE" each: only cells with these values.
+
+    Raises:
+      ValueError: no merged results, or a name that they do not have; lists those they have.
+    """
+    data = _read(folder)
+    axes = [name for name in data.column_names[1:] if name not in _NOT_AXES]
+    for name in (rows, columns):
+        if name is not None and name not in axes:
+            raise ValueError(f"no axis {name!r}; there are {', '.join(axes)}")
+    if rows == columns:
+        raise ValueError(f"rows and columns are both {rows!r}; name two axes")
+    metrics = list(dict.fromkeys(data["metric"].to_pylist()))
+    chosen = metrics[0] if metric is None else metric
+    if chosen not in metrics:
+        raise ValueError(f"no metric {chosen!r}; there are {', '.join(metrics)}")
+    data = data.filter(pc.equal(data["metric"], chosen))
+    for text in where:
+        data = _narrowed(data, text, axes)
+    return _computed(data, chosen, rows, columns)
+
+
+_NOT_AXES: Final = ("cell", "metric", "value", "low", "high", "count", "reason")
+
+
+def _read(folder: Path) -> pa.Table:
+    path = folder / merging.CELLS
+    if not path.is_file():
+        path = folder / merging.MERGED / merging.CELLS
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no merged results; run: jaxsim sweep merge {folder}")
+    if path.parent.name == merging.MERGED and (folder / plans.FILE).is_file():
+        plan, merged = plans.load(folder), path.with_name(merging.MARKER)
+        if not merged.is_file() or plan.digest not in merged.read_text():
+            raise ValueError(f"{path.parent} is of another plan; run: jaxsim sweep merge {folder}")
+    try:
+        return pq.read_table(path, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{path} is damaged; run: jaxsim sweep merge {folder}") from error
+
+
+def _narrowed(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
+    name, equals, word = text.partition("=")
+    if not equals or name not in axes:
+        raise ValueError(f"where is {text!r}; it must be AXIS=VALUE, of {', '.join(axes)}")
+    kind = data.schema.field(name).type
+    try:
+        value = pa.scalar(word).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"where is {text!r}; values of {name!r} are of type {kind}") from error
+    found = data.filter(pc.equal(data[name], value))
+    if not found.num_rows:
+        listed = ", ".join(map(str, pc.unique(data[name]).to_pylist()[:20]))
+        raise ValueError(f"no cell has {text}; {name!r} takes {listed}")
+    return found
+
+
+def _computed(data: pa.Table, metric: str, rows: str, columns: str | None) -> Table:
+    down = _places(data, rows)
+    across = _places(data, columns) if columns is not None else ((), np.zeros(len(data), int))
+    row_values, row = down
+    column_values, column = across
+    shape = len(row_values), max(1, len(column_values))
+    found = {key: _numbers(data, key) for key in ("value", "low", "high")}
+    value, low, high = (np.full(shape, np.nan) for _ in range(3))
+    cells = np.zeros(shape, int)
+    order = np.lexsort((np.arange(len(data)), column, row))
+    place = row[order] * shape[1] + column[order]
+    for members in np.split(order, np.flatnonzero(np.diff(place)) + 1):
+        at = row[members[0]], column[members[0]]
+        cells[at] = len(members)
+        if len(members) == 1:
+            value[at], low[at], high[at] = (found[key][members[0]] for key in found)
+            continue
+        numbers = found["value"][members]
+        if np.isfinite(numbers).any():
+            value[at] = np.nanmean(numbers)
+        interval = bootstrap_interval(numbers[:, None])
+        low[at], high[at] = interval.low[0], interval.high[0]
+    heads = column_values or (metric,)
+    return Table(metric, rows, columns, row_values, heads, value, low, high, cells)
+
+
+def _numbers(data: pa.Table, name: str) -> np.ndarray:
+    numbers: np.ndarray = data[name].to_numpy().astype(np.float64)
+    return numbers
+
+
+def _places(data: pa.Table, name: str) -> tuple[tuple[Any, ...], np.ndarray]:
+    """Values of an axis, numbers in order, and the place of each row among them."""
+    listed = data[name].to_pylist()
+    values = list(dict.fromkeys(listed))
+    if not isinstance(values[0], str):
+        values.sort()
+    if len(values) > MOST_VALUES:
+        raise ValueError(f"axis {name!r} has {len(values):,} values; a table takes {MOST_VALUES:,}")
+    place = {value: index for index, value in enumerate(values)}
+    return tuple(values), np.array([place[value] for value in listed])
+
+
+def csv_text(found: Table) -> str:
+    """Return a table as CSV, one line a value; what is missing is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([found.rows, found.columns or "metric", "value", "low", "high", "cells"])
+    for r, row in enumerate(found.row_values):
+        for c, column in enumerate(found.column_values):
+            numbers = [x[r, c] for x in (found.value, found.low, found.high)]
+            shown = [repr(float(n)) if np.isfinite(n) else "" for n in numbers]
+            writer.writerow([row, column, *shown, found.cells[r, c]])
+    return text.getvalue()
+
+
+def rich_table(found: Table) -> Any:
+    """Return a table for the console."""
+    from rich import box
+    from rich.table import Table as RichTable
+
+    over = found.cells.max()
+    title = f"{found.metric}, mean over {over:,} cells each" if over > 1 else found.metric
+    shown = RichTable(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown.add_column(found.rows, no_wrap=True)
+    for value in found.column_values:
+        shown.add_column(str(value), justify="right")
+    for r, row in enumerate(found.row_values):
+        texts = [_text(found, r, c) for c in range(len(found.column_values))]
+        shown.add_row(f"{row:g}" if isinstance(row, float) else str(row), *texts)
+    return shown
+
+
+def _text(found: Table, row: int, column: int) -> str:
+    value, low, high = (x[row, column] for x in (found.value, found.low, found.high))
+    if not np.isfinite(value):
+        return ""
+    return f"{value:.3f}" if not np.isfinite(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"

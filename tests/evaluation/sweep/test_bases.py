@@ -1,0 +1,209 @@
+"""Bases other than `evaluate`: a cell is what the command of that name plays."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation import cli, records, sweep
+from evaluation.sweep import playing
+from tests.evaluation.sweep import small
+
+SYLLABUS = """{"instructions": [
+  {"$phase": "1.train"}, {"$repeat": {"$episode": "CartPole"}, "count": 6},
+  {"$phase": "1.test"}, {"$repeat": {"$episode": "CartPole", "pole/length": 0.7}, "count": 4}
+]}"""
+
+
+@pytest.fixture
+def syllabus(tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(SYLLABUS)
+    return path
+
+
+def played(values, folder, near=None):
+    plan = sweep.plan(values, folder, minutes=small.A_PACK)
+    out = sweep.run(plan)
+    assert not out.failed, out.failed
+    return plan, sweep.merge(plan)
+
+
+def cell(results, number):
+    table = pq.read_table(results.folder / "rows.parquet")
+    return table.filter(np.asarray(table["cell"]) == number)
+
+
+def metric(results, number, name):
+    (found,) = (
+        row for row in results.cells().to_pylist() if (row["cell"], row["metric"]) == (number, name)
+    )
+    return found
+
+
+def test_a_cell_of_run_is_jaxsim_run(tmp_path, syllabus):
+    values = {
+        "base": "run",
+        "fixed": {"syllabus": str(syllabus), "agent": "random", "lifetimes": 8},
+        "axes": {"seed": [4, 5], "gravity": [9.8, 5.0]},
+    }
+    plan, found = played(values, tmp_path / "plan")
+    assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 4, 1)
+    numbers = {(v["seed"], v["gravity"]): n for n in range(4) for v in [plan.grid.cell(n).values]}
+    run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "8", "--seed", "5"]
+    assert cli.main([*run, "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    expected = records.read_run(tmp_path / "run")
+    own = cell(found, numbers[5, 9.8])
+    for name in ("length", "performance", "seconds"):
+        assert own[name].to_pylist() == expected.columns[name].ravel().tolist()
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    wanted = report["blocks"][0]["metrics"]["mean"]
+    own = metric(found, numbers[5, 9.8], "block 0/mean")
+    assert (own["value"], own["low"], own["high"]) == (
+        wanted["mean"],
+        wanted["low"],
+        wanted["high"],
+    )
+    # The other gravity is set in both blocks.
+    low = cell(found, numbers[5, 5.0])
+    assert low["length"].to_pylist() != cell(found, numbers[5, 9.8])["length"].to_pylist()
+    assert not list((plan.folder / "checkpoints").glob("*/*"))
+
+
+@pytest.mark.long
+def test_hyper_parameters_are_lanes_of_one_call(tmp_path):
+    values = {
+        "base": "train",
+        "fixed": {
+            "task": "CartPole",
+            "agent": "a2c",
+            "episodes": 8,
+            "eval-every": 8,
+            "eval-episodes": 2,
+            "lifetimes": 8,
+            "width": 4,
+        },
+        "axes": {"settings/learning_rate": [0.0, 0.05], "settings/discount": [0.9, 0.99]},
+    }
+    plan, found = played(values, tmp_path / "plan")
+    assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 1, 1)
+    cells = found.cells().to_pylist()
+    assert {row["metric"] for row in cells} == {
+        "performance",
+        "performance after 0",
+        "performance after 8",
+    }
+    lengths = [cell(found, n)["length"].to_numpy().reshape(8, 12) for n in range(4)]
+    train = ["train", "CartPole", "--agent", "a2c", "--episodes", "8", "--eval-every", "8"]
+    train += ["--eval-episodes", "2", "--lifetimes", "8", "--width", "4"]
+    assert lengths[0].shape == (8, 12)
+    assert (lengths[2] != lengths[0]).any()
+    single = {**values, "axes": {"settings/learning_rate": [0.005]}}
+    _, alone = played(single, tmp_path / "alone")
+    assert cli.main([*train, "--out", str(tmp_path / "train"), "--quiet"]) == 0
+    expected = records.read_run(tmp_path / "train")
+    assert cell(alone, 0)["length"].to_pylist() == expected.columns["length"].ravel().tolist()
+
+
+def test_a_long_unit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    """A training that is asked to end saves itself, and the next run goes on from there."""
+    from evaluation.checkpoints.stopping import Stop
+    from evaluation.sweep.bases import learning
+
+    values = {
+        "base": "train",
+        "fixed": {
+            "task": "CartPole",
+            "agent": "random",
+            "episodes": 160,
+            "eval-every": 80,
+            "eval-episodes": 2,
+            "lifetimes": 8,
+            "width": 1,
+        },
+        "axes": {"seed": [0]},
+    }
+    _, whole = played(values, tmp_path / "whole")
+    plan = sweep.plan(values, tmp_path / "plan")
+    stop = Stop()
+    real = learning.Checkpoints.between
+
+    def between(self, episodes, take):
+        stop.by = "SIGTERM" if episodes >= 80 else None
+        real(self, episodes, take)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learning.Checkpoints, "between", between)
+        out = playing.run(plan, stop=stop)
+    assert (out.stopped, out.played, out.failed) == ("SIGTERM", 0, [])
+    assert list((plan.folder / "checkpoints").glob("*/checkpoints/*"))
+    told = []
+    assert playing.run(plan, say=told.append).played == 1
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole.folder.parent)
+
+
+@pytest.mark.long
+def test_levels_of_sailon_are_trials_of_one_experiment(tmp_path):
+    values = {
+        "base": "sailon evaluate",
+        "fixed": {"agent": "random", "baseline": "pd", "trials": 3, "episodes": 4},
+        "axes": {"level": [200, 203], "difficulty": ["easy", "hard"]},
+    }
+    plan, found = played(values, tmp_path / "plan")
+    assert (plan.grid.cells, plan.grid.packs, plan.grid.programs) == (4, 1, 1)
+    out = tmp_path / "evaluation"
+    words = ["sailon", "evaluate", "--agent", "random", "--levels", "200,203", "--trials", "3"]
+    words += ["--difficulties", "easy,hard", "--visibilities", "0", "--episodes", "4"]
+    assert cli.main([*words, "--out", str(out), "--quiet"]) == 0
+    report = json.loads((out / "report.json").read_text())
+    for number in range(4):
+        level, difficulty = (plan.grid.cell(number).values[k] for k in ("level", "difficulty"))
+        (row,) = (
+            r for r in report["cells"] if (r["level"], r["difficulty"]) == (level, difficulty)
+        )
+        own = metric(found, number, "performance_post")
+        assert own["value"] == row["performance_post"]
+        assert (own["value"] is None) == (level == 200)  # which has no novelty
+        assert cell(found, number).num_rows == 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("base", "fixed", "axes", "words"),
+    [
+        ("run", {}, {"seed": [1]}, "syllabus is not set; write syllabus"),
+        ("run", {"syllabus": "none.json"}, {"seed": [1]}, "none.json cannot be read"),
+        ("run", {"syllabus": "S"}, {"pole/lenght": [1.0]}, "did you mean 'pole/length'"),
+        ("run", {"syllabus": "S"}, {"pole/length": ["a"]}, "'pole/length' is 'a'"),
+        ("run", {"syllabus": "S"}, {"lifetimes": [1, 2]}, "lifetimes cannot be an axis"),
+        ("run", {"syllabus": "S"}, {"settings/clip": [0.1]}, "are of learners (ppo, a2c"),
+        (
+            "run",
+            {"syllabus": "S", "agent": "a2c"},
+            {"settings/clop": [0.1]},
+            "settings are clop; allowed: hidden",
+        ),
+        (
+            "train",
+            {"task": "CartPole", "agent": "a2c"},
+            {"settings/discount": [2.0]},
+            "discount is 2.0; it must be from 0 to",
+        ),
+        (
+            "train",
+            {"task": "CartPole", "agent": "a2c", "settings/hidden": "a"},
+            {"seed": [0]},
+            "it must be text, as",
+        ),
+        ("train", {}, {"level": [999]}, "999"),
+        ("sailon evaluate", {}, {"levels": [200]}, "did you mean 'level'"),
+        ("sailon evaluate", {}, {"level": [999]}, "999"),
+    ],
+)
+def test_bad_cells(tmp_path, syllabus, base, fixed, axes, words):
+    fixed = {k: str(syllabus) if v == "S" else v for k, v in fixed.items()}
+    with pytest.raises(ValueError) as error:
+        sweep.plan({"base": base, "fixed": fixed, "axes": axes}, tmp_path / "plan")
+    assert words in str(error.value)
+    assert not (tmp_path / "plan").exists()

@@ -1,0 +1,111 @@
+"""Every cell is in one pack of one unit, and is found from its number alone."""
+
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.sweep.document import sweep_from
+from evaluation.sweep.grid import Keys, Units, grid
+
+
+def made(axes, *, zips=(), program=(), call=(), lanes=1, each=1, sizes=None):
+    """A grid of axes, of which some change the program and some need calls of their own."""
+    written = {"base": "evaluate", "lanes": lanes, "axes": axes, "zip": list(zips)}
+
+    def keys(values):
+        return Keys(tuple(values[n] for n in program), tuple(values[n] for n in call))
+
+    found = grid(sweep_from(written), keys, each)
+    return found, Units(found, tuple(sizes or [1] * len(found.groups)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.tuples(*[st.integers(1, 4)] * 4),
+    lanes=st.integers(1, 9),
+    unit=st.integers(1, 5),
+)
+def test_every_cell_is_played_once(sizes, lanes, unit):
+    names = ("agent", "seed", "gravity", "length")
+    axes = {n: [f"{n}{i}" for i in range(s)] for n, s in zip(names, sizes, strict=True)}
+    found, _ = made(axes, program=["agent"], call=["seed"], lanes=lanes)
+    units = Units(found, (unit,) * len(found.groups))
+    played = []
+    for number in range(len(units)):
+        one = units[number]
+        assert one.number == number
+        for first, end in zip(one.packs, one.packs[1:], strict=False):
+            cells = [found.cell(i) for i in range(first, end)]
+            assert 1 <= len(cells) <= lanes
+            # One pack, one program and one call.
+            assert len({(c.values["agent"], c.values["seed"]) for c in cells}) == 1
+            played += cells
+    assert [cell.number for cell in played] == list(range(found.cells))
+    points = {tuple(sorted(cell.values.items())) for cell in played}
+    assert len(points) == found.cells == sizes[0] * sizes[1] * sizes[2] * sizes[3]
+
+
+def test_values_of_one_program_are_one_group():
+    axes = {"level": [200, 201, 203, 204], "gravity": [1.0, 2.0]}
+    written = {"base": "evaluate", "axes": axes}
+    found = grid(sweep_from(written), lambda v: Keys(v["level"] in (201, 204), 0), 1)
+    assert (found.programs, len(found.groups)) == (2, 2)
+    levels = [found.cell(i).values["level"] for i in range(found.cells)]
+    assert levels == [200, 200, 203, 203, 201, 201, 204, 204]
+
+
+def test_zipped_axes_go_together():
+    found, _ = made({"seed": [0, 1]}, zips=[{"a": [1, 2, 3], "b": [4, 5, 6]}])
+    cells = [found.cell(i).values for i in range(found.cells)]
+    assert sorted((v["seed"], v["a"], v["b"]) for v in cells) == [
+        (seed, a, a + 3) for seed in (0, 1) for a in (1, 2, 3)
+    ]
+
+
+def test_a_million_cells_take_no_memory():
+    axes = {"gravity": {"linear": [1, 20], "count": 1000}, "seed": {"integers": [0, 999]}}
+    tracemalloc.start()
+    began = time.process_time()
+    found, _ = made(axes, call=["seed"], lanes=512)
+    units = Units(found, (7,))
+    last = units[len(units) - 1]
+    values = found.cell(last.packs[-1] - 1).values
+    assert time.process_time() - began < 5
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    assert values["gravity"] == 20.0
+    assert values["seed"] == 999
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"axes": {"a": [1]}}, "no base is named"),
+        ({"base": "evaluate"}, "there are no axes"),
+        ({"base": "evaluate", "axis": {}}, "unknown key 'axis'"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"a": 2}}, "'a' is set twice"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "zip": [{"a": [2]}]}, "'a' is set twice"),
+        ({"base": "evaluate", "zip": [{"a": [1], "b": [1, 2]}]}, "a has 1, b has 2"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"pole": {"x": 1}}}, "put quotes"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "fixed": {"b": [1]}}, "a number or text"),
+        ({"base": "evaluate", "axes": {"a": [1]}, "lanes": 0}, "lanes is 0"),
+        ({"base": "evaluate", "axes": [1]}, "axes must be a table"),
+        (
+            {"base": "e", "axes": {n: {"integers": [1, 2000]} for n in "abc"}},
+            "2,000 x 2,000 x 2,000 are 8,000,000,000 cells; at most 10,000,000",
+        ),
+    ],
+)
+def test_bad_sweeps(written, words):
+    with pytest.raises(ValueError) as error:
+        sweep_from(written)
+    assert words in str(error.value)
+
+
+def test_too_many_programs_are_refused():
+    axes = {"a": [str(i) for i in range(100)], "b": [str(i) for i in range(100)]}
+    with pytest.raises(ValueError, match="10,000 programs; at most 4,096"):
+        made(axes, program=["a", "b"])

@@ -1,0 +1,390 @@
+"""A sweep from the file to the table: the same bytes whoever plays which unit when."""
+
+import errno
+import json
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import jaxsim
+from evaluation import agents, evaluate, sweep
+from evaluation.checkpoints.stopping import STOPPED, Stop
+from evaluation.sweep import notes, plans, playing, store
+from evaluation.sweep.bases import evaluate as base
+from tests.evaluation.sweep import small
+
+assert evaluate  # the package whose numbers are compared
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The sweep as one unit a program, played in one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    file = folder / "small.toml"
+    file.write_text(small.TOML)
+    assert small.sweep("plan", file, "--out", folder / "plan") == 0
+    assert small.sweep("run", folder / "plan", "--quiet", "--threads", 1) == 0
+    assert small.sweep("merge", folder / "plan", "--quiet") == 0
+    return folder / "plan"
+
+
+def units_of_a_pack(folder):
+    return sweep.plan(small.VALUES, folder, minutes=small.A_PACK)
+
+
+def test_packs_of_two_programs(whole, capsys):
+    plan = plans.load(whole)
+    assert (plan.grid.cells, plan.grid.packs, plan.grid.programs, len(plan.units)) == (36, 12, 2, 2)
+    table = pq.read_table(whole / "merged" / "rows.parquet")
+    assert table.column_names[:4] == ["cell", "pole/length", "agent", "seed"]
+    assert table.num_rows == 36 * 16
+    assert table["cell"].to_pylist() == [c for c in range(36) for _ in range(16)]
+    for number in (0, 17, 35):
+        values = plan.grid.cell(number).values
+        row = table.filter(np.asarray(table["cell"]) == number).slice(0, 1).to_pylist()[0]
+        assert {name: row[name] for name in ("pole/length", "agent", "seed")} == {
+            name: values[name] for name in ("pole/length", "agent", "seed")
+        }
+    assert small.sweep("status", whole) == 0
+    assert "2 of 2 units done (100.0%)" in capsys.readouterr().out
+
+
+def test_a_cell_alone_in_its_pack_is_that_of_evaluate(tmp_path):
+    values = {**small.VALUES, "lanes": 1, "axes": {"pole/length": [0.5, 1.5]}}
+    values["fixed"] = {**values["fixed"], "agent": "random", "seed": 3}
+    plan = sweep.plan(values, tmp_path / "plan")
+    sweep.run(plan)
+    rows = pq.read_table(sweep.merge(plan).folder / "rows.parquet")
+    for cell, length in enumerate((0.5, 1.5)):
+        env, params = jaxsim.make("CartPole", {"pole/length": length})
+        expected = jaxsim.rollout(env, params, agents.get("random"), 16, seed=3)
+        found = rows.filter(np.asarray(rows["cell"]) == cell)
+        assert found["length"].to_pylist() == expected.length.tolist()
+    from evaluation.evaluate.job import Job, run
+
+    job = Job(("random",), "CartPole", values={"pole/length": 0.5}, episodes=16, seed=3)
+    mean = run(job)[0].performance
+    first = sweep.results(plan).cells().to_pylist()[0]
+    assert (first["metric"], first["value"]) == ("performance", pytest.approx(mean.mean))
+    assert (first["low"], first["high"]) == (mean.low, mean.high)
+
+
+def test_a_program_is_compiled_once_for_all_gravities_and_seeds(tmp_path):
+    """Numbers are data: behind the first pack of each program nothing is compiled."""
+    axes = {"gravity": {"linear": [2, 20], "count": 20}, "agent": ["nothing", "random"]}
+    axes["seed"] = {"integers": [0, 4]}
+    plan = sweep.plan({**small.VALUES, "axes": axes}, tmp_path / "plan", minutes=small.A_PACK)
+    assert (plan.grid.cells, plan.grid.programs) == (200, 2)
+    first = {plan.units[n].group: n for n in reversed(range(len(plan.units)))}
+    playing.run(plan, first.values())
+    compiled = []
+
+    def listen(event, seconds, **about):
+        if "backend_compile" in event:
+            compiled.append((event, about))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        assert playing.run(plan).played == len(plan.units) - 2
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
+
+
+def test_shares_have_the_interval_of_the_novelty_metrics():
+    from evaluation.metrics.novelty.cells import wilson
+
+    for hits, number in ((0, 64), (3, 10), (64, 64), (500, 1000)):
+        ends = base.wilson(np.array([hits / number]), number)
+        assert [end[0] for end in ends] == pytest.approx(wilson(hits, number), abs=1e-12)
+
+
+def test_agents_play_the_same_starts(whole):
+    """Cells that differ in the agent alone are paired."""
+    table = pq.read_table(whole / "merged" / "rows.parquet").to_pandas()
+    by_agent = [part.reset_index(drop=True) for _, part in table.groupby("agent", sort=False)]
+    for name in ("pole/length", "seed", "episode"):
+        assert (by_agent[0][name] == by_agent[1][name]).all()
+
+
+def test_units_of_other_sizes_in_another_order_are_the_same_bytes(whole, tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    assert len(plan.units) == 12
+    for number in (7, 3, 11):
+        assert playing.run(plan, [number]).played == 1
+    out = playing.run(plan, reversed(range(12)))
+    assert (out.played, out.skipped, out.failed) == (9, 3, [])
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole)
+
+
+def test_an_executor_plays_the_same_bytes(whole, tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    seen = []
+    with ThreadPoolExecutor(2) as executor:
+        out = sweep.run(plan, executor=executor, progress=lambda *at: seen.append(at))
+    assert out.played == 12
+    assert seen[-1] == (12, 12)
+    assert sweep.results(plan).cells().num_rows == 36 * 5
+    assert small.merged(plan.folder) == small.merged(whole)
+    again = sweep.run(plan, executor=ThreadPoolExecutor(1))
+    assert (again.played, again.skipped) == (0, 12)
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    """As Dask's and submitit's: the task ends in an exception that is none of the unit's."""
+    plan = units_of_a_pack(tmp_path / "plan")
+
+    class Dying(ThreadPoolExecutor):
+        calls = 0
+
+        def submit(self, fn, /, *args):
+            Dying.calls += 1
+            if Dying.calls in (2, 5, 6):
+                return super().submit(self.die)
+            return super().submit(fn, *args)
+
+        @staticmethod
+        def die():
+            raise RuntimeError("worker is gone")
+
+    with Dying(2) as executor:
+        out = sweep.run(plan, executor=executor)
+    assert (out.played, out.failed) == (12, [])
+
+
+def test_a_damaged_unit_is_played_again(whole, tmp_path, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")
+    playing.run(plan)
+    found = store.finished_one(plan, 4)[0]
+    good = found.rows.read_bytes()
+    found.rows.write_bytes(good[:-9] + b"123456789")
+    with pytest.raises(ValueError, match="unit 4 is damaged"):
+        sweep.merge(plan)
+    assert small.sweep("run", plan.folder, "--quiet", "--units", "4") == 0
+    assert "is damaged; it is played again" in capsys.readouterr().err
+    assert found.rows.read_bytes() == good
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole)
+
+
+def test_halves_that_a_killed_process_left_are_nothing(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    playing.run(plan, [0])
+    found = store.finished_one(plan, 0)[0]
+    half = found.rows.with_name(f".{found.rows.name}.abc")
+    half.write_bytes(b"half")
+    found.rows.unlink()  # killed between the two files
+    assert not store.finished(plan)
+    assert playing.run(plan, [0]).played == 1
+    assert list(store.finished(plan)) == [0]
+    os.utime(half, (0, 0))
+    playing.run(plan, [0])
+    assert not half.exists()
+
+
+def failing(monkeypatch, cells, times=10**6, error=None):
+    """Have packs fail that begin with some cells."""
+    real, count = base.BASE.play, {}
+
+    def play(cells_, place):
+        first = cells_[0].number
+        if first in cells and count.get(first, 0) < times:
+            count[first] = count.get(first, 0) + 1
+            raise error or ArithmeticError("no\nnumber")
+        return real(cells_, place)
+
+    monkeypatch.setattr(base.BASE, "play", play)
+    return count
+
+
+def test_a_unit_that_fails_is_tried_again_and_stops_no_other(whole, tmp_path, monkeypatch, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")
+    first = [plan.units[number].first for number in (2, 5)]
+    with monkeypatch.context() as patch:
+        count = failing(patch, first[:1], times=2) | failing(patch, first[1:])
+        assert small.sweep("run", plan.folder, "--quiet", "--threads", 1) == 1
+    assert count is not None
+    told = capsys.readouterr().err
+    assert "unit 2, attempt 2: ArithmeticError: no number; trying again" in told
+    assert "unit 5 failed 3 times: ArithmeticError: no number" in told
+    assert [one.unit for one in notes.failed(plan)] == [5]
+    found = sweep.status(plan)
+    assert (found.done, len(found.failed)) == (11, 1)
+    with pytest.raises(ValueError, match=r"1 of 12 units are missing \(units 5\); play them with"):
+        sweep.merge(plan)
+    assert small.sweep("run", plan.folder, "--quiet") == 0
+    assert not notes.failed(plan)
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_folder_that_takes_nothing_ends_the_run(tmp_path, monkeypatch, capsys, number):
+    plan = units_of_a_pack(tmp_path / "plan")
+    assert playing.run(plan, [0, 1]).played == 2
+
+    def full(*given):
+        raise OSError(number, os.strerror(number), "x")
+
+    monkeypatch.setattr(store, "write_whole", full)
+    assert small.sweep("run", plan.folder, "--quiet") in (1, 2)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert sorted(store.finished(plan)) == [0, 1]
+    assert not notes.failed(plan)
+
+
+def test_a_run_that_is_asked_to_end_leaves_whole_units(whole, tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    stop = Stop()
+
+    def progress(done, total):
+        stop.by = "SIGUSR2" if done >= 8 else None
+
+    out = playing.run(plan, threads=2, stop=stop, progress=progress)
+    assert out.stopped == "SIGUSR2"
+    assert 2 <= out.played < 12
+    assert len(store.finished(plan)) == out.played
+    playing.run(plan)
+    sweep.merge(plan)
+    assert small.merged(plan.folder) == small.merged(whole)
+
+
+def test_signals_end_the_command_between_packs(tmp_path, monkeypatch, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")
+    real = base.BASE.play
+
+    def play(cells, place):
+        if threading.current_thread() is threading.main_thread():
+            os.kill(os.getpid(), signal.SIGUSR2)
+        return real(cells, place)
+
+    monkeypatch.setattr(base.BASE, "play", play)
+    assert small.sweep("run", plan.folder, "--quiet", "--threads", 1) == STOPPED
+    told = capsys.readouterr().err
+    assert "SIGUSR2: ending when the packs at play are over" in told
+    assert "11 units are left; the same command plays them" in told
+    assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+    assert not list((plan.folder / notes.RUNNING).iterdir())
+
+
+def test_status_counts_processes_that_are_alive(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    with notes.Sign(plan) as sign:
+        sign.playing(3)
+        found = sweep.status(plan)
+        assert [(one.pid, one.units) for one in found.running] == [(os.getpid(), (3,))]
+        (note,) = (plan.folder / notes.RUNNING).iterdir()
+        os.utime(note, (0, 0))
+        assert not sweep.status(plan).running
+    assert small.sweep("status", plan.folder, "--json") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3::4", [3, 7, 11]), ("2:5", [2, 3, 4]), ("7", [7]), ("10:", [10, 11]), (":2", [0, 1])],
+)
+def test_shares(text, expected):
+    assert list(playing.share(text, 12)) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "1:2:0", "-1:", "12", "1:2:3:4", "0::-1"])
+def test_bad_shares(text):
+    with pytest.raises(ValueError, match="units is"):
+        playing.share(text, 12)
+
+
+# Bad input ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("pole/length", "pole/lenght"), "unknown parameter 'pole/lenght'; did you mean"),
+        (('"random"', '"pd"'), "agent pd cannot play CartPole: "),
+        (("[0.3, 2.0]", "[-1.0, 2.0]"), "'pole/length' is -1.0; it must be"),
+        (('"random"', '"rndom"'), "unknown agent 'rndom'; did you mean 'random'"),
+        (('["nothing", "random"]', "[]"), "axis 'agent' is empty"),
+        (('["nothing", "random"]', "[1, 2]"), "agent is 1; it must be text"),
+        (('"evaluate"', '"evaluates"'), "unknown base 'evaluates'; did you mean 'evaluate'"),
+        (("CartPole", "CartPol"), "unknown task 'CartPol'"),
+        (("= 16", "= 1"), "episodes is 1; it must be from 2"),
+        (("[0, 2]", "[-1, 2]"), "seed is -1; it must be from 0"),
+        (("[fixed]", "[fixed"), "is no TOML file"),
+        (("count = 6", "count = 9000000"), "are 54,000,000 cells; at most 10,000,000"),
+        (('"nothing"', '"missing.py"'), "missing.py cannot be read: No such file"),
+    ],
+)
+def test_bad_files_are_one_line_and_nothing_is_written(tmp_path, capsys, change, words):
+    file = tmp_path / "bad.toml"
+    file.write_text(small.TOML.replace(*change))
+    assert small.sweep("plan", file, "--out", tmp_path / "plan") == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert len(told.splitlines()) == 1
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_folder_of_another_plan_is_refused(tmp_path, capsys):
+    file = tmp_path / "small.toml"
+    file.write_text(small.TOML)
+    assert small.sweep("plan", file, "--out", tmp_path / "plan") == 0
+    assert small.sweep("plan", file, "--out", tmp_path / "plan", "--minutes", 1) == 0
+    file.write_text(small.TOML.replace("count = 6", "count = 5"))
+    assert small.sweep("plan", file, "--out", tmp_path / "plan") == 2
+    assert "holds another plan, 'small' of 36 cells" in capsys.readouterr().err
+    assert small.sweep("plan", file, "--out", tmp_path / "plan", "--force") == 0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    assert small.sweep("plan", file, "--out", tmp_path / "other") == 2
+    assert "is not empty and holds no plan" in capsys.readouterr().err
+
+
+def test_another_version_is_refused(tmp_path, capsys):
+    plan = units_of_a_pack(tmp_path / "plan")
+    path = plan.folder / plans.FILE
+    manifest = json.loads(path.read_text())
+    manifest["versions"]["jax"] = "0.0.1"
+    path.write_text(json.dumps(manifest))
+    assert small.sweep("run", plan.folder, "--quiet", "--units", "0") == 2
+    told = capsys.readouterr().err
+    assert "jax 0.0.1 there and" in told
+    assert "--force" in told
+    assert small.sweep("run", plan.folder, "--quiet", "--units", "0", "--force") == 0
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"format": 1}'])
+def test_a_damaged_plan_is_one_line(tmp_path, capsys, damage):
+    (tmp_path / plans.FILE).write_text(damage)
+    for command in ("run", "status", "merge"):
+        assert small.sweep(command, tmp_path) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3
+    assert all("plan again elsewhere" in line for line in told)
+
+
+def test_a_plan_that_was_changed_is_refused(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    path = plan.folder / plans.FILE
+    path.write_text(path.read_text().replace("2.0", "2.5"))
+    with pytest.raises(ValueError, match="was changed after it was written"):
+        sweep.load(plan.folder)
+    with pytest.raises(ValueError, match="holds no plan; make one with"):
+        sweep.load(tmp_path)
+
+
+def test_two_results_of_one_unit_are_named(tmp_path):
+    plan = units_of_a_pack(tmp_path / "plan")
+    playing.run(plan)
+    unit = plan.units[6]
+    rows = pq.read_table(store.finished_one(plan, 6)[0].rows)
+    store.write(plan, unit, rows.slice(1), pq.read_table(store.finished_one(plan, 6)[0].cells))
+    assert sweep.status(plan).doubled == 1
+    with pytest.raises(ValueError, match="unit 6 is there with two results, as of different"):
+        sweep.merge(plan)

@@ -1,0 +1,235 @@
+"""Tables and pictures of merged results, files for schedulers, and shards of one run."""
+
+import csv
+import io
+import json
+import subprocess
+
+import jsonschema
+import numpy as np
+import pytest
+
+from evaluation import cli, sweep
+from evaluation.sweep import launch, playing, tables
+from tests.evaluation.sweep import small
+from tests.evaluation.sweep.test_bases import SYLLABUS
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    plan = sweep.plan(small.VALUES, tmp_path_factory.mktemp("tables") / "plan")
+    playing.run(plan)
+    sweep.merge(plan)
+    return plan
+
+
+def test_a_value_is_the_mean_over_the_cells_that_agree(plan):
+    found = sweep.results(plan).table("pole/length", "agent")
+    assert found.metric == "performance"
+    assert found.column_values == ("nothing", "random")
+    assert len(found.row_values) == 6
+    assert (found.cells == 3).all()
+    cells = [
+        row for row in sweep.results(plan).cells().to_pylist() if row["metric"] == found.metric
+    ]
+    for r, length in enumerate(found.row_values):
+        for c, agent in enumerate(found.column_values):
+            own = [x["value"] for x in cells if (x["pole/length"], x["agent"]) == (length, agent)]
+            assert found.value[r, c] == pytest.approx(np.mean(own))
+            assert found.low[r, c] <= found.value[r, c] <= found.high[r, c]
+
+
+def test_a_single_cell_has_its_own_interval(plan):
+    found = tables.table(plan.folder, "pole/length", "agent", "length", ["seed=1"])
+    assert (found.cells == 1).all()
+    (own,) = (
+        x
+        for x in sweep.results(plan).cells().to_pylist()
+        if (x["pole/length"], x["agent"], x["seed"], x["metric"]) == (0.3, "random", 1, "length")
+    )
+    assert (found.value[0, 1], found.low[0, 1], found.high[0, 1]) == (
+        own["value"],
+        own["low"],
+        own["high"],
+    )
+
+
+def test_the_command_prints_draws_and_writes(plan, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    words = ["table", plan.folder, "--rows", "pole/length", "--columns", "agent"]
+    assert small.sweep(*words, "--plot", tmp_path / "p.png", "--csv", tmp_path / "t.csv") == 0
+    told = capsys.readouterr().out
+    assert "performance, mean over 3 cells each" in told
+    assert "nothing" in told
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
+    assert len(rows) == 12
+    assert set(rows[0]) == {"pole/length", "agent", "value", "low", "high", "cells"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "count", "drawn"),
+    [("agent", 2, "lines"), (None, 1, "lines"), ("seed", 3, "lines"), ("seed", 20, "map")],
+)
+def test_what_is_drawn(columns, count, drawn):
+    pytest.importorskip("matplotlib")
+    from evaluation.sweep import plots
+
+    heads = tuple(f"a{i}" for i in range(count)) if columns == "agent" else tuple(range(count))
+    numbers = np.linspace(0, 1, 4 * count).reshape(4, count)
+    ones = np.ones((4, count), int)
+    heads = ("performance",) if columns is None else heads
+    found = tables.Table(
+        "performance",
+        "gravity",
+        columns,
+        (0.1, 1.0, 10.0, 100.0),
+        heads,
+        numbers,
+        numbers - 0.1,
+        numbers + 0.1,
+        ones,
+    )
+    axes = plots.draw(found).axes
+    if drawn == "map":
+        assert len(axes) == 2  # with the bar of colours
+        assert axes[0].get_yscale() == "log"
+        return
+    assert len(axes[0].lines) == len(axes[0].collections) == count
+    assert axes[0].get_xscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--rows", "pole/lenght"], "no axis 'pole/lenght'; there are pole/length, agent, seed"),
+        (["--rows", "seed", "--columns", "seed"], "name two axes"),
+        (["--rows", "seed", "--metric", "x"], "no metric 'x'; there are performance, length"),
+        (["--rows", "seed", "--where", "agent"], "must be AXIS=VALUE"),
+        (["--rows", "seed", "--where", "agent=pd"], "no cell has agent=pd; 'agent' takes nothing"),
+        (["--rows", "agent", "--where", "seed=x"], "values of 'seed' are of type int64"),
+    ],
+)
+def test_bad_tables(plan, capsys, words, told):
+    assert small.sweep("table", plan.folder, *words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_results_that_are_not_merged_are_named(tmp_path, capsys):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan")
+    assert small.sweep("table", plan.folder, "--rows", "seed") == 2
+    assert "holds no merged results; run: jaxsim sweep merge" in capsys.readouterr().err
+
+
+# Files for schedulers -----------------------------------------------------------------------------
+
+JOB = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": "batch/v1"},
+        "kind": {"const": "Job"},
+        "metadata": {
+            "required": ["name"],
+            "properties": {"name": {"pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}},
+        },
+        "spec": {
+            "type": "object",
+            "required": ["template", "completions", "completionMode"],
+            "additionalProperties": False,
+            "properties": {
+                "completionMode": {"const": "Indexed"},
+                "completions": {"type": "integer", "minimum": 1},
+                "parallelism": {"type": "integer", "minimum": 1},
+                "backoffLimitPerIndex": {"type": "integer"},
+                "maxFailedIndexes": {"type": "integer"},
+                "activeDeadlineSeconds": {"type": "integer"},
+                "template": {
+                    "properties": {
+                        "spec": {
+                            "required": ["containers", "restartPolicy"],
+                            "additionalProperties": False,
+                            "properties": {
+                                # With limits by index Kubernetes takes no other.
+                                "restartPolicy": {"const": "Never"},
+                                "containers": {
+                                    "items": {
+                                        "required": ["name", "image", "command", "args"],
+                                    }
+                                },
+                                "volumes": {"items": {"required": ["name"]}},
+                            },
+                        }
+                    }
+                },
+            },
+        },
+    },
+}
+"""What `batch/v1` asks of an indexed Job with limits by index."""
+
+
+def test_a_job_of_kubernetes(tmp_path):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan", minutes=small.A_PACK)
+    text = launch.text(plan, "kubernetes", jobs=5, gpus=1, image="i", claim="c")
+    job = json.loads(text)
+    jsonschema.validate(job, JOB)
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["args"][0].endswith('/plan --units "$JOB_COMPLETION_INDEX::5" --quiet')
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    for missing, words in (({"claim": "c"}, "pass --image"), ({"image": "i"}, "pass --claim")):
+        with pytest.raises(ValueError, match=words):
+            launch.text(plan, "kubernetes", **missing)
+
+
+def test_a_task_of_skypilot(tmp_path):
+    yaml = pytest.importorskip("yaml")
+    plan = sweep.plan(small.VALUES, tmp_path / "plan", minutes=small.A_PACK)
+    task = yaml.safe_load(launch.text(plan, "skypilot", jobs=4, gpus=2))
+    assert task["num_nodes"] == 4
+    assert task["resources"]["accelerators"] == "H100:2"
+    assert '--units "$SKYPILOT_NODE_RANK::4"' in task["run"]
+
+
+def test_a_script_for_sbatch_is_a_script(tmp_path):
+    plan = sweep.plan(small.VALUES, tmp_path / "it's a plan", minutes=small.A_PACK)
+    text = launch.text(plan, "sbatch", jobs=99, gpus=1, partition="gpu")
+    assert "#SBATCH --array=0-11\n" in text  # no more jobs than units
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_what_a_command_for_a_scheduler_needs(tmp_path, capsys, monkeypatch):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan")
+    assert small.sweep("launch", plan.folder, "--sbatch", "--jobs", 1) == 0
+    assert "--array=0-0" in capsys.readouterr().out
+    assert small.sweep("submit", plan.folder, "--slurm", "--time", "3 parsecs") == 2
+    assert "time is '3 parsecs'; it must be a time as 30min" in capsys.readouterr().err
+    monkeypatch.setitem(__import__("sys").modules, "submitit", None)
+    assert small.sweep("submit", plan.folder, "--slurm") == 2
+    assert "pip install 'jaxsim-novelty[cluster]'" in capsys.readouterr().err
+
+
+# Shards of one run --------------------------------------------------------------------------------
+
+
+def test_joined_shards_are_the_whole_run(tmp_path, capsys):
+    syllabus = tmp_path / "s.json"
+    syllabus.write_text(SYLLABUS)
+    run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "11", "--seed", "2", "--quiet"]
+    run += ["--lifetime-idx", "5", "--window", "3"]
+    assert cli.main([*run, "--out", str(tmp_path / "whole")]) == 0
+    parts = []
+    for number in (2, 1, 3):
+        parts.append(str(tmp_path / f"part-{number}"))
+        assert cli.main([*run, "--shard", f"{number}/3", "--out", parts[-1]]) == 0
+    assert small.sweep("join", *parts, "--out", tmp_path / "joined") == 0
+    for name in ("records.parquet", "schedule.json", "report.json"):
+        assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    capsys.readouterr()
+    assert small.sweep("join", *parts[:2], parts[0], "--out", tmp_path / "twice") == 2
+    assert "are there twice" in capsys.readouterr().err
+    assert small.sweep("join", parts[1], parts[2], "--out", tmp_path / "gap") == 2
+    assert "lifetimes 8 to 11 are missing" in capsys.readouterr().err
+    for shard, words in (("0/3", "it must be I/N"), ("3", "it must be I/N"), ("12/12", "only 11")):
+        assert cli.main([*run, "--shard", shard, "--out", str(tmp_path / "x")]) == 2
+        assert words in capsys.readouterr().err
