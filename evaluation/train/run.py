@@ -11,6 +11,7 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.records import Records
+from evaluation.report import html
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
 from evaluation.train.curve import Curve, plot
@@ -38,7 +39,7 @@ class Job(Playing):
     episodes: int | None = None
     minutes: float | None = None
     files = ResultFiles(
-        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
+        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png", "report.html")
     )
 
     @property
@@ -113,7 +114,7 @@ def run(
 
     Returns:
       (records, curve). `out` then holds records.parquet, schedule.json, curve.csv, curve.png where
-      matplotlib is installed, checkpoints/ with what the agents know, and curve.json.
+      matplotlib is installed, report.html, checkpoints/ with what the agents know, and curve.json.
 
     Raises:
       Stopped: the run was asked to end, and is saved.
@@ -146,4 +147,6 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         except ValueError as error:
             say(f"no curve.png: {error}")
         values = {**about, "interval": interval, "curve": curve.rows()}
+        title = f"{records.schedule.name}, learned by {job.agent}"
+        write_whole(folder / "report.html", html.of_report(title, values))
         write_json(folder / job.files.marker, values)
