@@ -91,7 +91,7 @@ wheel-check: install ## Build the wheel and try it in an empty environment outsi
 	$(BIN)/python .ci/check_wheel.py
 
 # All extras but sb3.
-EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax l2m mutants notebooks parity plots sciencebirds
+EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax l2m mutants notebooks parity plots sciencebirds view
 
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)

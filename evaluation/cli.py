@@ -39,6 +39,7 @@ from evaluation.sciencebirds import commands as sciencebirds_commands
 from evaluation.shims import commands as shims_commands
 from evaluation.sweep import commands as sweep_commands
 from evaluation.train import commands as train_commands
+from evaluation.view import commands as view_commands
 
 FAILED, USAGE_ERROR = 1, 2
 INTERRUPTED = 130
@@ -99,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     grader_commands.add_to(commands)
     sciencebirds_commands.add_to(commands)
     catalogue.add_to(commands)
+    view_commands.add_to(commands)
     shims_commands.add_to(commands)
     cache_commands.add_to(commands)
     return parser

@@ -48,6 +48,7 @@ EDGE = {
     "records",
     "report",
     "sweep",
+    "view",
 }
 MAY_TOUCH_FILES = EDGE | FRONT_DOORS | NAMES_OF_OTHERS
 
@@ -102,6 +103,11 @@ def test_this_test_sees_the_packages():
 
 def test_the_simulator_does_not_know_evaluation():
     assert not importing(modules("jaxsim"), "evaluation")
+
+
+def test_nothing_but_the_command_line_knows_the_viewer_of_runs():
+    others = [p for p in modules("evaluation") if part(p) not in ("view", "cli")]
+    assert not importing(others, "evaluation.view")
 
 
 def test_worlds_do_not_know_agents_or_evaluation():

@@ -14,6 +14,9 @@ SIDE = 100
 LEAN = 10.0
 """Factor of the pole's horizontal part: in so small a picture it would not be seen."""
 
+POLE = 1.5
+"""Pixels of half the pole's width."""
+
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _BITS, _RGB = 8, 2
 
@@ -25,7 +28,8 @@ def draw(view: View) -> bytes:
       A PNG of `SIDE` by `SIDE` pixels that shows the room or the track, and nothing around it.
     """
     scene = replace(render.observed(view.seen), half_width=view.half_width)
-    return png(render.draw(scene, render.Style(("top",), SIDE, margin=0.0, lean=LEAN)))
+    style = render.Style(("top",), SIDE, margin=0.0, lean=LEAN, thickness=POLE)
+    return png(render.draw(scene, style))
 
 
 def png(pixels: np.ndarray) -> bytes:

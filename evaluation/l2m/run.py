@@ -1,6 +1,7 @@
 """The main job: a syllabus played by an agent over many lifetimes, with files to show for it."""
 
 import contextlib
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from evaluation.logs.export import FORMATS, Logging, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
-from evaluation.report import Report, summarise_records
+from evaluation.report import Report, html, summarise_records
 from evaluation.report.custom import check_asked
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
@@ -45,7 +46,7 @@ class Job(Playing):
     rows: tuple[Row, ...] = ()
     logging: Logging | None = None
     keep_memory: bool = False
-    files = ResultFiles("report.json", ("schedule.json", "records.parquet", "logs"))
+    files = ResultFiles("report.json", ("schedule.json", "records.parquet", "report.html", "logs"))
 
     def checked_schedule(self) -> Schedule:
         """Check everything that can be wrong before anything is traced or written.
@@ -53,7 +54,7 @@ class Job(Playing):
         Raises:
           ValueError: says what to change; a `SyllabusError` for the syllabus itself.
         """
-        given = self.syllabus if isinstance(self.syllabus, tuple) else (self.syllabus,)
+        given = self.syllabi
         schedule = Schedule.joined([load(path) for path in given])
         if self.measure not in MEASURES:
             raise ValueError(
@@ -75,6 +76,25 @@ class Job(Playing):
         self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
         return schedule
+
+    @property
+    def syllabi(self) -> tuple[Path, ...]:
+        """The syllabi that one lifetime plays in sequence."""
+        return self.syllabus if isinstance(self.syllabus, tuple) else (self.syllabus,)
+
+    @property
+    def command(self) -> str:
+        """The command that plays the same again."""
+        words = ["jaxsim", "run", *map(str, self.syllabi), "--agent", self.agent]
+        words += ["--lifetimes", str(self.lifetimes), "--seed", str(self.seed)]
+        for option, value, usual in (
+            ("--lifetime-idx", self.first_lifetime, 0),
+            ("--width", self.width, 1),
+            ("--measure", self.measure, "performance"),
+            ("--window", self.window, DEFAULT_WINDOW),
+        ):
+            words += [] if value == usual else [option, str(value)]
+        return shlex.join([*words, "--out", str(self.out)])
 
     def keeper(
         self, schedule: Schedule, player: Player, stop: Stop, say: Callable[[str], object]
@@ -145,4 +165,6 @@ def _write(job: Job, records: Records, report: Report) -> None:
         write_whole(folder / "schedule.json", records.schedule.dumps())
         records.write(folder / "records.parquet")
         write_lifetimes(records, folder / "logs", job.log_format, job.log_lifetimes)
-        write_json(folder / job.files.marker, report.to_json())
+        values = report.to_json()
+        write_whole(folder / "report.html", html.of_run(values, records, job.command, str(job.out)))
+        write_json(folder / job.files.marker, values)

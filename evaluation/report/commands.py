@@ -85,7 +85,9 @@ def _add_compare(commands: Any) -> None:
         action="store_true",
         help="compare lifetimes of the same number only; the runs must have one seed",
     )
-    compare.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
+    compare.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all numbers there, and a page beside it"
+    )
     _add_measure(compare)
     compare.add_argument(
         "--window", type=int, default=11, metavar="N", help="smoothing window (11)"
@@ -259,6 +261,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     )
     if arguments.json:
         write_json(arguments.json, comparison.to_json())
+        _write_page(arguments, comparison.to_json())
     if console:
         from evaluation.report.comparison_tables import print_comparison
 
@@ -309,11 +312,22 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
         )
     if arguments.json:
         write_json(arguments.json, found.to_json())
+        _write_page(arguments, found.to_json())
     if console:
         from evaluation.report.comparison_tables import print_lifelong_comparison
 
         print_lifelong_comparison(console, found, _names(arguments.first, arguments.second))
     return 0
+
+
+def _write_page(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
+    """Write the comparison as a page, beside its JSON."""
+    from evaluation.files import write_whole
+    from evaluation.report import html
+
+    one, other = _names(arguments.first, arguments.second)
+    page = html.of_report(f"{one} and {other}, compared", values)
+    write_whole(arguments.json.with_suffix(".html"), page)
 
 
 def _names(first: Path, second: Path) -> tuple[str, str]:

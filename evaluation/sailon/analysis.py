@@ -15,6 +15,7 @@ from evaluation.metrics.novelty import Row, measures, own_of_trials, rows, windo
 from evaluation.metrics.novelty.cells import LEVEL, RESAMPLES
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.table import METRICS
+from evaluation.report import html
 from evaluation.report.entries import number
 from evaluation.sailon.results import Measured, Results, measured
 
@@ -106,10 +107,13 @@ class Analysis:
         return _csv(lines)
 
     def write(self, out: Path) -> None:
-        """Write metrics.csv, trials.csv and report.json; the report comes last."""
+        """Write metrics.csv, trials.csv, report.html and report.json, which comes last."""
         write_whole(out / "metrics.csv", self.to_csv())
         write_whole(out / "trials.csv", self.trials_csv())
-        write_json(out / "report.json", self.to_json())
+        values = self.to_json()
+        title = f"Novelty evaluation of {values.get('agent', 'an agent')}"
+        write_whole(out / "report.html", html.of_report(title, values))
+        write_json(out / "report.json", values)
 
 
 def _csv(lines: list[list[Any]]) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from evaluation.files import write_whole
 from evaluation.sailon import text, worlds
@@ -132,8 +132,38 @@ class Replay:
     differences: tuple[str, ...]
 
 
-def replay(path: Path) -> Replay:
+class Watch(Protocol):
+    """Sees an episode as it is played again."""
+
+    def begin(self, where: Coordinates, episode: Episode) -> None:
+        """See the episode before its first action."""
+
+    def step(self, action: int) -> None:
+        """Play an action."""
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Hear a message of the transcript."""
+
+
+class _Unseen:
+    """Plays the actions, and nobody sees it."""
+
+    def begin(self, where: Coordinates, episode: Episode) -> None:
+        self._episode = episode
+
+    def step(self, action: int) -> None:
+        self._episode.step(action)
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        pass
+
+
+def replay(path: Path, watch: Watch | None = None) -> Replay:
     """Play the actions of a transcript again and compare every feature vector and performance.
+
+    Args:
+      path: of the transcript.
+      watch: sees the episode; None for nobody.
 
     Raises:
       ExperimentError: no transcript, with the place.
@@ -150,9 +180,12 @@ def replay(path: Path) -> Replay:
     except ValueError as error:
         reason = f"this episode cannot be opened: {error}"
         raise ExperimentError(str(path), 1, 1, reason) from error
+    watch = watch or _Unseen()
+    watch.begin(where, episode)
     differences: list[str] = []
     steps, answered, performance = 0, training, performance_of(episode)
     for number, message in lines[1:]:
+        watch.hear(message)
         if "cart" in message:
             expected = where.feature_vector(episode, _time(message.get("time_stamp")))
             if json.loads(json.dumps(expected)) != message:
@@ -162,13 +195,13 @@ def replay(path: Path) -> Replay:
             answered = True
         elif "action" in message:
             steps += 1
-            performance = _step(str(path), number, episode, message["action"])
+            performance = _step(str(path), number, episode, message["action"], watch)
         elif "performance" in message and message["performance"] != performance:
             differences.append(f"{number}: performance is {performance}")
     return Replay(steps, tuple(differences))
 
 
-def _step(source: str, number: int, episode: Episode, action: object) -> float:
+def _step(source: str, number: int, episode: Episode, action: object, watch: Watch) -> float:
     """Play an action; return the performance."""
     if action == GIVE_UP:
         return 0.0
@@ -176,7 +209,7 @@ def _step(source: str, number: int, episode: Episode, action: object) -> float:
         raise ExperimentError(source, number, 1, f"{action!r} is not an action")
     if episode.over:
         raise ExperimentError(source, number, 1, "the episode is over before this action")
-    episode.step(ACTIONS.index(str(action)))
+    watch.step(ACTIONS.index(str(action)))
     return performance_of(episode)
 
 

@@ -219,7 +219,8 @@ class CartPoleGame:
     def _drawn(self, observation: Any) -> Picture:
         from jaxsim import render
 
-        pixels = render.draw(render.observed(observation, self._episode.params))
+        scene = render.observed(observation, self._episode.params)
+        pixels = render.draw(scene, render.Style(("side", "top")))
         return Picture(pixels.shape[1], pixels.shape[0], pixels.tobytes())
 
     def hint(self) -> Any:

@@ -14,6 +14,7 @@ from evaluation.logs.export import Logging
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
+from evaluation.report import html
 from evaluation.report.custom import check_asked
 from evaluation.report.novelty import summarise_novelty
 from evaluation.report.own import summarise_own
@@ -48,7 +49,7 @@ class Job(Playing):
     rows: tuple[Row, ...] = ()
     logging: Logging | None = None
     files = ResultFiles(
-        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png")
+        "curve.json", ("schedule.json", "records.parquet", "curve.csv", "curve.png", "report.html")
     )
 
     @property
@@ -128,7 +129,7 @@ def run(
 
     Returns:
       (records, curve). `out` then holds records.parquet, schedule.json, curve.csv, curve.png where
-      matplotlib is installed, checkpoints/ with what the agents know, and curve.json.
+      matplotlib is installed, report.html, checkpoints/ with what the agents know, and curve.json.
 
     Raises:
       Stopped: the run was asked to end, and is saved.
@@ -168,4 +169,6 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
             values["novelty"] = novelty.to_json()
         if job.rows:
             values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
+        title = f"{records.schedule.name}, learned by {job.agent}"
+        write_whole(folder / "report.html", html.of_report(title, values))
         write_json(folder / job.files.marker, values)

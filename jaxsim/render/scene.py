@@ -1,51 +1,70 @@
-"""What there is to draw: places and sizes, whatever the world."""
+"""What a camera looks at: places and sizes of one observation, whatever the world."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import jax
+import jax.numpy as jnp
 
 from jaxsim.embedding import embed
 from jaxsim.leaning import Leaned
-from jaxsim.worlds.cartpole3d.types import Observation
+from jaxsim.worlds import cartpole
+from jaxsim.worlds.cartpole3d.types import PIVOT_HEIGHT, Observation, Scalar, Vector
 
-PIVOT = 0.2
-"""Height of the pole's lower end, m."""
+CART_RADIUS = 0.5
+CART_BOTTOM, CART_TOP = 0.1, 0.3
+POLE_RADIUS = 0.03
+POLE_GAP = 0.05
+"""Sizes, m. The cart and the pole are cylinders around the 32-sided prisms of the physics; the
+pole's lower end is `POLE_GAP` above the pivot."""
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Scene:
-    """Places in the world frame and sizes, all m.
+    """Places in the world frame and sizes, all m; leaves (...) of one batch shape or scalars.
 
     Attributes:
-      cart: (3,) place of the cart.
-      lean: (3,) unit vector along the pole.
-      blocks: (N, 3) centres of the blocks that are there.
-      pole_length: from the pivot to the tip.
+      cart: its place on the floor, z is 0.
+      lean: unit vector along the pole.
+      blocks: centres, leaves (..., N).
+      alive: (..., N) bool, False for an empty slot.
+      pole_length: from end to end.
       block_radius: of every block.
       half_width: from the middle of the room or the track to its side.
       floor: height of the floor.
       ceiling: height of the ceiling.
     """
 
-    cart: np.ndarray
-    lean: np.ndarray
-    blocks: np.ndarray
-    pole_length: float = 1.0
-    block_radius: float = 0.5
-    half_width: float = 4.95
-    floor: float = -0.05
-    ceiling: float = 9.95
+    cart: Vector
+    lean: Vector
+    blocks: Vector
+    alive: jax.Array
+    pole_length: Scalar = 1.0
+    block_radius: Scalar = 0.5
+    half_width: Scalar = 4.95
+    floor: Scalar = -0.05
+    ceiling: Scalar = 9.95
 
     @property
-    def foot(self) -> np.ndarray:
-        """Lower end of the pole, (3,) m."""
-        return self.cart + np.array([0.0, 0.0, PIVOT])
+    def foot(self) -> Vector:
+        """Lower end of the pole."""
+        return _along(self, POLE_GAP)
 
     @property
-    def tip(self) -> np.ndarray:
-        """Upper end of the pole, (3,) m."""
-        return self.foot + self.pole_length * self.lean
+    def tip(self) -> Vector:
+        """Upper end of the pole."""
+        return _along(self, POLE_GAP + self.pole_length)
+
+
+def _along(scene: Scene, distance: Scalar) -> Vector:
+    """Point on the pole's axis at a distance from the pivot."""
+    cart, lean = scene.cart, scene.lean
+    return Vector(
+        cart.x + distance * lean.x,
+        cart.y + distance * lean.y,
+        cart.z + PIVOT_HEIGHT + distance * lean.z,
+    )
 
 
 def scene(env: Any, params: Any, state: Any) -> Scene:
@@ -53,13 +72,17 @@ def scene(env: Any, params: Any, state: Any) -> Scene:
 
     Args:
       env: CartPole3D, CartPole2D, CartPole, or a wrapper that passes their observations on.
-      params: its parameters, leaves ().
-      state: leaves ().
+      params: its parameters, leaves () or (L,).
+      state: leaves () or (L,).
 
     Raises:
       TypeError: the observation is of another kind.
     """
-    observation = env.observe(state)
+    return seen(env, params, env.observe(state))
+
+
+def seen(env: Any, params: Any, observation: Any) -> Scene:
+    """Return the scene of an observation of an environment; see `scene`."""
     if isinstance(observation, Leaned):
         observation = observation.observation
     if not isinstance(observation, Observation):
@@ -71,40 +94,47 @@ def scene(env: Any, params: Any, state: Any) -> Scene:
 
 
 def observed(observation: Observation, params: Any = None) -> Scene:
-    """Return the scene of one observation in CartPole3D's form.
+    """Return the scene of one observation in CartPole3D's form, or of a batch.
 
     Args:
-      observation: leaves (), blocks listed or stacked.
-      params: for the sizes, leaves (); None for those of CartPole3D.
+      observation: leaves () or (L,), blocks listed or stacked.
+      params: for the sizes, leaves () or (L,); None for those of CartPole3D.
     """
-    x, y, z, w = (float(part) for part in observation.pole_quaternion)
-    lean = [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)]
-    cart = [float(part) for part in observation.cart_position]
-    return Scene(np.array(cart), np.array(lean), _blocks(observation), **_sizes(params))
+    x, y, z, w = observation.pole_quaternion
+    lean = Vector(2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y))
+    blocks, alive = _blocks(observation)
+    return Scene(observation.cart_position, lean, blocks, alive, **_sizes(params))
 
 
-def _sizes(params: Any) -> dict[str, float]:
+def _sizes(params: Any) -> dict[str, Any]:
     """Fields of a scene that parameters hold; a world without a room has its track."""
     names = ("pole_length", "block_radius")
-    sizes = {name: float(getattr(params, name)) for name in names if hasattr(params, name)}
+    sizes = {name: getattr(params, name) for name in names if hasattr(params, name)}
     if hasattr(params, "room_half_width"):
         sizes |= {
-            "half_width": float(params.room_half_width),
-            "floor": float(params.room_floor),
-            "ceiling": float(params.room_ceiling),
+            "half_width": params.room_half_width,
+            "floor": params.room_floor,
+            "ceiling": params.room_ceiling,
         }
     elif hasattr(params, "position_limit"):
-        limit = float(params.position_limit)
-        sizes |= {"half_width": limit, "floor": 0.0, "ceiling": 2 * limit}
+        limit = params.position_limit
+        if isinstance(params, cartpole.Params):
+            sizes["pole_length"] = 2 * params.pole_length  # its own is to the centre of mass
+        sizes |= {"half_width": limit, "floor": 0.0 * limit, "ceiling": 2 * limit}
     return sizes
 
 
-def _blocks(observation: Observation) -> np.ndarray:
-    """Centres of the blocks that are there and finite, (N, 3) m."""
-    rows = [np.zeros((0, 3))]
-    for position, alive in zip(observation.block_position, observation.block_alive, strict=True):
-        # One block, or many behind one another.
-        points = np.stack([np.atleast_1d(np.asarray(part, float)) for part in position], axis=-1)
-        rows.append(points[np.atleast_1d(np.asarray(alive, bool))])
-    points = np.concatenate(rows)
-    return points[np.isfinite(points).all(axis=-1)]
+def _blocks(observation: Observation) -> tuple[Vector, jax.Array]:
+    """Centres of all slots, leaves (..., N), and which of them are there and finite."""
+    lanes = jnp.ndim(observation.cart_position.x)
+    slots = list(zip(observation.block_position, observation.block_alive, strict=True))
+    none = jnp.zeros((*jnp.shape(observation.cart_position.x), 0), jnp.float32)
+    columns: list[list[jax.Array]] = [[none], [none], [none], [none > 0]]
+    for position, there in slots:
+        for column, part in zip(columns, (*position, there), strict=True):
+            leaf = jnp.asarray(part)
+            # One block, or many behind one another.
+            column.append(leaf if leaf.ndim > lanes else leaf[..., None])
+    x, y, z, alive = (jnp.concatenate(column, axis=-1) for column in columns)
+    alive = alive.astype(bool) & jnp.isfinite(x) & jnp.isfinite(y) & jnp.isfinite(z)
+    return Vector(*(jnp.where(alive, part, 0.0) for part in (x, y, z))), alive

@@ -15,7 +15,6 @@ from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Busy, Checkpoints, Pace
 from evaluation.checkpoints.loading import PREFIX, Player, player
 from evaluation.files import ResultFiles
-from evaluation.metrics import Reason
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
 from evaluation.sweep.bases.base import METRICS, Place, Values, agent_of, below
@@ -268,6 +267,3 @@ def bytes_of(values: Values, lifetimes: int, episodes: int, place: Place) -> int
     shapes = jax.eval_shape(agent.init, jax.random.key(0))
     memory = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     return lifetimes * (COPIES * memory + BYTES_AN_EPISODE * episodes)
-
-
-NO_REASON: Final = Reason.NONE

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from evaluation.metrics.reasons import Reason, sentence_of
+from evaluation.report.entries import number
 from evaluation.sailon import evaluate
 from evaluation.sailon.experiment import generate
 from evaluation.sweep.axes import Value
@@ -176,11 +178,11 @@ def _of_cell(cell: Cell, played: evaluate.Evaluation) -> tuple[pa.Table, dict[st
     ]
     entries = {
         name: {
-            "mean": value.value,
-            "low": value.low,
-            "high": value.high,
-            "lifetimes": value.count,
-            "reason": None if value.reason is learning.NO_REASON else value.reason.sentence,
+            "mean": number(value.values),
+            "low": number(value.low),
+            "high": number(value.high),
+            "lifetimes": row.counts[name],
+            "reason": None if value.reasons == Reason.NONE else sentence_of(value.reasons),
         }
         for name, value in row.values.items()
     }

@@ -1,0 +1,110 @@
+"""The page of a report: sections in one text, with style, chart library and script inside."""
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+PLACES = re.compile("@(TITLE|STYLE|BODY|DATA|SCRIPT|CONTENTS)@")
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+<title>@TITLE@</title>
+<style>@STYLE@</style>
+</head>
+<body>
+<header><h1>@TITLE@</h1></header>
+<nav aria-label="Contents">@CONTENTS@</nav>
+<main>@BODY@</main>
+<script type="application/json" id="charts">@DATA@</script>
+<script>@SCRIPT@</script>
+</body>
+</html>
+"""  # noqa: E501
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over a common axis.
+
+    Attributes:
+      label: of the x axis.
+      x: places.
+      lines: name -> values; None where there is none.
+      bands: name of a line -> (low, high).
+      shades: (from, to, text) of coloured stretches.
+    """
+
+    label: str
+    x: Sequence[float]
+    lines: Mapping[str, Sequence[float | None]]
+    bands: Mapping[str, Sequence[Sequence[float | None]]]
+    shades: Sequence[tuple[float, float, str]] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "label": self.label,
+            "x": list(self.x),
+            "lines": {name: list(values) for name, values in self.lines.items()},
+            "bands": {name: [list(part) for part in band] for name, band in self.bands.items()},
+            "shades": [list(shade) for shade in self.shades],
+        }
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+      title: heading.
+      text: a sentence below it.
+      body: HTML.
+      chart: drawn above the body; None for none.
+    """
+
+    title: str
+    text: str
+    body: str = ""
+    chart: Chart | None = None
+
+
+def page(title: str, sections: Sequence[Section]) -> str:
+    """Return the page of some sections."""
+    charts: list[dict[str, Any]] = []
+    parts, contents = [], []
+    for number, section in enumerate(sections):
+        drawn = ""
+        if section.chart is not None:
+            text = html.escape(f"Chart: {section.title}. {section.text}", quote=True)
+            place = f'role="img" aria-label="{text}" data-chart="{len(charts)}"'
+            drawn = f'<div class="chart" {place}></div>'
+            charts.append(section.chart.to_json())
+        heading = html.escape(section.title)
+        contents.append(f'<a href="#s{number}">{heading}</a>')
+        parts.append(
+            f'<section id="s{number}"><h2>{heading}</h2><p>{html.escape(section.text)}</p>'
+            f"{drawn}{section.body}</section>"
+        )
+    data = json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    filled = {
+        "TITLE": html.escape(title),
+        "STYLE": _shipped("uplot.min.css") + _shipped("report.css"),
+        "CONTENTS": " ".join(contents),
+        "BODY": "".join(parts),
+        "DATA": data,
+        "SCRIPT": f"/* uPlot: {_shipped('uplot.LICENSE')} */\n{_shipped('uplot.min.js')}\n"
+        + _shipped("report.js"),
+    }
+    return PLACES.sub(lambda match: filled[match[1]], TEMPLATE)
+
+
+def _shipped(name: str) -> str:
+    return (resources.files("evaluation.report.html") / name).read_text(encoding="utf-8")

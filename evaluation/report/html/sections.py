@@ -1,0 +1,250 @@
+"""What a report says, section by section, from its JSON and, of a run, from its records."""
+
+import html
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from evaluation.records import Records
+from evaluation.report.html import tables
+from evaluation.report.html.page import Chart, Section, page
+
+MOST_POINTS = 600
+"""Of a curve; a longer one is shown by means of neighbours."""
+ENDS = 5
+"""Lifetimes that are named at either end."""
+Z = 1.96
+
+
+def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: str = "DIR") -> str:
+    """Return the page of a run of a syllabus.
+
+    Args:
+      report: the values of its report.json.
+      records: of the run.
+      command: that made it.
+      run: its directory, for commands that open episodes.
+    """
+    measure = str(report["measure"])
+    made = [
+        _played(report, command),
+        _curve(records, measure),
+        _metrics(report),
+        _blocks(report),
+        *_matrix(report),
+        *_novelty(records),
+        _lifetimes(records, measure, run),
+    ]
+    name = report["syllabus"]["name"]
+    return page(f"{name}, played by {report.get('agent', 'an agent')}", made)
+
+
+def of_report(title: str, report: Mapping[str, Any], command: str = "") -> str:
+    """Return the page of any other report: facts, then a table of each list or group of numbers."""
+    facts = {k: v for k, v in report.items() if not _is_group(v)}
+    made = [Section("What this is", "Settings, versions and totals.", tables.facts(facts))]
+    if command:
+        made.append(_command(command))
+    for name, value in report.items():
+        if not _is_group(value):
+            continue
+        chart = _chart_of(value)
+        made.append(Section(_words(name), "", _group(value, f"/{name}"), chart))
+    return page(title, made)
+
+
+def _is_group(value: Any) -> bool:
+    """Whether a JSON value is a table of its own."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, dict) and any(isinstance(one, dict) for one in value.values())
+
+
+def _group(value: Any, path: str) -> str:
+    if isinstance(value, list):
+        return tables.records(value, path)
+    if all(tables.is_entry(one) for one in value.values()):
+        return tables.metrics(value, path)
+    parts = []
+    for name, one in value.items():
+        show = _group if _is_group(one) else tables.cell
+        inside = show(one, f"{path}/{name}")
+        parts.append(f"<h3>{html.escape(_words(name))}</h3>{inside}")
+    return "".join(parts)
+
+
+def _chart_of(value: Any) -> Chart | None:
+    """A chart of rows that have an axis and means with intervals, as a training curve has."""
+    if not isinstance(value, list) or len(value) < 2:
+        return None
+    axis = next((n for n in ("episodes", "episode", "minutes") if n in value[0]), None)
+    if axis is not None and tables.is_entry(value[0]):
+        value = [{axis: row[axis], "mean": row} for row in value]
+    names = [n for n, v in value[0].items() if tables.is_entry(v)]
+    if axis is None or not names:
+        return None
+    key = "mean" if "mean" in value[0][names[0]] else "value"
+    lines = {n: [row[n].get(key) for row in value] for n in names[:3]}
+    bands = {
+        n: ([row[n]["low"] for row in value], [row[n]["high"] for row in value]) for n in names[:1]
+    }
+    return Chart(axis, [row[axis] for row in value], lines, bands)
+
+
+def _played(report: Mapping[str, Any], command: str) -> Section:
+    names = ("agent", "lifetimes", "episodes", "incomplete_episodes", "seed", "width", "measure")
+    facts = {n: report[n] for n in names if n in report}
+    facts |= {"syllabus": report["syllabus"], "window": report["window"]}
+    facts |= {n: report[n] for n in ("interval", "versions", "faults") if n in report}
+    body = tables.facts(facts)
+    text = "Everything here follows from these settings; the same command gives the same numbers."
+    return Section("What was played", text, body + (_command(command).body if command else ""))
+
+
+def _command(command: str) -> Section:
+    text = f"<p>Command: <code>{html.escape(command)}</code></p>"
+    return Section("Command", "What made this.", text)
+
+
+def _curve(records: Records, measure: str) -> Section:
+    values = np.asarray(records.columns[measure], np.float64)
+    lifetimes, episodes = values.shape
+    group = -(-episodes // MOST_POINTS)
+    starts = np.arange(0, episodes, group)
+    sizes = np.diff([*starts, episodes])
+    means = np.add.reduceat(values, starts, axis=1) / sizes
+    mean = np.nan_to_num(means.mean(0))
+    error = means.std(0, ddof=1) / np.sqrt(lifetimes) if lifetimes > 1 else np.zeros_like(mean)
+    shades, first = [], 0
+    for block in records.schedule.blocks:
+        name = f"{block.task} {block.mode}"
+        shades.append((float(first), float(first + block.count), name))
+        first += block.count
+    ends = (np.nan_to_num(mean - Z * error), np.nan_to_num(mean + Z * error))
+    chart = Chart(
+        "episode",
+        starts.tolist(),
+        {measure: [round(float(v), 6) for v in mean]},
+        {measure: tuple([round(float(v), 6) for v in end] for end in ends)},
+        shades,
+    )
+    each = f"each point is {group} episodes" if group > 1 else "each point is an episode"
+    text = (
+        f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval (1.96 standard errors); "
+        f"{each}. Stretches are the blocks: stronger ones are trained, pale ones tested."
+    )
+    return Section("Curve", text, "", chart)
+
+
+def _metrics(report: Mapping[str, Any]) -> Section:
+    body = tables.metrics(report["metrics"], "/metrics")
+    lifelong = report.get("lifelong", {}).get("metrics", {})
+    if lifelong:
+        body += "<h3>Lifelong learning (l2metrics 3.1)</h3>"
+        body += tables.metrics(lifelong, "/lifelong/metrics")
+    text = f"Means over the blocks and lifetimes; intervals: {report['interval']}."
+    return Section("Metrics", text, body)
+
+
+def _blocks(report: Mapping[str, Any]) -> Section:
+    rows = [
+        {k: v for k, v in block.items() if k != "parameters"}
+        | {"parameters": block["parameters"] or "defaults"}
+        for block in report["blocks"]
+    ]
+    return Section(
+        "Blocks", "Every metric of every block, as it was played.", tables.records(rows, "/blocks")
+    )
+
+
+def _matrix(report: Mapping[str, Any]) -> list[Section]:
+    """Performance on each task at each test, and what of the best so far is lost."""
+    tests: dict[str, dict[str, tuple[float, str]]] = {}
+    phases: list[str] = []
+    for number, block in enumerate(report["blocks"]):
+        value = block["metrics"]["mean"]["mean"]
+        if not block["phase"].endswith(".test") or value is None:
+            continue
+        phases += [block["phase"]] if block["phase"] not in phases else []
+        told = ", ".join(f"{k} {v}" for k, v in block["parameters"].items())
+        name = f"{block['task']} ({told})" if told else block["task"]
+        tests.setdefault(name, {})[block["phase"]] = (value, f"/blocks/{number}/metrics/mean/mean")
+    if len(phases) < 2:
+        return []
+    rows: list[list[str]] = []
+    lost: dict[str, list[float | None]] = {}
+    for name, found in tests.items():
+        cells: list[str] = []
+        losses: list[float | None] = []
+        best = -np.inf
+        before: float | None = None
+        for phase in phases:
+            if phase not in found:
+                cells.append("")
+                losses.append(None)
+                continue
+            value, path = found[phase]
+            change = "" if before is None else f" ({value - before:+.3f})"
+            cells.append(tables.number(value, path) + change)
+            best, before = max(best, value), value
+            losses.append(round(best - value, 6))
+        rows.append([html.escape(name), *cells])
+        lost[name] = losses
+    matrix = tables.table(("task", *phases), rows, "transfer matrix")
+    text = (
+        "Mean of each task in each test. In brackets the change since the last test of it, which "
+        "is the transfer of what was trained between: above 0 helps, below 0 is forgetting."
+    )
+    chart = Chart("test", list(range(1, len(phases) + 1)), lost, {})
+    forgot = "The best test of each task so far, less the present one: 0 is nothing forgotten."
+    return [
+        Section("Transfer matrix", text, matrix),
+        Section("Forgetting over time", forgot, "", chart),
+    ]
+
+
+def _novelty(records: Records) -> list[Section]:
+    """How often novelty was called in each block, beside the truth."""
+    said = records.columns["predicted_probability"] >= records.columns["threshold"]
+    if not (said.any() or np.any(records.columns["predicted_probability"] > 0)):
+        return []
+    blocks = records.schedule.episode_blocks()
+    levels = records.novelty_levels[records.schedule.block_variants()]
+    rows = []
+    for block in records.schedule.blocks:
+        inside = blocks == block.index
+        share = float(said[:, inside].mean())
+        level = int(levels[block.index])
+        truth = f"level {level}" if level else "not novel"
+        right = share if level else 1 - share
+        mean = float(records.columns["predicted_probability"][:, inside].mean())
+        cells = [block.index, f"{block.phase}.{block.mode}", truth]
+        rows.append([*map(str, cells), *(f"{v:.3f}" for v in (share, right, mean))])
+    head = ("block", "phase", "truth", "share called novel", "share right", "mean probability")
+    text = "Episodes whose last prediction was at or above the agent's threshold count as called."
+    return [Section("Novelty detection", text, tables.table(head, rows, "novelty"))]
+
+
+def _lifetimes(records: Records, measure: str, run: str) -> Section:
+    """The worst and the best lifetimes, with commands that open an episode of each."""
+    values = np.asarray(records.columns[measure], np.float64)
+    means = np.nan_to_num(values.mean(1))
+    order = np.argsort(means, kind="stable")
+    ends = order if len(order) <= 2 * ENDS else np.concatenate([order[:ENDS], order[-ENDS:]])
+    rows = []
+    for lane in ends:
+        lifetime, worst = records.first_lifetime + int(lane), int(np.argmin(values[lane]))
+        words = ("jaxsim", "view", run, "--lifetime", str(lifetime), "--episode", str(worst))
+        opened = f"<code>{html.escape(shlex.join(words))}</code>"
+        cells = [str(lifetime), f"{means[lane]:.4g}", str(worst), f"{values[lane, worst]:.4g}"]
+        rows.append([*cells, opened])
+    head = ("lifetime", f"mean {measure}", "worst episode", measure, "see it")
+    text = "The command opens the worst episode of the lifetime in the viewer."
+    return Section("Worst and best lifetimes", text, tables.table(head, rows, "lifetimes"))
+
+
+def _words(name: str) -> str:
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]

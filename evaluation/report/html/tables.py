@@ -1,0 +1,112 @@
+"""Tables of a report's JSON values; each number keeps its place there and its whole value."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.report.html.meanings import MEANINGS
+
+TALL = 30
+"""Rows from which a table scrolls by itself."""
+
+
+def number(value: Any, path: str) -> str:
+    """Return a number of the JSON as HTML, shown with four digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return html.escape(str(value))
+    place = html.escape(path, quote=True)
+    return f'<span data-path="{place}" data-value="{value!r}">{shown(value)}</span>'
+
+
+def shown(value: float) -> str:
+    """A number as people read it."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def is_entry(value: Any) -> bool:
+    """Whether a JSON value is a number with an interval."""
+    return isinstance(value, Mapping) and ("mean" in value or "value" in value) and "low" in value
+
+
+def entry(value: Mapping[str, Any], path: str) -> str:
+    """A number with its interval, or the reason why there is none."""
+    name = "mean" if "mean" in value else "value"
+    if value[name] is None:
+        reason = value.get("reason", "no value")
+        return f'<span class="reason">{html.escape(str(reason))}</span>'
+    text = number(value[name], f"{path}/{name}")
+    if value["low"] is None or value["high"] is None:
+        return text
+    ends = (number(value[end], f"{path}/{end}") for end in ("low", "high"))
+    return f'{text} <span class="low">[{", ".join(ends)}]</span>'
+
+
+def cell(value: Any, path: str) -> str:
+    """Any JSON value in a cell."""
+    if is_entry(value):
+        return entry(value, path)
+    if value is None:
+        return '<span class="reason">none</span>'
+    if isinstance(value, Mapping):
+        inside = (f"{html.escape(str(k))} {cell(v, _inside(path, k))}" for k, v in value.items())
+        return "; ".join(inside)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(cell(v, f"{path}/{i}") for i, v in enumerate(value))
+    return number(value, path)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table of cells that are HTML already; headings are text."""
+    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in rows)
+    tall = " tall" if len(rows) > TALL else ""
+    label = html.escape(caption or head[0], quote=True)
+    return (
+        f'<div class="scroll{tall}" tabindex="0" role="region" aria-label="Table: {label}"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def facts(values: Mapping[str, Any], path: str = "") -> str:
+    """A table of names and values."""
+    rows = [
+        [html.escape(k.replace("_", " ")), cell(v, _inside(path, k))] for k, v in values.items()
+    ]
+    return table(("what", "value"), rows, "facts")
+
+
+def metrics(values: Mapping[str, Any], path: str) -> str:
+    """A table of metrics, each with its interval and what it means."""
+    rows = [
+        [
+            html.escape(name.replace("_", " ")),
+            cell(value, _inside(path, name)),
+            html.escape(MEANINGS.get(name, "")),
+        ]
+        for name, value in values.items()
+    ]
+    return table(("metric", "mean [95 % interval]", "what it means"), rows, "metrics")
+
+
+def records(values: Sequence[Mapping[str, Any]], path: str) -> str:
+    """A table of JSON objects with the same fields; objects of entries become columns."""
+    flat = [dict(_columns(value, f"{path}/{i}")) for i, value in enumerate(values)]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    rows = [[row.get(name, "") for name in names] for row in flat]
+    return table([name.replace("_", " ") for name in names], rows, path.strip("/"))
+
+
+def _columns(value: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for name, inside in value.items():
+        place = _inside(path, name)
+        if isinstance(inside, Mapping) and inside and all(map(is_entry, inside.values())):
+            found += [(key, entry(one, _inside(place, key))) for key, one in inside.items()]
+        else:
+            found.append((name, cell(inside, place)))
+    return found
+
+
+def _inside(path: str, name: str) -> str:
+    """Place of a field, as a JSON pointer (RFC 6901)."""
+    return f"{path}/{name.replace('~', '~0').replace('/', '~1')}"

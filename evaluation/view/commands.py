@@ -1,0 +1,150 @@
+"""The command `jaxsim view`."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.arguments import add_command
+from evaluation.files import write_whole
+
+if TYPE_CHECKING:
+    from jaxsim.render.viewer import Film
+
+EXAMPLES = """examples:
+  jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --out episode.html
+  jaxsim view --level 203 --agent pd --agent mpc --out two.html --gif two.gif
+  jaxsim view runs/x --lifetime 812 --episode 37
+  jaxsim view runs/sailon --trial 3 --episode 12
+  jaxsim view runs/sailon/transcripts/trial-00003/episode-00012.jsonl
+
+The file needs nothing else and no network: a double click opens it. Without --out it goes to
+view.html. Episodes of a run are played again from its records; agents that learn live their
+lifetime again up to there, from its start or from the nearest checkpoint, and the page says which.
+"""
+
+MOST_VIDEO_PIXELS = 1024
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to those of `jaxsim`."""
+    view = add_command(commands, "view", "write an episode as a page that can be turned", EXAMPLES)
+    view.add_argument(
+        "source",
+        type=Path,
+        nargs="?",
+        metavar="SOURCE",
+        help="directory of a run or of trials, or a transcript; none for a level and a seed",
+    )
+    view.add_argument("--level", type=int, metavar="N", help="level that is played (200)")
+    view.add_argument("--difficulty", metavar="NAME", help="easy, medium or hard (easy)")
+    view.add_argument(
+        "--agent",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="who plays (pd); repeated, agents play the same start side by side",
+    )
+    view.add_argument("--seed", type=int, metavar="N", help="root of all randomness (0)")
+    view.add_argument("--lifetime", type=int, metavar="K", help="of a run (its first)")
+    view.add_argument("--trial", type=int, metavar="K", help="of trials with transcripts")
+    view.add_argument(
+        "--episode",
+        type=int,
+        action="append",
+        default=[],
+        metavar="K",
+        help="number of the episode, from 0 (0); repeated, episodes stand side by side",
+    )
+    view.add_argument(
+        "--out", type=Path, default=Path("view.html"), metavar="FILE", help="page (view.html)"
+    )
+    view.add_argument("--gif", type=Path, metavar="FILE", help="also write a GIF (extra view)")
+    view.add_argument("--mp4", type=Path, metavar="FILE", help="also write an MP4 (extra view)")
+    view.add_argument(
+        "--pixels", type=int, default=320, metavar="N", help="height of these videos (320)"
+    )
+    view.add_argument("--quiet", action="store_true", help="say nothing")
+    view.set_defaults(handler=_view)
+
+
+def _view(arguments: argparse.Namespace) -> int:
+    from evaluation.view import videos
+    from jaxsim.render import viewer
+
+    pictures = [path for path in (arguments.gif, arguments.mp4) if path]
+    for path, ending in ((arguments.gif, ".gif"), (arguments.mp4, ".mp4")):
+        if path:
+            if path.suffix != ending:
+                raise ValueError(f"{path} must end in {ending}")
+            videos.check(path)
+    if arguments.out.is_dir():
+        raise ValueError(f"{arguments.out} is a directory; name a file, as --out episode.html")
+    if not 16 <= arguments.pixels <= MOST_VIDEO_PIXELS:
+        raise ValueError(f"pixels is {arguments.pixels}; it must be from 16 to {MOST_VIDEO_PIXELS}")
+    episodes = arguments.episode or [0]
+    sources = max(1, len(arguments.agent)) * len(episodes)
+    if sources > viewer.MOST_FILMS:
+        raise ValueError(f"{sources} episodes do not fit on a page; leave some out")
+    films = _films(arguments, episodes)
+    text = viewer.page(films)
+    write_whole(arguments.out, text)
+    for path in pictures:
+        videos.write(films, path, arguments.pixels - arguments.pixels % 2)
+    if not arguments.quiet:
+        for film in films:
+            print(f"{film.title}: {film.ticks} ticks; {film.facts}")
+            if film.note:
+                print(film.note)
+        print(f"{arguments.out}: {len(text.encode()) / 1000:.0f} kB")
+    return 0
+
+
+def _films(arguments: argparse.Namespace, episodes: list[int]) -> "list[Film]":
+    from evaluation import view
+
+    source = arguments.source
+    if source is None:
+        _refuse(arguments, "a level", "lifetime", "trial")
+        level = 200 if arguments.level is None else arguments.level
+        return [
+            view.of_level(
+                level,
+                arguments.difficulty or "easy",
+                agent=agent,
+                seed=arguments.seed or 0,
+                episode=episode,
+            )
+            for agent in arguments.agent or ["pd"]
+            for episode in episodes
+        ]
+    if not source.exists():
+        raise ValueError(f"there is no {source}")
+    if arguments.trial is not None:
+        _refuse(arguments, "a trial", "level", "difficulty", "seed", "lifetime", "agent")
+        return [view.of_trial(source, trial=arguments.trial, episode=e) for e in episodes]
+    if source.is_file() and source.suffix != ".parquet":
+        names = ("level", "difficulty", "seed", "lifetime", "agent", "episode")
+        _refuse(arguments, "a transcript", *names)
+        return [view.of_transcript(source)]
+    _refuse(arguments, "a run", "level", "difficulty", "seed")
+    if len(arguments.agent) > 1:
+        raise ValueError("a run has one agent; name it once, where it has moved")
+    return _of_run(arguments, episodes)
+
+
+def _of_run(arguments: argparse.Namespace, episodes: list[int]) -> "list[Film]":
+    from evaluation import records, view
+
+    source = arguments.source
+    agent = arguments.agent[0] if arguments.agent else None
+    first = arguments.lifetime
+    if first is None:
+        first = records.read_run(source).first_lifetime
+    return [view.of_run(source, lifetime=first, episode=e, agent=agent) for e in episodes]
+
+
+def _refuse(arguments: argparse.Namespace, what: str, *names: str) -> None:
+    """Refuse options that mean nothing for a source."""
+    for name in names:
+        if getattr(arguments, name) not in (None, []):
+            raise ValueError(f"--{name} does not go with {what}; leave it out")

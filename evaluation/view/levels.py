@@ -1,0 +1,46 @@
+"""Episodes of a level and a seed."""
+
+from evaluation.checkpoints.loading import player
+from evaluation.schedule import Block, Schedule
+from evaluation.session import PurePlayer, Session
+from evaluation.view.recording import Recording
+from evaluation.view.replays import taught
+from jaxsim import levels, parameters
+from jaxsim.render.viewer import Film
+
+DIFFICULTIES = ("easy", "medium", "hard")
+
+
+def of_level(
+    level: int, difficulty: str = "easy", *, agent: str = "pd", seed: int = 0, episode: int = 0
+) -> Film:
+    """Play an episode of a level and film it.
+
+    Two agents with the same seed and episode meet the same start.
+
+    Args:
+      level: of the novelty catalogue.
+      difficulty: easy, medium or hard.
+      agent: by name, as "mpc" or "FILE.py", or "checkpoint:DIR".
+      seed: root of all randomness.
+      episode: number of the episode under that seed.
+
+    Raises:
+      ValueError: no such level, difficulty or agent, or a seed or an episode out of bounds.
+    """
+    tasks = {known.number: known.task for known in levels()}
+    if level not in tasks:
+        listed = ", ".join(map(str, tasks))
+        raise ValueError(f"level is {level}; it must be one of {listed}")
+    if difficulty not in DIFFICULTIES:
+        raise ValueError(parameters.unknown("difficulty", difficulty, DIFFICULTIES))
+    if not 0 <= episode < 2**31:
+        raise ValueError(f"episode is {episode}; it must be from 0 to {2**31 - 1}")
+    values = (("novelty/difficulty", difficulty), ("novelty/level", level))
+    block = Block(0, 1, "test", tasks[level], values, episode + 1, False)
+    session = Session(Schedule("view", (block,)), seed=seed)
+    found = player(agent, 1)
+    recording = Recording(session.episode(episode))
+    recording.play(PurePlayer(taught(found.agent, found.memory), seed=seed))
+    facts = f"level {level} {difficulty}, seed {seed}, episode {episode}"
+    return recording.film(agent, facts, "", level % 50)

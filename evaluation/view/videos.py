@@ -1,0 +1,77 @@
+"""Films as GIF and MP4, drawn by the camera. Needs the extra `view`."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from evaluation.files import write_whole
+from jaxsim.render import Style, draw
+from jaxsim.render.viewer import Film
+
+FRAMES = {".gif": 25, ".mp4": 50}
+"""Frames a second by the end of a file's name."""
+MOST_FRAMES = 3000
+CHUNK = 32  # frames that are drawn at a time
+
+
+def check(path: Path) -> None:
+    """Refuse a name that is no video's, and a missing library, before anything is played.
+
+    Raises:
+      ValueError: says what to change.
+    """
+    if path.suffix not in FRAMES:
+        raise ValueError(f"{path} must end in .gif or .mp4")
+    try:
+        import imageio.v3  # noqa: F401
+
+        if path.suffix == ".mp4":
+            import imageio_ffmpeg  # noqa: F401
+    except ImportError as error:
+        raise ValueError("videos need an extra: pip install 'jaxsim-novelty[view]'") from error
+
+
+def frames(film: Film, style: Style, rate: int) -> np.ndarray:
+    """Draw a film at so many frames a simulated second, (F, H, W, 3) uint8."""
+    step = max(1, round(1 / (rate * film.dt)))
+    chosen = np.arange(0, film.ticks + 1, step)[:MOST_FRAMES]
+    places: Any = film.places
+    rows = film.ticks + 1
+
+    def at(ticks: np.ndarray) -> Any:
+        return jax.tree.map(
+            lambda leaf: leaf[ticks] if np.ndim(leaf) and len(leaf) == rows else leaf, places
+        )
+
+    drawn = []
+    for start in range(0, len(chosen), CHUNK):
+        part = chosen[start : start + CHUNK]
+        # The last chunk is filled up, so that all of them run one program.
+        padded = np.resize(part, CHUNK) if len(part) < CHUNK else part
+        drawn.append(draw(at(padded), style)[: len(part)])
+    return np.concatenate(drawn)
+
+
+def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = ("corner",)) -> None:
+    """Write films side by side, whole or not at all; a shorter one waits at its end.
+
+    Args:
+      films: one or more.
+      path: ends in .gif or .mp4.
+      pixels: height of the picture, and width of each view of each film.
+      views: of every film.
+    """
+    import imageio.v3 as imageio
+
+    rate = FRAMES[path.suffix]
+    style = Style(views, pixels, samples=2)
+    drawn = [frames(film, style, rate) for film in films]
+    longest = max(map(len, drawn))
+    padded = [np.concatenate([d, np.repeat(d[-1:], longest - len(d), 0)]) for d in drawn]
+    picture = np.concatenate(padded, axis=2)
+    options: dict[str, Any] = {"loop": 0, "duration": 1000 / rate}
+    if path.suffix == ".mp4":
+        options = {"fps": rate, "codec": "libx264", "macro_block_size": 2, "plugin": "FFMPEG"}
+    write_whole(path, imageio.imwrite("<bytes>", picture, extension=path.suffix, **options))

@@ -1,0 +1,194 @@
+"""An episode as the viewer shows it: places at every tick, and what was done and said."""
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.leaning import LeaningState
+from jaxsim.render.scene import Scene, scene
+from jaxsim.render.viewer.contacts import CONTACTS, contacts
+from jaxsim.worlds.cartpole3d import State
+from jaxsim.worlds.cartpole3d.types import Vector
+
+MILLIMETRES = 1000
+LEAN = 30000
+FARTHEST = 32.0
+"""m; what is farther away is shown there."""
+MOST_TICKS = 20_000
+DIGITS = 4
+
+
+class Said(NamedTuple):
+    """What an agent said of novelty after each observation, (T,) each."""
+
+    level: Sequence[int]
+    probability: Sequence[float]
+    threshold: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Film:
+    """One episode of T ticks.
+
+    Attributes:
+      title: for people.
+      facts: a line below it.
+      note: a warning; "" for none.
+      places: scene of every tick, leaves (T + 1,), blocks (T + 1, N), in NumPy.
+      dt: simulated time of a tick, s.
+      names: of the actions.
+      action: (T,) codes.
+      reward: (T,) sum of the rewards so far.
+      said: of novelty; None for an agent that says nothing.
+      novel: whether the world is a novel one.
+      truth: the same in words.
+    """
+
+    title: str
+    places: Scene
+    action: Sequence[int]
+    reward: Sequence[float]
+    names: Sequence[str]
+    dt: float = 0.02
+    facts: str = ""
+    note: str = ""
+    said: Said | None = None
+    novel: bool = False
+    truth: str = "not told"
+
+    @property
+    def ticks(self) -> int:
+        """Number of ticks, T."""
+        return len(self.action)
+
+    @property
+    def touches(self) -> np.ndarray:
+        """(T + 1,) contacts, bits of `CONTACTS`."""
+        s = self.places
+        return contacts(
+            _rows(s.cart),
+            _rows(s.foot),
+            _rows(s.tip),
+            np.stack(s.blocks, -1),
+            np.asarray(s.alive),
+            radius=_one(s.block_radius),
+            half_width=_one(s.half_width),
+            floor=_one(s.floor),
+            ceiling=_one(s.ceiling),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the page reads them."""
+        s = self.places
+        values: dict[str, Any] = {
+            "title": self.title,
+            "facts": self.facts,
+            "note": self.note,
+            "ticks": self.ticks,
+            "slots": int(s.alive.shape[-1]),
+            "dt": round(float(self.dt), 6),
+            "pole": _one(s.pole_length),
+            "radius": _one(s.block_radius),
+            "half": _one(s.half_width),
+            "floor": _one(s.floor),
+            "ceiling": _one(s.ceiling),
+            "names": list(self.names),
+            "action": [int(a) for a in self.action],
+            "reward": _rounded(self.reward),
+            "contacts": list(CONTACTS),
+            "contact": self.touches.tolist(),
+            "novel": bool(self.novel),
+            "truth": self.truth,
+            "data": _packed(s),
+        }
+        if self.said is not None:
+            values["level"] = [int(level) for level in self.said.level]
+            values["probability"] = _rounded(self.said.probability)
+            values["threshold"] = _rounded(self.said.threshold)
+        return values
+
+
+def film(env: Any, params: Any, states: Any, **fields: Any) -> Film:
+    """Make a film of the states of an episode.
+
+    Args:
+      env: environment; see `jaxsim.env`.
+      params: its parameters, leaves ().
+      states: of the episode, leaves (T + 1,): from the first observation on.
+      **fields: of `Film`; `names` and `dt` are those of the environment unless given.
+
+    Raises:
+      ValueError: numbers of ticks differ, or there are too many.
+    """
+    places = poses(env, params, states)
+    names = getattr(env, "actions", None) or [str(i) for i in range(env.num_actions)]
+    made = Film(**{"places": places, "names": names, "dt": float(env.dt(params)), **fields})
+    rows = len(np.asarray(places.cart.x))
+    if not made.ticks + 1 == rows == len(made.reward) + 1:
+        raise ValueError(
+            f"a film of {rows} states needs {rows - 1} actions and rewards, and there are "
+            f"{made.ticks} and {len(made.reward)}"
+        )
+    if made.ticks > MOST_TICKS:
+        raise ValueError(f"a film has {made.ticks} ticks; it can have {MOST_TICKS:,} at most")
+    return made
+
+
+def poses(env: Any, params: Any, states: Any) -> Scene:
+    """Return where everything is, not what sensors that are a tick late report of it.
+
+    Args:
+      env: environment.
+      params: its parameters, leaves ().
+      states: leaves (T,).
+    """
+    if isinstance(states, LeaningState):
+        env, states = env.env, states.inner
+    if isinstance(states, State):
+        blocks = tuple(replace(block, rail=None) for block in states.blocks)
+        states = replace(states, reported=states.pose, blocks=blocks, sensors=None)
+    places = scene(env, params, states)
+    rows = len(np.ravel(np.asarray(places.lean.z)))
+    cart = Vector(*(jnp.broadcast_to(jnp.asarray(part), rows) for part in places.cart))
+    return jax.tree.map(_plain, replace(places, cart=cart))
+
+
+def _plain(leaf: Any) -> np.ndarray:
+    value = np.asarray(leaf)
+    return value if value.dtype == bool else value.astype(np.float64)
+
+
+def _rows(points: Any) -> np.ndarray:
+    return np.stack(np.broadcast_arrays(*points), -1)
+
+
+def _one(value: Any) -> float:
+    """A size, which is the same at every tick."""
+    return round(float(np.ravel(np.asarray(value))[0]), 6)
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(float(value), DIGITS) for value in values]
+
+
+def _packed(places: Scene) -> str:
+    """Differences from tick to tick of all columns, int16, compressed, as text.
+
+    Columns: cart x, y (mm); lean x, y, z; for each block alive, x, y, z (mm).
+    """
+    far = FARTHEST * MILLIMETRES
+    columns = [np.asarray(part) * MILLIMETRES for part in places.cart[:2]]
+    columns += [np.asarray(part) * LEAN for part in places.lean]
+    for slot in range(places.alive.shape[-1]):
+        columns.append(np.asarray(places.alive)[:, slot].astype(float))
+        columns += [np.asarray(part)[:, slot] * MILLIMETRES for part in places.blocks]
+    finite = np.nan_to_num(np.stack(columns), posinf=far, neginf=-far)
+    whole = np.clip(np.round(finite), -far, far).astype("<i2")
+    steps = np.diff(whole, axis=1, prepend=np.zeros((len(whole), 1), "<i2"))
+    return base64.b64encode(zlib.compress(steps.astype("<i2").tobytes(), 9)).decode()

@@ -1,0 +1,69 @@
+"""The viewer's page: films and a player in one text."""
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from jaxsim.render.viewer.film import Film
+
+PLACES = re.compile("@(TITLE|STYLE|SCRIPT|DATA)@")
+MOST_FILMS = 8
+NOTEBOOK_HEIGHT = 720  # pixels
+
+
+def page(films: Sequence[Film], title: str = "") -> str:
+    """Return an HTML page that shows films side by side.
+
+    Args:
+      films: one or more.
+      title: of the page; "" for that of the first film.
+
+    Raises:
+      ValueError: no film, or too many to be seen.
+    """
+    if not 1 <= len(films) <= MOST_FILMS:
+        raise ValueError(f"{len(films)} films were given; a page shows from 1 to {MOST_FILMS}")
+    data = json.dumps([film.to_json() for film in films], allow_nan=False, separators=(",", ":"))
+    parts = {
+        "TITLE": html.escape(title or films[0].title),
+        "STYLE": _shipped("style.css"),
+        "SCRIPT": _shipped("scene.js") + _shipped("player.js"),
+        # Nothing in a text may end the element that holds it.
+        "DATA": data.replace("<", "\\u003c"),
+    }
+    return PLACES.sub(lambda match: parts[match[1]], _shipped("page.html"))
+
+
+def _shipped(name: str) -> str:
+    return (resources.files("jaxsim.render.viewer") / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """Films that a notebook shows.
+
+    Attributes:
+      films: what is shown side by side.
+      title: of the page.
+      height: of the frame in a notebook, pixels.
+    """
+
+    films: Sequence[Film]
+    title: str = ""
+    height: int = NOTEBOOK_HEIGHT
+
+    @property
+    def html(self) -> str:
+        """The page by itself."""
+        return page(self.films, self.title)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for notebooks."""
+        text = html.escape(self.html, quote=True)
+        return (
+            f'<iframe srcdoc="{text}" title="{html.escape(self.title or self.films[0].title)}" '
+            f'sandbox="allow-scripts" style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )

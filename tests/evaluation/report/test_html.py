@@ -1,0 +1,164 @@
+"""The page of a report says what its JSON says, and asks for nothing from elsewhere."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from evaluation.records import COLUMNS, Records
+from evaluation.report import html, summarise_records
+from evaluation.report.html import tables
+from evaluation.schedule import Block, Schedule
+
+EASY, HARD = (("novelty/level", 200),), (("novelty/level", 203),)
+
+
+@pytest.fixture(scope="module")
+def records():
+    """A syllabus of two tasks, each tested before and after each training."""
+    kinds = [(1, "test", False), (2, "train", True), (2, "test", False), (3, "train", True)]
+    blocks = []
+    for phase, mode, learning in [*kinds, (3, "test", False)]:
+        for values in (EASY, HARD) if mode == "test" else (EASY if phase == 2 else HARD,):
+            index = len(blocks)
+            blocks.append(Block(index, phase, mode, "CartPole3D", values, 8, learning))
+    draws = np.random.default_rng(0)
+    shape = (12, sum(block.count for block in blocks))
+    columns = {name: draws.uniform(0, 1, shape).astype(dtype) for name, dtype in COLUMNS.items()}
+    columns["complete"] = np.ones(shape, bool)
+    columns["threshold"] = np.full(shape, 0.5, np.float32)
+    metadata = {"agent": "a <b> agent", "seed": 3, "lifetimes": 12, "versions": {"jax": "1"}}
+    levels = np.array([0, 3], np.int32)
+    return Records(Schedule("two tasks", tuple(blocks), "x.json"), columns, levels, 4, metadata)
+
+
+class Cells(HTMLParser):
+    """Numbers that name their place in the JSON, headings, and ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers, self.shown, self.headings, self.last, self.heading = {}, {}, [], None, False
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if "data-path" in values:
+            self.last = values["data-path"]
+            self.numbers[self.last] = values["data-value"]
+        self.heading = tag == "h2"
+
+    def handle_data(self, data):
+        if self.last:
+            self.shown[self.last] = data
+            self.last = None
+        elif self.heading:
+            self.headings.append(data)
+            self.heading = False
+
+
+def read(text):
+    found = Cells()
+    found.feed(text)
+    return found
+
+
+def at(values, path):
+    for part in path.strip("/").split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        values = values[int(part)] if isinstance(values, list) else values[name]
+    return values
+
+
+def entries(values, path=""):
+    """Places of all numbers with an interval."""
+    if tables.is_entry(values):
+        yield path, values
+    elif isinstance(values, dict | list):
+        pairs = values.items() if isinstance(values, dict) else enumerate(values)
+        for name, inside in pairs:
+            yield from entries(inside, f"{path}/{name}")
+
+
+@pytest.fixture(scope="module")
+def report(records):
+    return json.loads(json.dumps(summarise_records(records, window=3).to_json()))
+
+
+@pytest.fixture(scope="module")
+def page(records, report):
+    return html.of_run(report, records, "jaxsim run x.json --out runs/x", "runs/x")
+
+
+def test_every_number_of_the_page_is_that_of_the_json(page, report):
+    found = read(page)
+    assert len(found.numbers) > 100
+    facts = ("agent", "lifetimes", "episodes", "incomplete_episodes", "seed", "window")
+    for path, text in found.numbers.items():
+        value = at(report, path)
+        assert json.loads(text) == value, path
+        assert found.shown[path] == tables.shown(value)
+    for path, entry in entries(
+        {k: report[k] for k in ("metrics", "blocks")} | {"lifelong": report["lifelong"]["metrics"]}
+    ):
+        place = path.replace("/lifelong/", "/lifelong/metrics/", 1)
+        assert (f"{place}/mean" in found.numbers) == (entry["mean"] is not None), place
+    assert {f"/{name}" for name in facts[1:]} <= set(found.numbers)
+
+
+def test_it_has_every_part(page):
+    assert read(page).headings == [
+        "What was played",
+        "Curve",
+        "Metrics",
+        "Blocks",
+        "Transfer matrix",
+        "Forgetting over time",
+        "Novelty detection",
+        "Worst and best lifetimes",
+    ]
+    assert page.count("jaxsim view runs/x --lifetime") == 10
+    assert "jaxsim run x.json --out runs/x" in page
+
+
+def test_the_curve_is_that_of_the_records(page, records):
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.S)[1])
+    curve, forgetting = charts
+    expected = records.columns["performance"].mean(0)
+    np.testing.assert_allclose(curve["lines"]["performance"], expected, atol=2e-6)
+    low, high = curve["bands"]["performance"]
+    assert (np.array(low) < expected).all() and (np.array(high) > expected).all()
+    assert len(curve["shades"]) == len(records.schedule.blocks)
+    assert curve["shades"][0] == [0.0, 8.0, "CartPole3D test"]
+    assert all(min(v for v in line if v is not None) >= 0 for line in forgetting["lines"].values())
+
+
+def test_the_page_is_small_and_loads_nothing(page):
+    assert len(page.encode()) < 3_000_000
+    assert page.count("<script") == 2 and "a &lt;b&gt; agent" in page
+    assert "default-src 'none'" in page
+    assert not re.search(r"""<(?:link|img)|\ssrc=|@import|url\(""", page)
+    assert "MIT License" in page  # of the library in it
+
+
+def test_a_missing_number_gives_its_reason(records):
+    text = tables.entry({"mean": None, "low": None, "high": None, "reason": "too <few>"}, "/x")
+    assert text == '<span class="reason">too &lt;few&gt;</span>'
+
+
+def test_other_reports_become_tables_and_a_curve():
+    values = {
+        "agent": "ppo",
+        "seed": 1,
+        "curve": [{"episodes": n, "mean": n / 9, "low": n / 10, "high": n / 8} for n in range(5)],
+        "groups": {"a": {"mean": 1.5, "low": 1.0, "high": 2.0}},
+        "rows": [{"level": 3, "measures": {"far": {"value": 0.25, "low": 0.1, "high": None}}}],
+    }
+    text = html.of_report("a title", values)
+    found = read(text)
+    assert found.headings == ["What this is", "Curve", "Groups", "Rows"]
+    for path, number in found.numbers.items():
+        assert json.loads(number) == at(values, path)
+    assert {"/curve/4/mean", "/groups/a/high", "/rows/0/measures/far/value"} <= set(found.numbers)
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', text, re.S)[1])
+    assert charts[0]["lines"]["mean"] == [n / 9 for n in range(5)]

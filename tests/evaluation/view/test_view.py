@@ -1,0 +1,196 @@
+"""Episodes of every source are found again, tick for tick."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation import records, sailon, scanner, view
+from evaluation.cli import main
+from evaluation.schedule import Block, Schedule
+from evaluation.view import replays
+from tests.evaluation import learner
+
+LIFETIMES, FIRST = 3, 5
+EASY = (("novelty/level", 200),)
+HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Records of an agent that learns, in two blocks."""
+    learner.register()
+    blocks = (
+        Block(0, 1, "train", "CartPole3D", EASY, 4, True),
+        Block(1, 1, "test", "CartPole3D", HARD, 3, False),
+    )
+    folder = tmp_path_factory.mktemp("run")
+    played = scanner.play(
+        Schedule("two", blocks),
+        learner.searcher,
+        lifetimes=LIFETIMES,
+        first_lifetime=FIRST,
+        seed=3,
+    )
+    played.write(folder / "records.parquet")
+    return folder, played
+
+
+@pytest.mark.parametrize(("lifetime", "episode"), [(5, 0), (6, 3), (7, 4), (7, 6)])
+def test_an_episode_of_a_learner_is_the_one_that_was_recorded(run, lifetime, episode):
+    folder, played = run
+    film = view.of_run(folder, lifetime=lifetime, episode=episode)
+    row = lifetime - FIRST, episode
+    assert film.note == ""
+    assert film.ticks == played.columns["length"][row]
+    assert film.reward[-1] == pytest.approx(played.columns["reward"][row], rel=1e-3)
+    assert film.novel == (episode >= 4)
+    assert "replayed from the lifetime's start" in film.facts
+
+
+def test_it_goes_on_from_the_nearest_checkpoint(run, monkeypatch):
+    folder, played = run
+    found = []
+
+    def nearest(held, place, lifetime, episode, start):
+        # What the run knew after three episodes, as a checkpoint would hold it.
+        if not found:
+            found.append(None)
+            until = replays._Until(3, lambda start: None)
+            with pytest.raises(replays._Reached):
+                scanner.play(
+                    played.schedule,
+                    learner.searcher,
+                    lifetimes=1,
+                    first_lifetime=lifetime,
+                    seed=3,
+                    keeper=until,
+                )
+            return until.snapshot, Path("checkpoints/0000000003")
+
+    monkeypatch.setattr(replays, "_from_checkpoint", nearest)
+    film = view.of_run(folder, lifetime=7, episode=5)
+    assert "replayed from the checkpoint checkpoints/0000000003" in film.facts
+    assert film.note == "" and film.ticks == played.columns["length"][2, 5]
+
+
+def test_a_replay_that_differs_says_so_and_shows_what_was_recorded(run, tmp_path):
+    _, played = run
+    columns = {name: np.array(values) for name, values in played.columns.items()}
+    columns["length"][0, 0] += 1
+    metadata = {**played.metadata, "versions": {"jaxsim-novelty": "0.0.1"}}
+    replace(played, columns=columns, metadata=metadata).write(tmp_path / "records.parquet")
+    note = view.of_run(tmp_path, lifetime=5, episode=0).note
+    assert f"recorded were {columns['length'][0, 0]} steps" in note
+    assert "The run was of jaxsim-novelty 0.0.1, which is not installed." in note
+
+
+def test_two_agents_meet_the_same_start(tmp_path, capsys):
+    out = tmp_path / "two.html"
+    options = ["--level", "203", "--difficulty", "hard", "--seed", "7", "--out", str(out)]
+    assert main(["view", *options, "--agent", "pd", "--agent", "nothing"]) == 0
+    text = out.read_text()
+    values = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    assert [film["title"] for film in values] == ["pd", "nothing"]
+    one, other = (view.of_level(203, "hard", agent=a, seed=7) for a in ("pd", "nothing"))
+    for name in ("cart", "blocks"):
+        for a, b in zip(getattr(one.places, name), getattr(other.places, name), strict=True):
+            np.testing.assert_array_equal(a[0], b[0])
+    assert one.novel and one.truth == "novel, level 3"
+    assert "kB" in capsys.readouterr().out
+
+
+class Scripted:
+    """Pushes to and fro, and reports a novelty at the end."""
+
+    def testing_instance(self, feature_vector, novelty_indicator=None):
+        return {"action": "left" if feature_vector["cart"]["x_position"] > 0 else "right"}
+
+    def testing_episode_end(self, performance, feedback=None):
+        return 0.75, 0.5, 3, {}
+
+
+def test_an_episode_of_a_trial_is_replayed_from_its_messages(tmp_path, capsys):
+    from evaluation.sailon.interactive import Options
+
+    settings = sailon.Settings(
+        novelty=(203,),
+        difficulty=("hard",),
+        novelty_visibility=(0,),
+        trials=1,
+        training_episodes=0,
+        testing_episodes=2,
+        seed=1,
+    )
+    folder = tmp_path / "transcripts"
+    sailon.play(sailon.generate(settings), Scripted(), Options(transcripts=folder))
+    film = view.of_trial(tmp_path, trial=0, episode=1)
+    assert film.note == "" and film.ticks > 3
+    assert set(film.said.probability) == {0.75} and set(film.said.level) == {3}
+    path = folder / "trial-00000" / "episode-00001.jsonl"
+    assert view.of_transcript(path).action == film.action
+    lines = path.read_text().splitlines()
+    changed = json.loads(lines[1])
+    changed["cart"]["x_position"] += 1
+    path.write_text("\n".join([lines[0], json.dumps(changed), *lines[2:]]) + "\n")
+    assert "differs from the transcript: line 2: cart.x_position" in view.of_transcript(path).note
+    for given, message in (
+        (["--trial", "4"], "trial is 4;"),
+        (["--trial", "0", "--episode", "7"], "episode is 7; trial 0 of"),
+    ):
+        assert main(["view", str(tmp_path), *given, "--out", str(tmp_path / "no.html")]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "no.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--level", "999"], "level is 999; it must be one of 50"),
+        (["--difficulty", "harsh"], "unknown difficulty 'harsh'"),
+        (["--agent", "nobody"], "unknown agent 'nobody'"),
+        (["--agent", "gone.py"], "agent gone.py: there is no file gone.py"),
+        (["nowhere"], "there is no nowhere"),
+        (["RUN", "--lifetime", "99"], "lifetime is 99;"),
+        (["RUN", "--episode", "99"], "episode is 99; a lifetime of"),
+        (["RUN", "--seed", "1"], "--seed does not go with a run; leave it out"),
+        (["--lifetime", "1"], "--lifetime does not go with a level; leave it out"),
+        (["--gif", "x.png"], "x.png must end in .gif"),
+        (["--pixels", "9999"], "pixels is 9999; it must be from 16 to 1024"),
+        (["--episode", "-1"], "episode is -1; it must be from 0"),
+        (["--agent", "pd"] * 9, "9 episodes do not fit on a page"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(run, given, message, tmp_path, capsys):
+    out = tmp_path / "out.html"
+    given = [str(run[0]) if word == "RUN" else word for word in given]
+    assert main(["view", *given, "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_whose_agent_is_gone_asks_for_it(run, tmp_path):
+    _, played = run
+    metadata = {**played.metadata, "agent": "mine"}
+    replace(played, metadata=metadata).write(tmp_path / "records.parquet")
+    with pytest.raises(ValueError, match=r"say who played .* with --agent"):
+        view.of_run(tmp_path, lifetime=5, episode=0)
+    assert view.of_run(tmp_path, lifetime=5, episode=0, agent=learner.NAME).note == ""
+    assert records.read_run(tmp_path).metadata["agent"] == "mine"
+
+
+def test_videos_have_the_frames_of_the_films(tmp_path):
+    imageio = pytest.importorskip("imageio.v3")
+    pytest.importorskip("imageio_ffmpeg")
+    names = [tmp_path / "a.html", tmp_path / "a.gif", tmp_path / "a.mp4"]
+    given = ["--level", "203", "--difficulty", "hard", "--pixels", "32", "--quiet"]
+    options = zip(("--out", "--gif", "--mp4"), map(str, names), strict=True)
+    assert main(["view", *given, *(word for pair in options for word in pair)]) == 0
+    ticks = view.of_level(203, "hard").ticks
+    gif = imageio.imread(names[1])
+    assert gif.shape[1:] == (32, 32, 3) and len(gif) == ticks // 2 + 1
+    assert (gif[0] != gif[-1]).any()
+    assert len(imageio.imread(names[2], plugin="FFMPEG")) >= ticks

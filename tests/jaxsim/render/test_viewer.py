@@ -1,0 +1,136 @@
+"""The viewer's page holds an episode, is small, and asks for nothing from elsewhere."""
+
+import base64
+import json
+import re
+import zlib
+
+import jax
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.render import viewer
+from jaxsim.render.scene import Scene
+from jaxsim.render.viewer.contacts import CONTACTS, contacts
+from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
+
+TICKS = 200
+
+
+@pytest.fixture(scope="module")
+def flood():
+    """Places of an episode that fills with as many blocks as any, one more each tick."""
+    draws, number = np.random.default_rng(0), 205
+    place = draws.uniform((-4, -4, 1), (4, 4, 9), (number, 3))
+    speed = draws.uniform(3, 5, (number, 3)) * draws.choice((-1, 1), (number, 3))
+    path = []
+    for _ in range(TICKS + 1):
+        path.append(place)
+        place = place + 0.02 * speed
+        off = place - [0, 0, 5]
+        speed = np.where(abs(off) > 4.45, -abs(speed) * np.sign(off), speed)
+    ticks = np.arange(TICKS + 1)
+    zero = np.zeros(TICKS + 1)
+    tilt = 0.1 * np.sin(ticks / 20)
+    return Scene(
+        cart=Vector(np.sin(ticks / 30), np.cos(ticks / 30), zero),
+        lean=Vector(np.sin(tilt), zero, np.cos(tilt)),
+        blocks=Vector(*np.moveaxis(np.array(path), -1, 0)),
+        alive=np.arange(number) <= ticks[:, None] + 4,
+    )
+
+
+def film(places, **fields):
+    told = {"title": "a title", "action": [1] * TICKS, "reward": np.arange(TICKS) / 7}
+    return viewer.Film(places=places, names=ACTIONS, **(told | fields))
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+
+
+def unpacked(values):
+    words = np.frombuffer(zlib.decompress(base64.b64decode(values["data"])), "<i2")
+    return np.cumsum(words.reshape(-1, values["ticks"] + 1), axis=1, dtype=np.int16)
+
+
+def test_an_episode_full_of_blocks_is_a_small_page(flood):
+    page = viewer.page([film(flood)])
+    assert len(page.encode()) < 300_000
+    values = data_of(page)[0]
+    assert values["ticks"] == TICKS and values["slots"] == 205
+
+
+def test_places_come_back_to_a_millimetre(flood):
+    table = unpacked(film(flood).to_json())
+    np.testing.assert_allclose(table[0] / 1000, flood.cart.x, atol=6e-4)
+    np.testing.assert_array_equal(table[5::4].T.astype(bool), flood.alive)
+    np.testing.assert_allclose(table[8::4].T / 1000, flood.blocks.z, atol=6e-4)
+
+
+def test_the_page_loads_nothing_and_texts_cannot_break_out(flood):
+    evil = "</script><script>alert(1)</script>"
+    page = viewer.page([film(flood, title=evil, facts=evil)])
+    assert page.count("<script") == 2 and "alert(1)<" not in page
+    assert data_of(page)[0]["title"] == evil
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(?:src|href)=|https?://|@import|url\(""", page)
+
+
+def test_what_was_said_is_in_the_page(flood):
+    said = viewer.Said([0, 3] * 100, [0.25, 0.75] * 100, [0.5] * TICKS)
+    values = film(flood, said=said, novel=True, truth="novel, level 8").to_json()
+    assert values["level"][:2] == [0, 3] and values["probability"][:2] == [0.25, 0.75]
+    assert (values["novel"], values["truth"]) == (True, "novel, level 8")
+    assert "probability" not in film(flood).to_json()
+
+
+def test_a_notebook_shows_it_in_a_frame(flood):
+    shown = viewer.Viewer([film(flood)], "one")._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and 'sandbox="allow-scripts"' in shown
+
+
+@pytest.mark.parametrize("number", [0, 9])
+def test_too_few_or_too_many_films_are_refused(number):
+    with pytest.raises(ValueError, match=f"{number} films were given; a page shows from 1 to 8"):
+        viewer.page([None] * number)
+
+
+def touching(cart=(0.0, 0.0, 0.0), lean=(0.0, 0.0, 1.0), blocks=((9.0, 9.0, 5.0),), alive=None):
+    cart, lean = np.array([cart]), np.array(lean)
+    foot = cart + [0, 0, 0.2] + 0.05 * lean
+    alive = np.ones((1, len(blocks)), bool) if alive is None else np.array([alive])
+    sizes = {"radius": 0.5, "half_width": 20.0, "floor": -0.05, "ceiling": 9.95}
+    bits = contacts(cart, foot, foot + lean, np.array([blocks]), alive, **sizes)[0]
+    return {name for i, name in enumerate(CONTACTS) if bits >> i & 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, set()),
+        ({"blocks": ((0.99, 0.0, 0.46),)}, {"block and cart"}),
+        ({"blocks": ((1.03, 0.0, 0.46),)}, set()),
+        ({"blocks": ((0.0, 0.5, 1.2),)}, {"block and pole"}),
+        ({"blocks": ((0.0, 0.6, 1.2),)}, set()),
+        ({"cart": (19.5, 0.0, 0.0)}, {"cart and wall"}),
+        ({"blocks": ((3.0, 3.0, 0.44),)}, {"block and wall"}),
+        ({"blocks": ((3.0, 3.0, 5.0), (3.9, 3.0, 5.0))}, {"blocks"}),
+        ({"blocks": ((3.0, 3.0, 5.0), (3.9, 3.0, 5.0)), "alive": [True, False]}, set()),
+    ],
+)
+def test_contacts_are_those_of_the_places(given, expected):
+    assert touching(**given) == expected
+
+
+@pytest.mark.parametrize("env_id", ["CartPole2D-v0", "CartPole-v1", "CartPole3DLeans-v0"])
+def test_other_worlds_are_filmed_too(env_id):
+    env, params = jaxsim.make(env_id)
+    states = jax.jit(env.start)(jax.random.split(jax.random.key(0), 3), params)
+    made = viewer.film(env, params, states, title="x", action=[0, 1], reward=[1.0, 2.0])
+    assert len(data_of(viewer.page([made]))[0]["names"]) == env.num_actions
+    with pytest.raises(
+        ValueError, match=r"of 3 states needs 2 actions and rewards, .* are 1 and 2"
+    ):
+        viewer.film(env, params, states, title="x", action=[0], reward=[1.0, 2.0])
