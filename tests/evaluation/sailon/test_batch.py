@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from evaluation import scanner
-from evaluation.sailon import TA2Logic, interactive
+from evaluation.sailon import TA2Logic, batch, interactive
 from evaluation.sailon.batch import play_batch
 from evaluation.sailon.experiment import Cell, Experiment, Trial
 from evaluation.sailon.worlds import groups, original_starts
-from jaxsim import agents
+from jaxsim import agents, rng
 from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
 from jaxsim.worlds.cartpole3d.start import fitted
@@ -55,6 +55,22 @@ def _clerk():
         return jnp.where(memory["told"][2] >= 0, 207, 0).astype(jnp.int32)
 
     return Agent("clerk", act, init, begin, learn, tell, named)
+
+
+def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
+    """What is random in them is counted by these."""
+    experiment = draw(trials=1, testing_episodes=5, starts="counter")
+    (group, *_) = groups(experiment)
+    options = scanner.Options(devices=1, segment=2)
+    root = rng.words(jax.random.key(0))
+    crew = batch._Crew(agents.get("pd"), group, root, len(group.trials), options)
+    plans = [list(experiment.episodes(trial)) for trial in group.trials]
+    for first in (0, 2, 4):
+        part = [lane[first : first + 2] for lane in plans]
+        plan = crew._plan(part, first, experiment)
+        assert plan.episode.tolist() == [first, first + 1]
+        there = [first + k < 5 for k in range(2)]
+        assert plan.active[:, : len(plans)].all(axis=1).tolist() == there
 
 
 def by_trial(results, name):

@@ -234,6 +234,22 @@ def test_feedback_follows_the_first_report(draw, budget, labels, counts):
         assert told == [None] * 6
 
 
+class AlarmedOnce(Scripted):
+    """Reports novelty after the first episode of all and never again."""
+
+    reported = False
+
+    def testing_episode_end(self, performance, feedback=None):
+        probability, self.reported = (0.0 if self.reported else 0.9), True
+        return probability, 0.5, 1, {}
+
+
+def test_a_budget_stays_active_in_its_trial_and_in_no_other(draw):
+    experiment = draw(trials=2, training_episodes=0, budget=1.0, labels="left")
+    results = play(experiment, AlarmedOnce(steps=1))
+    assert column(results, "budget_active") == [False, True, True, False, False, False]
+
+
 def test_the_label_of_the_original_is_always_left(draw):
     agent = Scripted(steps=4)
     play(draw(trials=1, labels="left"), agent, Options(testing=False))
