@@ -593,8 +593,9 @@ def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
 def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, capsys):
     assert calc_metrics(["-syllabus_subtype=CL", f"-log_dir={log}"]) == 0
     printed = capsys.readouterr()
-    ending = printed.out.split("\n\n")[-1]
+    *_, ending, scores = printed.out.split("\n\n")
     assert ending.startswith("Metric: An Example Custom Metric\nAveraged Value: {'global_perf': ")
+    assert scores.startswith("Capability: continual_learning\nScore: {'performance': ")
     assert "warning: CL has one task" in printed.err
 
 
