@@ -180,7 +180,8 @@ def test_an_edition_brings_its_own_metrics(log):
     assert names("v0.2", "ANT_B")[1:] == ["STERelativePerf"]
     assert names("v0.3", "CL")[-1] == "RecoveryTime"
     assert names("v0.3", "ANT_B")[-1] == "TransferMatrix"
-    assert len(names("2019", "CL")) == len(names("2019", "ANT_C")) - 1 == 8
+    assert len(names("2019", "CL")) == len(names("2019", "ANT_C")) - 1 == 9
+    assert names("2019", "CL")[-1] == "GlobalMean"
 
 
 def test_blocks_shorter_than_the_window_say_so(log):
