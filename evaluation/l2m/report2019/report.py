@@ -261,7 +261,8 @@ class MetricsReport(ABC):
     def text(self) -> str:
         """Return the printed form of the results: three lines a metric, and what is missing."""
         lines = "\n".join("\n".join(["", *_lines(result)]) for result in self.results) + "\n"
-        scores = self.capabilities().items()
+        # The packages of the time printed no scores.
+        scores = self.capabilities().items() if self.settings.edition == "2019" else ()
         return lines + "".join(f"\nCapability: {n}\nScore: {_shown(of)}\n" for n, of in scores)
 
     def report(self, stream: TextIO | None = None) -> None:

@@ -18,7 +18,6 @@ from evaluation import metrics as kernels
 from evaluation.l2m.report2019 import (
     AgentMetric,
     AgentMetricsReport,
-    ClassificationMean,
     ClassificationMetric,
     ClassificationMetricsReport,
     GlobalMean,
@@ -180,7 +179,8 @@ def test_an_edition_brings_its_own_metrics(log):
     assert names("v0.2", "ANT_B")[1:] == ["STERelativePerf"]
     assert names("v0.3", "CL")[-1] == "RecoveryTime"
     assert names("v0.3", "ANT_B")[-1] == "TransferMatrix"
-    assert len(names("2019", "CL")) == len(names("2019", "ANT_C")) - 1 == 8
+    assert len(names("2019", "CL")) == len(names("2019", "ANT_C")) - 1 == 9
+    assert names("2019", "CL")[-1] == "GlobalMean"
 
 
 def test_blocks_shorter_than_the_window_say_so(log):
@@ -479,7 +479,6 @@ def test_scores_of_batches_are_metrics_too(l2data):
     log = write_log(l2data / "class", blocks, column="score_top1", source="GET_LABELS")
     experts(l2data, {"kit_train_cifar100": 2.0})
     report = ClassificationMetricsReport(log_dir=log, syllabus_subtype="CL")
-    report.add(ClassificationMean(report.settings))
     report.calculate()
     assert report.settings.measure == "score_top1"
     assert report.results[-1].values.averaged == {"global_mean": pytest.approx(0.375)}
@@ -593,8 +592,9 @@ def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
 def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, capsys):
     assert calc_metrics(["-syllabus_subtype=CL", f"-log_dir={log}"]) == 0
     printed = capsys.readouterr()
-    ending = printed.out.split("\n\n")[-1]
+    *_, ending, scores = printed.out.split("\n\n")
     assert ending.startswith("Metric: An Example Custom Metric\nAveraged Value: {'global_perf': ")
+    assert scores.startswith("Capability: continual_learning\nScore: {'performance': ")
     assert "warning: CL has one task" in printed.err
 
 
@@ -602,7 +602,7 @@ def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, ca
 def test_the_examples_can_be_added(log, capsys, name):
     file = ROOT / "examples" / "metrics" / f"{name}.py"
     assert calc_metrics(["-log_dir", str(log), "-metric", str(file)]) == 0
-    metric = capsys.readouterr().out.split("\n\n")[-1]
+    metric = capsys.readouterr().out.split("\n\n")[-2]  # scores of capabilities are last
     assert "Averaged Value: {'global_" in metric
     assert "None" not in metric.split("\n")[1]
 
