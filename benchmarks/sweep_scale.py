@@ -59,7 +59,7 @@ def names(folder: Path, units: int) -> None:
 
     plan = planned(folder, units, 10)
     for number in range(100, len(plan.units)):
-        asked = plan.inputs_hash(plan.units[number])
+        asked = plan.asked
         place = store.folder_of(plan, number)
         place.mkdir(parents=True, exist_ok=True)
         for ending in (store.CELLS, store.ROWS):

@@ -1,28 +1,11 @@
-"""`jaxsim sweep`: plan, run, status, merge, table, submit, launch, join."""
+"""The parser of `jaxsim sweep`: plan, run, status, merge, table, submit, launch, join."""
 
 import argparse
-import contextlib
-import json
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from evaluation.arguments import add_command
-from evaluation.checkpoints.commands import tell
-from evaluation.checkpoints.stopping import STOPPED, hearing
-from evaluation.report import terminal
-
-if TYPE_CHECKING:
-    from evaluation.sweep.plans import Plan
-    from evaluation.sweep.progress import Status
-
-FAILED: Final = 1
-AGAIN: Final = 2.0
-"""s, between two looks of `status --watch`."""
+from evaluation.sweep import handlers
 
 PLAN_EXAMPLES = """examples:
   jaxsim sweep plan examples/sweeps/gravity.toml --out runs/gravity
@@ -97,13 +80,13 @@ def add_to(commands: Any) -> None:
     _add_folder(part)
     part.add_argument("--watch", action="store_true", help="look again every 2 s, until it is over")
     part.add_argument("--json", action="store_true", help="print JSON")
-    part.set_defaults(handler=_status)
+    part.set_defaults(handler=handlers.status)
     part = add_command(parts, "merge", "join all results into one data set", MERGE_EXAMPLES)
     _add_folder(part)
     part.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/merged)")
     part.add_argument("--overwrite", action="store_true", help="replace results in --out")
     part.add_argument("--quiet", action="store_true", help="no progress bar")
-    part.set_defaults(handler=_merge)
+    part.set_defaults(handler=handlers.merge)
     _add_table(parts)
     _add_submit(parts)
     _add_launch(parts)
@@ -111,7 +94,7 @@ def add_to(commands: Any) -> None:
     part.add_argument("shards", type=Path, nargs="+", metavar="DIR", help="of `run --shard`")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     part.add_argument("--overwrite", action="store_true", help="replace results in --out")
-    part.set_defaults(handler=_join)
+    part.set_defaults(handler=handlers.join)
 
 
 def _add_folder(part: argparse.ArgumentParser) -> None:
@@ -132,7 +115,7 @@ def _add_plan(parts: Any) -> None:
         "--measure", action="store_true", help="measure the rate now, with a pack of each program"
     )
     part.add_argument("--force", action="store_true", help="replace another plan in DIR")
-    part.set_defaults(handler=_plan)
+    part.set_defaults(handler=handlers.plan)
 
 
 def _add_run(parts: Any) -> None:
@@ -146,7 +129,7 @@ def _add_run(parts: Any) -> None:
     )
     part.add_argument("--force", action="store_true", help="play with other versions than planned")
     part.add_argument("--quiet", action="store_true", help="no progress bar")
-    part.set_defaults(handler=_run)
+    part.set_defaults(handler=handlers.run)
 
 
 def _add_table(parts: Any) -> None:
@@ -160,7 +143,7 @@ def _add_table(parts: Any) -> None:
     )
     part.add_argument("--plot", type=Path, metavar="FILE", help="also draw it there")
     part.add_argument("--csv", type=Path, metavar="FILE", help="also write it there")
-    part.set_defaults(handler=_table)
+    part.set_defaults(handler=handlers.table)
 
 
 def _add_submit(parts: Any) -> None:
@@ -182,7 +165,7 @@ def _add_submit(parts: Any) -> None:
     )
     part.add_argument("--wait", action="store_true", help="until all jobs have ended")
     part.add_argument("--force", action="store_true", help="play with other versions than planned")
-    part.set_defaults(handler=_submit)
+    part.set_defaults(handler=handlers.submit)
 
 
 def _add_launch(parts: Any) -> None:
@@ -203,291 +186,4 @@ def _add_launch(parts: Any) -> None:
     part.add_argument("--partition", metavar="NAME", help="of Slurm")
     part.add_argument("--image", metavar="NAME", help="container with this package (Kubernetes)")
     part.add_argument("--claim", metavar="NAME", help="volume claim that holds DIR (Kubernetes)")
-    part.set_defaults(handler=_launch)
-
-
-def _plan(arguments: argparse.Namespace) -> int:
-    # Imported here, so that `jaxsim --help` does not wait for JAX.
-    from evaluation.sweep.planning import plan
-
-    found = plan(
-        arguments.file,
-        arguments.out,
-        minutes=arguments.minutes,
-        rate=arguments.rate,
-        measure=arguments.measure,
-        force=arguments.force,
-        say=print,
-    )
-    for line in summary(found):
-        print(line)
-    return 0
-
-
-def summary(plan: "Plan") -> list[str]:
-    """A plan in lines for people."""
-    about = plan.manifest
-    hours = about["most_seconds"] / 3600
-    return [
-        f"{about['name']}: {about['cells']:,} cells in {about['packs']:,} packs, "
-        f"{about['units']:,} units of about {about['minutes']:g} min, "
-        f"{about['programs']:,} programs",
-        f"at most {about['most_steps']:,} environment steps and {hours:,.2f} hours of one process; "
-        f"{about['rows']:,} rows; {about['bytes'] / 2**30:.1f} GiB of memory a process",
-        f"to play it: jaxsim sweep run {plan.folder}",
-    ]
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from evaluation.sweep import plans, playing
-
-    plan = plans.load(arguments.folder)
-    playing.check_version(plan, arguments.force)
-    _check_counts(arguments, ("retries", 0), ("threads", 1), ("local", 1))
-    if arguments.local is not None:
-        if arguments.units is not None:
-            raise ValueError("--local deals all units out; leave --units out")
-        return _run_local(arguments, plan)
-    numbers = None if arguments.units is None else playing.share(arguments.units, len(plan.units))
-    total = len(plan.units) if numbers is None else len(numbers)
-    with contextlib.ExitStack() as stack:
-        show = None
-        if not arguments.quiet:
-            show = stack.enter_context(_progress(plan, "cells"))
-        stop = stack.enter_context(hearing(tell, signals=SIGNALS, words=WORDS))
-        out = playing.run(
-            plan,
-            numbers,
-            retries=arguments.retries,
-            threads=arguments.threads,
-            stop=stop,
-            progress=show,
-            say=tell,
-        )
-    if not arguments.quiet:
-        print(
-            f"{out.played:,} units played, {out.skipped:,} finished before, "
-            f"{len(out.failed)} failed"
-        )
-    if out.stopped:
-        left = total - out.played - out.skipped - len(out.failed)
-        tell(f"{out.stopped}: {left:,} units are left; the same command plays them")
-        return STOPPED
-    if out.failed:
-        first = out.failed[0]
-        tell(f"{len(out.failed)} units failed; unit {first.unit}: {first.error}")
-        return FAILED
-    return 0
-
-
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)
-WORDS: Final = "ending when the packs at play are over; once more ends it at once"
-
-
-@contextlib.contextmanager
-def _progress(plan: "Plan", what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yields the function that moves it."""
-    console = terminal.console()
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} " + what),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(plan.manifest["name"], total=None)
-
-        def move(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield move
-
-
-def _check_counts(arguments: argparse.Namespace, *least: tuple[str, int]) -> None:
-    for name, low in least:
-        number = getattr(arguments, name)
-        if number is not None and not low <= number <= 10_000:
-            raise ValueError(f"{name} is {number}; it must be from {low} to 10000")
-
-
-def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
-    """Play in several processes, each with its share."""
-    number = arguments.local
-    program = "import sys; from evaluation.cli import main; sys.exit(main())"
-    words = ["sweep", "run", str(plan.folder), "--retries", str(arguments.retries), "--quiet"]
-    words += ["--force"] if arguments.force else []
-    words += ["--threads", str(arguments.threads or 1)]
-    children = [
-        subprocess.Popen([sys.executable, "-c", program, *words, "--units", f"{k}::{number}"])
-        for k in range(number)
-    ]
-    codes = []
-    try:
-        with hearing(tell, signals=SIGNALS, words=WORDS) as stop:
-            told = False
-            while any(child.poll() is None for child in children):
-                if stop.by and not told:
-                    told = True
-                    for child in children:
-                        child.send_signal(signal.SIGTERM)
-                time.sleep(0.1)
-    finally:
-        for child in children:
-            if child.poll() is None:
-                child.terminate()
-        codes = [child.wait() for child in children]
-    return max((abs(code) for code in codes), default=0)
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    from evaluation.sweep import plans
-    from evaluation.sweep.progress import status
-
-    plan = plans.load(arguments.folder)
-    while True:
-        found = status(plan)
-        if arguments.json:
-            print(json.dumps(found.to_json(), allow_nan=False), flush=True)
-        else:
-            print("\n".join(status_lines(found)), flush=True)
-        if not arguments.watch or found.done == found.units:
-            return 0
-        time.sleep(AGAIN)
-
-
-def status_lines(found: "Status") -> list[str]:
-    """A status in lines for people."""
-    left = "" if found.seconds_left is None else f", {_time(found.seconds_left)} left"
-    rate = "" if found.rate is None else f", {found.rate:,.1f} units a minute"
-    at_play = sum(len(one.units) for one in found.running)
-    lines = [
-        f"{found.name}: {found.done:,} of {found.units:,} units done "
-        f"({found.done / found.units:.1%}), {at_play} running in {len(found.running)} processes, "
-        f"{len(found.failed)} failed{rate}{left}"
-    ]
-    if found.doubled:
-        lines.append(f"{found.doubled} units are there with two results; merge names them")
-    lines += [
-        f"unit {one.unit} failed {one.attempts} times ({one.where}, {one.at}): {one.error}"
-        for one in found.failed[:SHOWN]
-    ]
-    return lines
-
-
-SHOWN: Final = 5
-
-
-def _time(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
-
-
-def _merge(arguments: argparse.Namespace) -> int:
-    from evaluation.files import check_output_directory
-    from evaluation.sweep import merging, plans
-
-    plan = plans.load(arguments.folder)
-    if arguments.out is not None:
-        check_output_directory(arguments.out, arguments.overwrite)
-    with contextlib.ExitStack() as stack:
-        show = None
-        if not arguments.quiet:
-            show = stack.enter_context(_progress(plan, "units"))
-        found = merging.merge(plan, arguments.out, show)
-    if not arguments.quiet:
-        print(f"{found.rows:,} rows of {found.cells:,} cells in {found.folder}")
-    return 0
-
-
-def _table(arguments: argparse.Namespace) -> int:
-    from evaluation.files import write_whole
-    from evaluation.sweep import tables
-
-    found = tables.table(
-        arguments.folder,
-        arguments.rows,
-        arguments.columns,
-        arguments.metric,
-        tuple(arguments.where),
-    )
-    terminal.console().print(tables.rich_table(found))
-    if arguments.csv is not None:
-        write_whole(arguments.csv, tables.csv_text(found))
-    if arguments.plot is not None:
-        from evaluation.sweep import plots
-
-        plots.write(found, arguments.plot)
-    return 0
-
-
-def _submit(arguments: argparse.Namespace) -> int:
-    from evaluation.sweep import plans, playing, submitting
-
-    plan = plans.load(arguments.folder)
-    playing.check_version(plan, arguments.force)
-    _check_counts(arguments, ("jobs", 1), ("parallel", 1), ("local", 1), ("gpus", 0), ("cpus", 1))
-    options = submitting.Options(
-        cluster="local" if arguments.local else "slurm",
-        jobs=arguments.local or arguments.jobs,
-        parallel=arguments.parallel,
-        partition=arguments.partition,
-        account=arguments.account,
-        gpus=arguments.gpus,
-        cpus=arguments.cpus,
-        memory=arguments.memory,
-        minutes=submitting.minutes_of(arguments.time),
-        setup=tuple(arguments.setup),
-    )
-    sent = submitting.submit(plan, options, arguments.force)
-    if not sent.jobs:
-        print("nothing is left to send")
-        return 0
-    names = ", ".join(str(job.job_id) for job in sent.jobs[:SHOWN])
-    more = ", ..." if len(sent.jobs) > SHOWN else ""
-    print(f"{sent.left:,} units sent as {len(sent.jobs)} jobs ({names}{more})")
-    if not arguments.wait:
-        return 0
-    failed = submitting.wait(sent)
-    return FAILED if failed else 0
-
-
-def _launch(arguments: argparse.Namespace) -> int:
-    from evaluation.sweep import launch, plans
-    from evaluation.sweep.submitting import minutes_of
-
-    plan = plans.load(arguments.folder)
-    _check_counts(arguments, ("jobs", 1), ("gpus", 0), ("cpus", 1))
-    text = launch.text(
-        plan,
-        arguments.kind,
-        jobs=arguments.jobs,
-        gpus=arguments.gpus,
-        cpus=arguments.cpus,
-        memory=arguments.memory,
-        minutes=minutes_of(arguments.time),
-        partition=arguments.partition,
-        image=arguments.image,
-        claim=arguments.claim,
-    )
-    print(text, end="")
-    return 0
-
-
-def _join(arguments: argparse.Namespace) -> int:
-    from evaluation.files import check_output_directory
-    from evaluation.l2m.shards import join
-
-    check_output_directory(arguments.out, arguments.overwrite)
-    records = join(arguments.shards, arguments.out)
-    print(f"{records.num_lifetimes:,} lifetimes in {arguments.out}")
-    return 0
+    part.set_defaults(handler=handlers.launch)

@@ -46,7 +46,7 @@ def plan(
       minutes: that a unit is to take.
       rate: environment steps a second of one process; None for rates that docs/sweeps.md measured.
       measure: whether to measure it now instead, with a pack of each program.
-      force: whether another plan in `out` is replaced; units that both have stay.
+      force: whether a plan in `out` is replaced; results of units of other sizes are ignored.
       say: is given lines for people.
 
     Raises:
@@ -72,7 +72,10 @@ def plan(
         for value, (name, data) in contents.items()
     }
     digest = plans.identity(sweep.written, entries)
-    _check_same(folder, digest, force)
+    there = _there(folder, digest, force)
+    if there is not None:
+        say(f"{folder} holds this plan already; its units stay as they are")
+        return there
     rates = _rates(base, ordered, place, rate, measure, say)
     manifest = {
         "format": FORMAT,
@@ -116,10 +119,14 @@ def _check_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be written: {above} does not allow it")
 
 
-def _check_same(folder: Path, digest: str, force: bool) -> None:
-    """Refuse to replace another plan."""
+def _there(folder: Path, digest: str, force: bool) -> Plan | None:
+    """The same plan, if it is there already.
+
+    Raises:
+      ValueError: another plan is there.
+    """
     if not (folder / plans.FILE).exists() or force:
-        return
+        return None
     there = plans.load(folder)
     if there.digest != digest:
         raise ValueError(
@@ -127,6 +134,7 @@ def _check_same(folder: Path, digest: str, force: bool) -> None:
             "cells; name another folder, or pass --force to replace that plan (its results stay "
             "there and are ignored)"
         )
+    return there
 
 
 def _inputs(base: Base, sweep: Sweep, near: Path) -> tuple[dict[str, tuple[str, bytes]], Place]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from evaluation.files import write_json
 from evaluation.sweep.document import Sweep, sweep_from
-from evaluation.sweep.grid import Grid, Group, Unit, Units
+from evaluation.sweep.grid import Grid, Group, Units
 
 FORMAT: Final = 1
 FILE: Final = "plan.json"
@@ -72,9 +72,10 @@ class Plan:
         named = self.manifest["inputs"].items()
         return {value: self.folder / INPUTS / entry["name"] for value, entry in named}
 
-    def inputs_hash(self, unit: Unit) -> str:
-        """Hash of what a unit is asked to play."""
-        text = f"{self.digest} {unit.first} {unit.cells} {len(unit.packs)}"
+    @cached_property
+    def asked(self) -> str:
+        """Hash of what units are asked to play; with its number it says which cells one has."""
+        text = f"{self.digest} {self.manifest['unit_packs']}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -1,7 +1,7 @@
 """How far a sweep is; reads names of files only, while others write."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
     done, left = len(there), len(plan.units) - len(there)
     running = tuple(notes.running(plan, clock))
     failed = tuple(one for one in notes.failed(plan) if one.unit not in there)
-    rate = _rate(there, clock(), bool(running))
+    rate = _rate(plan, clock(), bool(running))
     return Status(
         str(plan.manifest["name"]),
         len(plan.units),
@@ -68,15 +68,9 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
     )
 
 
-def _rate(there: Mapping[int, list[store.Found]], now: float, running: bool) -> float | None:
+def _rate(plan: Plan, now: float, running: bool) -> float | None:
     """Units a minute, from when the newest were written."""
-    times = []
-    for units in there.values():
-        try:
-            times.append(units[0].rows.stat().st_mtime)
-        except OSError:  # replaced just now
-            continue
-    newest = sorted(times)[-RECENT:]
+    newest = store.newest(plan, RECENT)
     if len(newest) < 2:
         return None
     # While somebody plays, the time since the last one counts as well.

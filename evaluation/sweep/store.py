@@ -39,13 +39,18 @@ class Found(NamedTuple):
       number: of the unit.
       asked: hash of what it was asked to play.
       content: hash of both files.
-      rows: path of the file with the rows.
+      folder: with both files.
     """
 
     number: int
     asked: str
     content: str
-    rows: Path
+    folder: str
+
+    @property
+    def rows(self) -> Path:
+        """Path of the file with the rows."""
+        return Path(self.folder, f"{self.number:07d}-{self.asked}-{self.content}{ROWS}")
 
     @property
     def cells(self) -> Path:
@@ -62,11 +67,11 @@ def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> Found:
     """Write a finished unit."""
     contents = [_parquet(rows), _parquet(metrics)]
     content = _content(*contents)
-    folder, asked = folder_of(plan, unit.number), plan.inputs_hash(unit)
+    folder, asked = folder_of(plan, unit.number), plan.asked
     name = f"{unit.number:07d}-{asked}-{content}"
     write_whole(folder / f"{name}{CELLS}", contents[1])
     write_whole(folder / f"{name}{ROWS}", contents[0])
-    return Found(unit.number, asked, content, folder / f"{name}{ROWS}")
+    return Found(unit.number, asked, content, str(folder))
 
 
 def finished(plan: Plan) -> dict[int, list[Found]]:
@@ -75,34 +80,46 @@ def finished(plan: Plan) -> dict[int, list[Found]]:
     with contextlib.suppress(FileNotFoundError), os.scandir(plan.folder / UNITS) as folders:
         for entry in folders:
             if entry.is_dir():
-                _gather(Path(entry.path), found)
-    return {n: ours for n, units in found.items() if (ours := _asked(plan, n, units))}
+                for unit in _in(entry.path, plan):
+                    found.setdefault(unit.number, []).append(unit)
+    for units in found.values():
+        units.sort()
+    return found
 
 
 def finished_one(plan: Plan, number: int) -> list[Found]:
     """Files of one unit."""
-    found: dict[int, list[Found]] = {}
-    # By name, not by listing: there may be a thousand units in the folder.
-    asked = plan.inputs_hash(plan.units[number])
-    for path in folder_of(plan, number).glob(f"{number:07d}-{asked}-*{ROWS}"):
-        if match := NAME.fullmatch(path.name):
-            found.setdefault(number, []).append(Found(number, match[2], match[3], path))
-    return sorted(found.get(number, []))
+    folder = folder_of(plan, number)
+    names = (path.name for path in folder.glob(f"{number:07d}-{plan.asked}-*{ROWS}"))
+    matches = (NAME.fullmatch(name) for name in names)
+    return sorted(Found(number, m[2], m[3], str(folder)) for m in matches if m)
 
 
-def _gather(folder: Path, found: dict[int, list[Found]]) -> None:
+def newest(plan: Plan, number: int) -> list[float]:
+    """When the newest finished units were written, s since the epoch, rising.
+
+    Only folders that were written to last are looked at, until they hold enough.
+    """
+    times: list[float] = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(plan.folder / UNITS) as folders:
+        changed = sorted(((e.stat().st_mtime, e.path) for e in folders if e.is_dir()), reverse=True)
+        for _, folder in changed:
+            for unit in _in(folder, plan):
+                with contextlib.suppress(OSError):  # replaced just now
+                    times.append(unit.rows.stat().st_mtime)
+            if len(times) >= number:
+                break
+    return sorted(times)[-number:]
+
+
+def _in(folder: str, plan: Plan) -> Iterator[Found]:
+    """Finished units of a folder; others are left from a plan that was replaced."""
+    asked, units = plan.asked, len(plan.units)
     for name in os.listdir(folder):
-        if match := NAME.fullmatch(name):
-            unit = Found(int(match[1]), match[2], match[3], folder / name)
-            found.setdefault(unit.number, []).append(unit)
-
-
-def _asked(plan: Plan, number: int, units: list[Found]) -> list[Found]:
-    """Those of this plan; others are left from a plan that was replaced."""
-    if number >= len(plan.units):
-        return []
-    asked = plan.inputs_hash(plan.units[number])
-    return sorted(unit for unit in units if unit.asked == asked)
+        if name.endswith(ROWS) and (match := NAME.fullmatch(name)) and match[2] == asked:
+            number = int(match[1])
+            if number < units:
+                yield Found(number, asked, match[3], folder)
 
 
 def intact(found: Found) -> bool:

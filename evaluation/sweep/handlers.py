@@ -1,0 +1,317 @@
+"""What the commands of `jaxsim sweep` do."""
+
+import argparse
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from evaluation.checkpoints.commands import tell
+from evaluation.checkpoints.stopping import STOPPED, hearing
+from evaluation.report import terminal
+
+if TYPE_CHECKING:
+    from evaluation.sweep.plans import Plan
+    from evaluation.sweep.progress import Status
+
+FAILED: Final = 1
+AGAIN: Final = 2.0
+"""s, between two looks of `status --watch`."""
+
+
+def plan(arguments: argparse.Namespace) -> int:
+    """Plan, and say what was planned."""
+    # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation.sweep import planning
+
+    found = planning.plan(
+        arguments.file,
+        arguments.out,
+        minutes=arguments.minutes,
+        rate=arguments.rate,
+        measure=arguments.measure,
+        force=arguments.force,
+        say=print,
+    )
+    for line in summary(found):
+        print(line)
+    return 0
+
+
+def summary(plan: "Plan") -> list[str]:
+    """A plan in lines for people."""
+    about = plan.manifest
+    hours = about["most_seconds"] / 3600
+    return [
+        f"{about['name']}: {about['cells']:,} cells in {about['packs']:,} packs, "
+        f"{about['units']:,} units of about {about['minutes']:g} min, "
+        f"{about['programs']:,} programs",
+        f"at most {about['most_steps']:,} environment steps and {hours:,.2f} hours of one process; "
+        f"{about['rows']:,} rows; {about['bytes'] / 2**30:.1f} GiB of memory a process",
+        f"to play it: jaxsim sweep run {plan.folder}",
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play units, here or in several processes."""
+    from evaluation.sweep import plans, playing
+
+    plan = plans.load(arguments.folder)
+    playing.check_version(plan, arguments.force)
+    _check_counts(arguments, ("retries", 0), ("threads", 1), ("local", 1))
+    if arguments.local is not None:
+        if arguments.units is not None:
+            raise ValueError("--local deals all units out; leave --units out")
+        return _run_local(arguments, plan)
+    numbers = None if arguments.units is None else playing.share(arguments.units, len(plan.units))
+    total = len(plan.units) if numbers is None else len(numbers)
+    with contextlib.ExitStack() as stack:
+        show = None
+        if not arguments.quiet:
+            show = stack.enter_context(_progress(plan, "cells"))
+        stop = stack.enter_context(hearing(tell, signals=SIGNALS, words=WORDS))
+        out = playing.run(
+            plan,
+            numbers,
+            retries=arguments.retries,
+            threads=arguments.threads,
+            stop=stop,
+            progress=show,
+            say=tell,
+        )
+    if not arguments.quiet:
+        print(
+            f"{out.played:,} units played, {out.skipped:,} finished before, "
+            f"{len(out.failed)} failed"
+        )
+    if out.stopped:
+        left = total - out.played - out.skipped - len(out.failed)
+        tell(f"{out.stopped}: {left:,} units are left; the same command plays them")
+        return STOPPED
+    if out.failed:
+        first = out.failed[0]
+        tell(f"{len(out.failed)} units failed; unit {first.unit}: {first.error}")
+        return FAILED
+    return 0
+
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)
+WORDS: Final = "ending when the packs at play are over; once more ends it at once"
+
+
+@contextlib.contextmanager
+def _progress(plan: "Plan", what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar; yields the function that moves it."""
+    console = terminal.console()
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} " + what),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(plan.manifest["name"], total=None)
+
+        def move(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield move
+
+
+def _check_counts(arguments: argparse.Namespace, *least: tuple[str, int]) -> None:
+    for name, low in least:
+        number = getattr(arguments, name)
+        if number is not None and not low <= number <= 10_000:
+            raise ValueError(f"{name} is {number}; it must be from {low} to 10000")
+
+
+def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
+    """Play in several processes, each with its share."""
+    number = arguments.local
+    program = "import sys; from evaluation.cli import main; sys.exit(main())"
+    words = ["sweep", "run", str(plan.folder), "--retries", str(arguments.retries), "--quiet"]
+    words += ["--force"] if arguments.force else []
+    words += ["--threads", str(arguments.threads or 1)]
+    children = [
+        subprocess.Popen([sys.executable, "-c", program, *words, "--units", f"{k}::{number}"])
+        for k in range(number)
+    ]
+    codes = []
+    try:
+        with hearing(tell, signals=SIGNALS, words=WORDS) as stop:
+            told = False
+            while any(child.poll() is None for child in children):
+                if stop.by and not told:
+                    told = True
+                    for child in children:
+                        child.send_signal(signal.SIGTERM)
+                time.sleep(0.1)
+    finally:
+        for child in children:
+            if child.poll() is None:
+                child.terminate()
+        codes = [child.wait() for child in children]
+    return max((abs(code) for code in codes), default=0)
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Say how far a sweep is, once or until it is over."""
+    from evaluation.sweep import plans, progress
+
+    opened = plans.load(arguments.folder)
+    while True:
+        found = progress.status(opened)
+        if arguments.json:
+            print(json.dumps(found.to_json(), allow_nan=False), flush=True)
+        else:
+            print("\n".join(status_lines(found)), flush=True)
+        if not arguments.watch or found.done == found.units:
+            return 0
+        time.sleep(AGAIN)
+
+
+def status_lines(found: "Status") -> list[str]:
+    """A status in lines for people."""
+    left = "" if found.seconds_left is None else f", {_time(found.seconds_left)} left"
+    rate = "" if found.rate is None else f", {found.rate:,.1f} units a minute"
+    at_play = sum(len(one.units) for one in found.running)
+    lines = [
+        f"{found.name}: {found.done:,} of {found.units:,} units done "
+        f"({found.done / found.units:.1%}), {at_play} running in {len(found.running)} processes, "
+        f"{len(found.failed)} failed{rate}{left}"
+    ]
+    if found.doubled:
+        lines.append(f"{found.doubled} units are there with two results; merge names them")
+    lines += [
+        f"unit {one.unit} failed {one.attempts} times ({one.where}, {one.at}): {one.error}"
+        for one in found.failed[:SHOWN]
+    ]
+    return lines
+
+
+SHOWN: Final = 5
+
+
+def _time(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+
+
+def merge(arguments: argparse.Namespace) -> int:
+    """Join all results."""
+    from evaluation.files import check_output_directory
+    from evaluation.sweep import merging, plans
+
+    plan = plans.load(arguments.folder)
+    if arguments.out is not None:
+        check_output_directory(arguments.out, arguments.overwrite)
+    with contextlib.ExitStack() as stack:
+        show = None
+        if not arguments.quiet:
+            show = stack.enter_context(_progress(plan, "units"))
+        found = merging.merge(plan, arguments.out, show)
+    if not arguments.quiet:
+        print(f"{found.rows:,} rows of {found.cells:,} cells in {found.folder}")
+    return 0
+
+
+def table(arguments: argparse.Namespace) -> int:
+    """Print, draw and write a table."""
+    from evaluation.files import write_whole
+    from evaluation.sweep import tables
+
+    found = tables.table(
+        arguments.folder,
+        arguments.rows,
+        arguments.columns,
+        arguments.metric,
+        tuple(arguments.where),
+    )
+    terminal.console().print(tables.rich_table(found))
+    if arguments.csv is not None:
+        write_whole(arguments.csv, tables.csv_text(found))
+    if arguments.plot is not None:
+        from evaluation.sweep import plots
+
+        plots.write(found, arguments.plot)
+    return 0
+
+
+def submit(arguments: argparse.Namespace) -> int:
+    """Send what is left to a scheduler."""
+    from evaluation.sweep import plans, playing, submitting
+
+    plan = plans.load(arguments.folder)
+    playing.check_version(plan, arguments.force)
+    _check_counts(arguments, ("jobs", 1), ("parallel", 1), ("local", 1), ("gpus", 0), ("cpus", 1))
+    options = submitting.Options(
+        cluster="local" if arguments.local else "slurm",
+        jobs=arguments.local or arguments.jobs,
+        parallel=arguments.parallel,
+        partition=arguments.partition,
+        account=arguments.account,
+        gpus=arguments.gpus,
+        cpus=arguments.cpus,
+        memory=arguments.memory,
+        minutes=submitting.minutes_of(arguments.time),
+        setup=tuple(arguments.setup),
+    )
+    sent = submitting.submit(plan, options, arguments.force)
+    if not sent.jobs:
+        print("nothing is left to send")
+        return 0
+    names = ", ".join(str(job.job_id) for job in sent.jobs[:SHOWN])
+    more = ", ..." if len(sent.jobs) > SHOWN else ""
+    print(f"{sent.left:,} units sent as {len(sent.jobs)} jobs ({names}{more})")
+    if not arguments.wait:
+        return 0
+    failed = submitting.wait(sent)
+    return FAILED if failed else 0
+
+
+def launch(arguments: argparse.Namespace) -> int:
+    """Print a file for a scheduler."""
+    from evaluation.sweep import launch, plans
+    from evaluation.sweep.submitting import minutes_of
+
+    plan = plans.load(arguments.folder)
+    _check_counts(arguments, ("jobs", 1), ("gpus", 0), ("cpus", 1))
+    text = launch.text(
+        plan,
+        arguments.kind,
+        jobs=arguments.jobs,
+        gpus=arguments.gpus,
+        cpus=arguments.cpus,
+        memory=arguments.memory,
+        minutes=minutes_of(arguments.time),
+        partition=arguments.partition,
+        image=arguments.image,
+        claim=arguments.claim,
+    )
+    print(text, end="")
+    return 0
+
+
+def join(arguments: argparse.Namespace) -> int:
+    """Join the shards of a run."""
+    from evaluation.files import check_output_directory
+    from evaluation.l2m.shards import join
+
+    check_output_directory(arguments.out, arguments.overwrite)
+    records = join(arguments.shards, arguments.out)
+    print(f"{records.num_lifetimes:,} lifetimes in {arguments.out}")
+    return 0
