@@ -105,7 +105,8 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
     Args:
       name: environment id or task name, for example "CartPole3D-v0".
       values: parameters by path, for example `{"pole/length": 3.0}`.
-      **options: options of the environment, for example `level=200, difficulty="hard"`.
+      **options: options of the environment, for example `level=200, difficulty="hard"`; and
+        `image`, options of a camera whose pictures observations then have, see `jaxsim.imaging`.
 
     Returns:
       (env, params): an object with `reset` and `step`, and the traced parameters they take.
@@ -116,4 +117,11 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
     found = spec(name)
     values = dict(values or {})
     parameters.check(found.parameters, values)
-    return found.factory(values, **options)
+    image = options.pop("image", None)
+    env, params = found.factory(values, **options)
+    if image is None:
+        return env, params
+    # Imported here: programs without pictures do not wait for it.
+    from jaxsim import imaging
+
+    return imaging.with_image(env, image), params

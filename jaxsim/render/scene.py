@@ -17,6 +17,8 @@ POLE_RADIUS = 0.03
 POLE_GAP = 0.05
 """Sizes, m. The cart and the pole are cylinders around the 32-sided prisms of the physics; the
 pole's lower end is `POLE_GAP` above the pivot."""
+SIZES = ("pole_length", "block_radius", "half_width", "floor", "ceiling")
+"""Fields of a scene that do not change in an episode."""
 
 
 @jax.tree_util.register_dataclass

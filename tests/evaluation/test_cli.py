@@ -277,7 +277,8 @@ def read_report(out):
 
 def assert_results(out, episodes, lifetimes, logged=()):
     """The outputs are there, nothing else is, and they agree with one another."""
-    expected = {"records.parquet", "report.json", "schedule.json"} | ({"logs"} if logged else set())
+    expected = {"records.parquet", "report.html", "report.json", "schedule.json"}
+    expected |= {"logs"} if logged else set()
     assert {path.name for path in out.iterdir()} == expected
     played = records.read(out / "records.parquet")
     assert (played.num_lifetimes, played.schedule.num_episodes) == (lifetimes, episodes)

@@ -45,7 +45,7 @@ function sortable(table) {
       const up = head.getAttribute("aria-sort") !== "ascending";
       table.querySelectorAll("thead th").forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      const key = (row) => { const cell = row.cells[column], v = cell.querySelector("[data-value]"); return v ? Number(v.dataset.value) : cell.textContent; };
+      const key = (row) => { const cell = row.cells[column], v = cell.querySelector("[data-value]"); const text = cell.textContent; return v ? Number(v.dataset.value) : text !== "" && isFinite(text) ? Number(text) : text; };
       const rows = [...table.tBodies[0].rows].sort((a, b) => {
         const x = key(a), y = key(b);
         const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true });

@@ -85,7 +85,7 @@ def metrics(values: Mapping[str, Any], path: str) -> str:
         ]
         for name, value in values.items()
     ]
-    return table(("metric", "mean [95 % interval]", "what it means"), rows, "metrics")
+    return table(("metric", "mean [95 % interval]", "what it means"), rows, f"metrics of {path}")
 
 
 def records(values: Sequence[Mapping[str, Any]], path: str) -> str:

@@ -310,6 +310,7 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
         "baseline.parquet",
         "experiment.json",
         "metrics.csv",
+        "report.html",
         "report.json",
         "trials.csv",
     }
@@ -346,7 +347,8 @@ def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
     assert run("analyze", agent, "--baseline", baseline, "--out", out) == 0
     said = capsys.readouterr().out
     assert "0.50 (0.15–0.85)" in said
-    assert sorted(p.name for p in out.iterdir()) == ["metrics.csv", "report.json", "trials.csv"]
+    names = ["metrics.csv", "report.html", "report.json", "trials.csv"]
+    assert sorted(p.name for p in out.iterdir()) == names
     (hidden, visible) = json.loads((out / "report.json").read_text())["cells"]
     assert (hidden["cdt"], hidden["mean_delay"], hidden["false_alarms"]) == (0.5, 1.5, 0.25)
     assert visible["cdt"] is None

@@ -171,7 +171,14 @@ def test_a_curve_by_hand():
 
 # Runs ---------------------------------------------------------------------------------------------
 
-NAMES = {"records.parquet", "schedule.json", "curve.csv", "curve.json", "checkpoints"}
+NAMES = {
+    "records.parquet",
+    "schedule.json",
+    "curve.csv",
+    "curve.json",
+    "report.html",
+    "checkpoints",
+}
 
 
 def written(out):

@@ -1,0 +1,95 @@
+"""Observations with a picture, and programs without one that are what they were."""
+
+from dataclasses import replace
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import render, spaces
+from jaxsim.imaging import Imaged, Imaging
+
+SMALL = {"height": 8, "width": 12}
+
+
+def made(env_id="CartPole-v1", **image):
+    return jaxsim.make(env_id, image={**SMALL, **image})
+
+
+@pytest.mark.parametrize("grey", [False, True])
+def test_an_observation_has_the_picture_of_its_state(grey):
+    env, params = made(grey=grey, view="side")
+    key = jax.random.key(1)
+    observation, state = jax.jit(env.reset)(key, params)
+    assert isinstance(observation, Imaged)
+    assert observation.image.shape == (8, 12, 1 if grey else 3) == env.shape
+    assert observation.image.dtype == jnp.uint8
+    stepped = jax.jit(env.step)(key, state, jnp.int32(1), params)
+    plain = jax.jit(env.env.step)(key, state.inner, jnp.int32(1), params)
+    chex.assert_trees_all_equal(stepped[0].observation, plain[0])
+    chex.assert_trees_all_equal(stepped[2:], plain[2:])
+    scene = render.scene(env.env, params, stepped[1].inner)
+    again = jax.jit(lambda s: render.image(s, env.camera, grey))(scene)
+    np.testing.assert_array_equal(stepped[0].image, again)
+    np.testing.assert_array_equal(jax.jit(env.observe)(stepped[1]).image, stepped[0].image)
+
+
+def test_a_batch_with_other_sizes_in_each_lane_has_its_pictures():
+    env, params = made()
+    batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, 3), params)
+    batch = replace(batch, pole_length=jnp.array([0.25, 0.5, 1.0]))
+    observation, state = jax.jit(env.reset)(jax.random.split(jax.random.key(0), 3), batch)
+    assert observation.image.shape == (3, 8, 12, 3)
+    assert state.sizes["pole_length"].tolist() == [0.5, 1.0, 2.0]
+    assert (observation.image[0] != observation.image[2]).any()
+
+
+def test_learners_see_the_picture_alone():
+    env, params = made()
+    space = spaces.observation_space(env, params)
+    assert (space.shape, space.dtype) == ((8, 12, 3), np.uint8)
+    observation, _ = jax.jit(env.reset)(jax.random.key(0), params)
+    assert spaces.flatten(env, observation) is observation.image
+
+
+@pytest.mark.parametrize("env_id", jaxsim.registered_envs())
+def test_without_the_option_an_environment_is_what_it_was(env_id):
+    env, params = jaxsim.make(env_id)
+    pictured, same = made(env_id)
+    assert not isinstance(env, Imaging) and pictured.env == env
+    chex.assert_trees_all_equal(params, same)
+
+
+def test_a_picture_that_nobody_reads_is_no_work():
+    env, params = jaxsim.make("CartPole-v1")
+    pictured, _ = made()
+
+    def instructions(environment, picture=False):
+        def play(key, params):
+            state = environment.start(key, params)
+            observation, _, reward, *_ = environment.step(key, state, jnp.int32(1), params)
+            return (reward, observation.image) if picture else reward
+
+        compiled = jax.jit(play).lower(jax.random.key(0), params).compile()
+        return compiled.as_text().count(" = ")
+
+    assert instructions(pictured) == instructions(env)
+    assert instructions(pictured, picture=True) > 50 + instructions(env)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        ({"colour": 1}, "unknown image option 'colour'"),
+        ({"view": "behind"}, "view is 'behind'"),
+        ({"height": 4096}, "height is 4096"),
+        ({"grey": 2}, "grey is 2; it must be True or False"),
+        (64, "image is 64; it must be options by name"),
+    ],
+)
+def test_bad_options_are_refused(image, message):
+    with pytest.raises(ValueError, match=message):
+        jaxsim.make("CartPole-v1", image=image)
