@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench siege mutants test test-long test-services test-sb3 lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench siege mutants test test-long test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,10 @@ test-sb3: install ## Run the tests with stable-baselines3 (TORCH=... chooses the
 	$(SB3)/bin/python -m pip --disable-pip-version-check install --quiet "$(TORCH)" "stable-baselines3>=2.4"
 	PYTHONPATH=. $(SB3)/bin/python -m pytest tests/jaxsim/adapters/test_sb3_adapter.py
 
+test-mutants: install ## Run the test of `make mutants`
+	$(PIP) install --quiet "cosmic-ray>=8.4"
+	$(BIN)/python -m pytest tests/benchmarks/test_mutants.py
+
 # MINUTES of each attack: files that are changed, servers that are sent nonsense, runs that are killed.
 MINUTES ?= 2
 SEED ?= 0
@@ -72,6 +76,7 @@ SINCE ?= main
 NUMBER ?= 20
 
 mutants: install ## Play a seeded sample of mutants (SCOPE="evaluation/sailon" or SINCE=main, NUMBER=20, SEED=0)
+	$(PIP) install --quiet "cosmic-ray>=8.4"
 	$(BIN)/python -m benchmarks.mutants $(SCOPE) --since $(SINCE) --number $(NUMBER) --seed $(SEED)
 
 lint: install ## Check the code with ruff
@@ -90,8 +95,8 @@ typecheck: install ## Check the types of both packages with mypy
 wheel-check: install ## Build the wheel and try it in an empty environment outside this folder
 	$(BIN)/python .ci/check_wheel.py
 
-# All extras but sb3.
-EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax l2m mutants notebooks parity plots sciencebirds view
+# All extras but sb3, and mutants, one of whose packages is no wheel.
+EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax l2m notebooks parity plots sciencebirds view
 
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)
