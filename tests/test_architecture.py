@@ -38,6 +38,7 @@ FRONT_DOORS = {"l2m", "sailon", "sciencebirds", "gvgai", "grader", "train", "eva
 NAMES_OF_OTHERS = {"shims"}
 EDGE = {
     "agents",
+    "arguments",
     "bench",
     "cache",
     "checkpoints",

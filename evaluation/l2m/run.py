@@ -84,8 +84,8 @@ class Job(Playing):
 
     @property
     def command(self) -> str:
-        """The command that plays the same again."""
-        words = ["jaxsim", "run", *map(str, self.syllabi), "--agent", self.agent]
+        """The command that plays the same again; results name no place on the machine."""
+        words = ["jaxsim", "run", *(path.name for path in self.syllabi), "--agent", self.agent]
         words += ["--lifetimes", str(self.lifetimes), "--seed", str(self.seed)]
         for option, value, usual in (
             ("--lifetime-idx", self.first_lifetime, 0),
@@ -94,7 +94,7 @@ class Job(Playing):
             ("--window", self.window, DEFAULT_WINDOW),
         ):
             words += [] if value == usual else [option, str(value)]
-        return shlex.join([*words, "--out", str(self.out)])
+        return shlex.join([*words, "--out", self.out.name])
 
     def keeper(
         self, schedule: Schedule, player: Player, stop: Stop, say: Callable[[str], object]
@@ -166,5 +166,5 @@ def _write(job: Job, records: Records, report: Report) -> None:
         records.write(folder / "records.parquet")
         write_lifetimes(records, folder / "logs", job.log_format, job.log_lifetimes)
         values = report.to_json()
-        write_whole(folder / "report.html", html.of_run(values, records, job.command, str(job.out)))
+        write_whole(folder / "report.html", html.of_run(values, records, job.command, job.out.name))
         write_json(folder / job.files.marker, values)

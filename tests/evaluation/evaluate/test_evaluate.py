@@ -26,9 +26,9 @@ def test_rows_are_those_of_rollouts(rows):
         performance = np.asarray(totals.performance, np.float64)
         assert row.performance.mean == pytest.approx(performance.mean())
         assert row.performance.low < row.performance.mean < row.performance.high
-        # An interval of 95% of a mean of so many is near the normal one.
+        # An interval of 95% of a skewed mean of so many is somewhat wider than the normal one.
         half = 1.96 * performance.std() / 200**0.5
-        assert row.performance.high - row.performance.low == pytest.approx(2 * half, rel=0.15)
+        assert row.performance.high - row.performance.low == pytest.approx(2 * half, rel=0.3)
         assert row.length.mean == pytest.approx(np.asarray(totals.length).mean())
         assert row.fallen == pytest.approx(np.asarray(totals.terminated).mean())
         assert row.fallen + row.survived + row.nonfinite == pytest.approx(1)
