@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench siege mutants test test-long test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -40,10 +40,13 @@ bench: install ## Measure throughput beside other simulators, with results in ru
 	$(BIN)/jaxsim bench --json runs/bench.json --plot runs/bench.png
 
 test: install ## Run the tests, but for those that take minutes each
-	$(PYTEST) -m 'not long and not service'
+	$(PYTEST) -m 'not long and not nightly and not service'
 
 test-long: install ## Run the tests that take minutes: every level against the original, the hunts
-	$(PYTEST) -m long
+	$(PYTEST) -m 'long and not nightly'
+
+test-nightly: install ## Run the largest tests, which `.ci/run` leaves out: 100,000 episodes, mixtures of every level
+	$(PYTEST) -m nightly
 
 test-services: install ## Run the tests with services of the machine, which .ci/services installs
 	$(PYTEST) --numprocesses 0 -m service

@@ -42,7 +42,7 @@ def test_two_thousand_random_episodes_and_made_up_states(found):
     assert sum(hunt.flagged for _, k, hunt in hunts if k == "spoilt states") > 8_000
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.long
 def test_a_hundred_thousand_random_episodes(tmp_path):
     page = tmp_path / "fuzz.md"

@@ -130,6 +130,7 @@ def test_options_reach_the_benchmark(ran):
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_a_real_run(tmp_path):
     """Every program that is installed, for a moment."""
