@@ -190,7 +190,8 @@ by("start").onclick = () => go(0);
 by("end").onclick = () => go(most);
 by("back").onclick = KEYS.ArrowLeft;
 by("forward").onclick = KEYS.ArrowRight;
-by("tick").oninput = (e) => { play(false); go(Number(e.target.value)); };
+// `play` shows the present tick, in the slider too: what it was moved to is read before.
+by("tick").oninput = (e) => { const tick = Number(e.target.value); play(false); go(tick); };
 by("speed").onchange = (e) => { state.speed = Number(e.target.value); };
 by("view").onchange = (e) => setView(e.target.value);
 by("theme").onclick = () => theme(document.documentElement.dataset.theme !== "dark");
