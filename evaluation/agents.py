@@ -5,6 +5,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from jaxsim import agents
 from jaxsim.agents import Agent
 
@@ -67,3 +69,33 @@ def _names(path: Path) -> dict[str, Any]:
         where = f"{path}, line {line}" if line else str(path)
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(f"agent {where} raised {reason}") from error
+
+
+_FITTING = set[tuple[Any, Any]]()
+
+
+def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
+    """Refuse an agent that cannot act on the observations of an environment.
+
+    Args:
+      agent: pure agent.
+      env: environment.
+      name: of the agent, as the user wrote it.
+      params: of the environment.
+
+    Raises:
+      ValueError: the agent's functions raise.
+    """
+    if (agent, env) in _FITTING:
+        return
+
+    def act(key: jax.Array) -> Any:
+        observation = env.observe(env.start(key, params))
+        return agent.act(agent.begin(agent.init(key), key), observation, key)[0]
+
+    try:
+        jax.eval_shape(act, jax.random.key(0))
+    except Exception as error:  # whatever the functions of an agent raise
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
+    _FITTING.add((agent, env))

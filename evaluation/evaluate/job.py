@@ -11,8 +11,6 @@ import jaxsim
 from evaluation import agents, counters
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import summarise
-from jaxsim.embedding import embed
-from jaxsim.worlds.cartpole3d import CartPole3D
 
 MOST_EPISODES = 1 << 20
 Progress = Callable[[int, int], object]
@@ -137,11 +135,10 @@ def run(job: Job, progress: Progress | None = None) -> list[Row]:
     rows: list[Row] = []
     for cell in cells:
         env, params = jaxsim.make(job.task, job.values, **cell.options)
-        if not isinstance(env, CartPole3D):
-            env = embed(env)  # as in syllabi, agents for three dimensions play those of two
         played = []
         for name in job.agents:
             agent = agents.get(name)
+            agents.check_fit(agent, env, name, params)
             played.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
             if progress:
                 done = (len(rows) + len(played)) * job.episodes

@@ -31,7 +31,6 @@ from evaluation.sweep.bases.base import (
 )
 from evaluation.sweep.grid import Cell, Keys
 from jaxsim import registry
-from jaxsim.agents import Agent
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "agent": "pd",
@@ -87,7 +86,7 @@ class Evaluate:
         env, params = _make(values)
         if not hasattr(env, "score"):
             raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
-        _check_fit(agent, env, str(values["agent"]), params)
+        agents.check_fit(agent, env, str(values["agent"]), params)
 
     def keys(self, values: Values, place: Place) -> Keys:
         """Agent and environment make the program, the seed the call."""
@@ -129,26 +128,6 @@ class Evaluate:
         return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
 
 
-_FITTING: Final = set[tuple[Any, Any]]()
-
-
-def _check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
-    """Refuse an agent that cannot act on the observations of an environment."""
-    if (agent, env) in _FITTING:
-        return
-
-    def act(key: jax.Array) -> Any:
-        observation = env.observe(env.start(key, params))
-        return agent.act(agent.begin(agent.init(key), key), observation, key)[0]
-
-    try:
-        jax.eval_shape(act, jax.random.key(0))
-    except Exception as error:  # whatever the functions of an agent raise
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"agent {name} cannot play {env.name}: {reason}") from error
-    _FITTING.add((agent, env))
-
-
 def _make(values: Values) -> tuple[Any, Any]:
     """Environment and parameters, scalar leaves."""
     level = (values["level"], values["difficulty"]) if values["level"] != "" else ()
@@ -185,7 +164,7 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.T
     columns = (totals.performance, totals.length)
     values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
     across = values.swapaxes(0, 1)  # (E, C, 2)
-    interval = bootstrap_interval(across, seed)
+    interval = bootstrap_interval(across, seed, method="calibrated")
     hits = [part.reshape(shape).sum(axis=1) for part in (fallen, complete & ~fallen, ~complete)]
     share = np.stack(hits, axis=-1) / episodes
     low, high = wilson(share, episodes)
