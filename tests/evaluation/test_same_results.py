@@ -19,7 +19,7 @@ from evaluation.records import COLUMNS
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.nightly, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 

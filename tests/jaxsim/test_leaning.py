@@ -57,6 +57,7 @@ def test_vectors_of_another_width_are_refused(world, shape):
         spaces.unflatten(*world[:2], np.zeros(shape, np.float32))
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_it_keeps_the_contract(world):
     check_env(*world[:2])
