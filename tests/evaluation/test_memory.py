@@ -78,7 +78,7 @@ def test_executions_are_checked_before_anything_is_served(tmp_path, monkeypatch,
 
 
 def test_a_row_of_a_log_takes_what_is_said():
-    gc.collect()  # what other tests left would be freed meanwhile
+    gc.collect()  # empties Python's lists of free tuples, whose memory would not be counted
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -89,7 +89,7 @@ def test_a_row_of_a_log_takes_what_is_said():
         taken = (tracemalloc.get_traced_memory()[0] - before) / len(rows)
     finally:
         tracemalloc.stop()
-    assert 0.8 * LOGGED_BYTES <= taken < 1.5 * LOGGED_BYTES
+    assert LOGGED_BYTES <= taken < 1.5 * LOGGED_BYTES
 
 
 @pytest.mark.parametrize("evaluator", [RewardEvaluator, StepCountEvaluator])

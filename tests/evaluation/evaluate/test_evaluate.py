@@ -26,9 +26,10 @@ def test_rows_are_those_of_rollouts(rows):
         performance = np.asarray(totals.performance, np.float64)
         assert row.performance.mean == pytest.approx(performance.mean())
         assert row.performance.low < row.performance.mean < row.performance.high
-        # An interval of 95% of a skewed mean of so many is somewhat wider than the normal one.
-        half = 1.96 * performance.std() / 200**0.5
-        assert row.performance.high - row.performance.low == pytest.approx(2 * half, rel=0.3)
+        # A studentised interval follows the skew of the episodes: wider than the normal one by at
+        # most a quarter here (1.21 times measured), and hardly narrower.
+        normal = 2 * 1.96 * performance.std() / 200**0.5
+        assert 0.95 * normal < row.performance.high - row.performance.low < 1.25 * normal
         assert row.length.mean == pytest.approx(np.asarray(totals.length).mean())
         assert row.fallen == pytest.approx(np.asarray(totals.terminated).mean())
         assert row.fallen + row.survived + row.nonfinite == pytest.approx(1)
