@@ -18,8 +18,7 @@ LANES, STEPS = 40, 30  # more lanes than one group of resets holds
 @pytest.fixture(scope="module")
 def world():
     """Short episodes, some ended by the lean and the others by the limit; quick to compile."""
-    values = {"lean_limit": 0.03, "blocks/count_min": 1, "blocks/count_max": 1}
-    env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=1, max_steps=9)
+    env, params = jaxsim.make("CartPole-v1", {"lean_limit": 0.1}, max_steps=9)
     return env, params, jax.jit(env.reset), jax.jit(env.step)
 
 
@@ -28,7 +27,7 @@ def keys_at(t, lanes=LANES):
 
 
 def actions_at(t, lanes=LANES):
-    return jax.random.randint(jax.random.fold_in(jax.random.key(6), t), (lanes,), 0, 5)
+    return jax.random.randint(jax.random.fold_in(jax.random.key(6), t), (lanes,), 0, 2)
 
 
 def pick(condition, a, b):
@@ -98,8 +97,7 @@ def test_final_obs_is_the_observation_where_nothing_ended(world, played):
 @pytest.mark.parametrize("mode", ["same_step", "next_step"])
 def test_every_reset_is_fresh(played, mode):
     starts = [
-        np.asarray(obs.cart_position.x)[np.asarray(state.inner.step) == 0]
-        for obs, state, *_ in played[mode]
+        np.asarray(obs.x)[np.asarray(state.inner.step) == 0] for obs, state, *_ in played[mode]
     ]
     starts = np.concatenate(starts)
     assert starts.size > 2 * LANES
@@ -170,7 +168,7 @@ def test_flattened_observations_equal_the_sensors_vector(world):
     obs, state = reset(keys_at(0), params)
     flat = FlattenObservation(env)
     np.testing.assert_allclose(flat.observe(state), spaces.flatten(env, obs), atol=1e-6)
-    assert (flat.name, flat.num_actions, flat.max_steps) == ("CartPole3D", 5, 9)
+    assert (flat.name, flat.num_actions, flat.max_steps) == ("CartPole", 2, 9)
     assert hash(flat) == hash(FlattenObservation(env))
 
 
@@ -182,7 +180,7 @@ def test_flattening_stacks_on_either_side_of_the_reset(world, outer_first):
     )
     state = jax.eval_shape(wrapped.start, keys_at(0), params)
     obs, _, *_, info = jax.eval_shape(wrapped.step, keys_at(0), state, actions_at(0), params)
-    assert obs.shape == info["final_obs"].shape == (LANES, 18)
+    assert obs.shape == info["final_obs"].shape == (LANES, 4)
 
 
 def test_reset_keys_differ_from_the_keys_they_come_from():
