@@ -148,13 +148,13 @@ def test_wrong_actions_are_refused(world, action):
 @pytest.mark.parametrize(("name", "agent"), [(FLAT[0], "nothing"), (FLAT[1], "pd")])
 def test_whole_episodes_are_those_of_the_steps(name, agent):
     """`jaxsim.rollout` beside a loop over `step` with the keys that a rollout counts."""
-    env, params = jaxsim.make(name)
+    env, params = jaxsim.make(name, max_steps=120)
     both, agent, lanes = embed(env), agents.get(agent), 64
     played = jaxsim.rollout(both, params, agent, lanes, seed=3)
     root = rng.words(jax.random.key(3))
     words = rng.fold(root, jnp.arange(lanes, dtype=jnp.uint32))
     state = both.start(rng.to_key(rng.fold(words, 0)), params)
-    step = jax.jit(both.step)
+    step, act = jax.jit(both.step), jax.jit(jax.vmap(agent.act))
     action, length = jnp.zeros(lanes, jnp.int32), np.zeros(lanes, np.int64)
     over = np.zeros(lanes, bool)
     for tick in range(both.env.config.max_steps + 1):
@@ -162,7 +162,7 @@ def test_whole_episodes_are_those_of_the_steps(name, agent):
         observation, state, _, terminated, truncated, _ = step(key, state, action, params)
         length += ~over & (tick > 0)
         over |= np.asarray(terminated | truncated)
-        action, _, _ = jax.vmap(agent.act)((), observation, rng.to_key(words))
+        action, _, _ = act((), observation, rng.to_key(words))
     np.testing.assert_array_equal(played.length, length)
     assert len(set(played.length.tolist())) > 1
     reward, performance = both.score(jnp.asarray(played.length))

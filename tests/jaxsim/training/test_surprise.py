@@ -58,8 +58,11 @@ def test_what_does_not_count_is_not_learned():
 @pytest.fixture(scope="module")
 def start():
     env, params = jaxsim.make("CartPole3D-v0")
-    observation = jax.tree.map(jnp.asarray, env.observe(env.start(jax.random.key(1), params)))
-    here = observation.cart_position
+    shapes = jax.eval_shape(lambda key: env.observe(env.start(key, params)), jax.random.key(1))
+    upright = (*[jnp.float32(0)] * 3, jnp.float32(1))
+    here = Vector(*(jnp.float32(c) for c in (2.0, -1.0, 0.0)))
+    observation = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    observation = replace(observation, cart_position=here, pole_quaternion=upright)
     far = [(here.x - 4 * jnp.sign(here.x), y, z) for y, z in ((2, 5), (-2, 5), (2, 8), (-2, 8))]
     places = tuple(Vector(*(jnp.float32(c) for c in place)) for place in far)
     still = (Vector(*(jnp.float32(0.0),) * 3),) * 4
