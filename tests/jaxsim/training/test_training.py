@@ -118,7 +118,8 @@ def test_running_moments_are_those_of_all_that_counted():
 def observation():
     """A cart that moves, a pole that leans, and blocks, one of which is not there."""
     env, params = jaxsim.make("CartPole3D-v0")
-    empty = jax.tree.map(jnp.asarray, env.observe(env.start(jax.random.key(1), params)))
+    shapes = jax.eval_shape(lambda key: env.observe(env.start(key, params)), jax.random.key(1))
+    empty = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
     def vector(scale):
         return Vector(*(jnp.float32(c) for c in DRAW.normal(scale=scale, size=3)))
@@ -389,8 +390,9 @@ def test_every_update_and_every_round_draws_for_itself(monkeypatch):
     learner = ppo.ppo(Settings(updates=3))
     memory = learner.init(jax.random.key(0))
     memory = learner.enter(memory, entry())
+    learn = jax.jit(learner.learn)
     for _ in range(2):
-        memory = learner.learn(memory, made_up(learner, memory))
+        memory = learn(memory, made_up(learner, memory))
     jax.effects_barrier()
     assert int(memory.rounds) == 2
     assert len(drawn) == len(set(drawn)) == 2 * (3 + 1 + 1)

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import placement, spawn
 from jaxsim.worlds.cartpole3d.generate import wsu_distances, wsu_spawns
 from jaxsim.worlds.cartpole3d.slots import inward
+from jaxsim.worlds.cartpole3d.tick import EVERY, Moved
 from jaxsim.worlds.cartpole3d.types import Config, Supply, Vector
 
 LANES = 256
@@ -24,16 +26,19 @@ def number(state):
 
 @pytest.fixture(scope="module")
 def flooded():
-    """Level 208 hard for twenty steps: every state, the hidden tick's first."""
+    """Level 208 hard for twelve steps in which nothing moves: every state, from the start on.
+
+    Contacts among so many blocks take minutes to compile, and blocks appear before anything moves.
+    """
     env, params = jaxsim.make(
         "CartPole3D-v0", {"lean_limit": 1.5}, level=208, difficulty="hard", max_steps=20
     )
     keys = jax.random.split(jax.random.key(0), LANES)
-    step = jax.jit(env.step)
+    step = jax.jit(partial(env._step, lambda params, moving, *rest: Moved(moving, rest[1], EVERY)))
     states = [jax.jit(env.start)(keys, params)]
     for k in range(12):
         tick_keys = jax.random.split(jax.random.key(k + 1), LANES)
-        states.append(step(tick_keys, states[-1], jnp.zeros(LANES, int), params)[1])
+        states.append(step(tick_keys, states[-1], jnp.zeros(LANES, int), params)[0][1])
     return states
 
 
@@ -50,14 +55,12 @@ def test_new_blocks_keep_clear_of_the_carts_start_and_move_as_drawn(flooded):
     block = jax.tree.map(lambda leaf: np.asarray(leaf)[lanes, slot], after.blocks[0])
     assert block.alive.all()
     base = after.supply.base
-    placed = [p - 0.02 * v for p, v in zip(block.p, block.v, strict=True)]
+    placed = block.p
     away = np.hypot(placed[0] - np.asarray(base.x), placed[1] - np.asarray(base.y))
-    assert away.min() > placement.CLEARANCE - 0.05
+    assert away.min() > placement.CLEARANCE - 1e-5
     assert np.abs(placed[0]).max() < 4.1 and 0.9 < placed[2].min() < placed[2].max() < 9.1
     sizes = np.abs(np.stack(block.v))
-    # Drag has taken under a hundredth; a few have already hit something.
-    usual = np.all((sizes > 2.9) & (sizes < 5.0), axis=0)
-    assert usual.mean() > 0.8
+    assert np.all((sizes >= 3.0) & (sizes < 5.0))
 
 
 def state_heading(x: float, y: float, base=(0.0, 0.0), blocks=()):
@@ -93,7 +96,7 @@ def test_where_a_block_appears_says_nothing_of_how_it_moves(flooded):
             lambda leaf: np.asarray(leaf)[lanes, slot], flooded[tick + 1].blocks[0]
         )
         v = np.stack(block.v)
-        return [*(np.stack(block.p) - 0.02 * v), *np.abs(v), *np.sign(v)]
+        return [*np.stack(block.p), *np.abs(v), *np.sign(v)]
 
     found = np.corrcoef(np.stack([*new_block(3), *new_block(4)]))
     # Of 256 lanes: a standard deviation of 1/16.
