@@ -239,11 +239,11 @@ def test_shorthands_and_precision(x64):
     assert env.config == Config(dtype="float64")
     assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {np.dtype("float64")}
     assert float(params.drag) == float(np.float32(0.04))  # as the original rounds it
-    state = env.start(jax.random.key(0), params)
+    state = jax.eval_shape(env.start, jax.random.key(0), params)
     assert state.pose.x.dtype == np.float64
 
 
-def test_counts_speeds_and_spreads_reach_the_start():
+def test_counts_speeds_and_spreads_reach_the_start(lanes32):
     values = {
         "blocks/count_min": 1,
         "blocks/count_max": 1,
@@ -254,7 +254,8 @@ def test_counts_speeds_and_spreads_reach_the_start():
         "start/lean": 0.0,
     }
     env, params = jaxsim.make("CartPole3D-v0", values)
-    state = env.start(jax.random.split(jax.random.key(1), 200), params)
+    assert env == lanes32.env
+    state = lanes32.start(1, params)
     alive = np.stack([b.alive for b in state.blocks])
     np.testing.assert_array_equal(alive.sum(axis=0), 1)
     speed = np.abs(np.array(state.blocks[0].v))

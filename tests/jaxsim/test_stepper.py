@@ -22,12 +22,23 @@ def keys(number=0):
     return Keys(start, first, steps, jnp.uint32(0))
 
 
-def batch(env, params, actions, number=0):
+@pytest.fixture(scope="module")
+def solid():
+    """CartPole3D, whose levels 200 and 203 share programs: the compiled start and step."""
+    env, _ = jaxsim.make("CartPole3D-v0")
+    return env, jax.jit(env.start), jax.jit(env.step)
+
+
+def spread(params):
+    """The same parameters in every lane."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES,)), params)
+
+
+def batch(solid, params, actions, number=0):
     """States and outcomes of the same episode, played by a batch of 64 equal lanes."""
-    lanes = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES,)), (keys(number), params))
-    (start, first, steps, _), params = lanes
-    step = jax.jit(env.step)
-    state = jax.jit(env.start)(rng.to_key(start), params)
+    _, begin, step = solid
+    (start, first, steps, _), params = spread((keys(number), params))
+    state = begin(rng.to_key(start), params)
     key = first
     for count, action in enumerate([0, *actions], 1):
         action = jnp.full(LANES, action, jnp.int32)
@@ -38,8 +49,9 @@ def batch(env, params, actions, number=0):
 
 
 @pytest.mark.parametrize(("level", "difficulty", "number"), [(200, "easy", 0), (203, "hard", 1)])
-def test_steps_are_those_of_a_lane_of_a_batch(level, difficulty, number, monkeypatch):
+def test_steps_are_those_of_a_lane_of_a_batch(solid, level, difficulty, number):
     env, params = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
+    assert env == solid[0]
     actions = np.random.default_rng(number).integers(0, 5, 120).tolist()
     single, repeated = Stepper(env, params), []
     programs = single._programs
@@ -50,7 +62,7 @@ def test_steps_are_those_of_a_lane_of_a_batch(level, difficulty, number, monkeyp
 
     single._programs = replace(programs, whole=counted)
     before = None
-    for t, (observation, state, said, info) in enumerate(batch(env, params, actions, number)):
+    for t, (observation, state, said, info) in enumerate(batch(solid, params, actions, number)):
         if t:
             # From the same state, so that rounding does not add up.
             at = keys(number)._replace(first=rng.fold(keys(number).steps, t), count=jnp.uint32(t))
@@ -67,21 +79,21 @@ def test_steps_are_those_of_a_lane_of_a_batch(level, difficulty, number, monkeyp
     assert level != 203 or 0 < len(repeated) < t
 
 
-def test_a_quick_step_is_wrong_only_where_it_says_so():
-    env, params = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
-    lanes = 256
-    key = jax.random.split(jax.random.key(0), lanes)
-    step, quick = jax.jit(env.step), jax.jit(env.quick_step)
-    state, wrong = jax.jit(env.reset)(key, params)[1], 0
+def test_a_quick_step_is_wrong_only_where_it_says_so(solid):
+    env, begin, step = solid
+    params = spread(jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")[1])
+    key = jax.random.split(jax.random.key(0), LANES)
+    quick, push = jax.jit(env.quick_step), jnp.ones(LANES, jnp.int32)
+    state, wrong = step(key, begin(key, params), push, params)[1], 0
     for t in range(60):
-        key = jax.random.split(jax.random.key(t), lanes)
-        want = step(key, state, jnp.ones(lanes, jnp.int32), params)
-        got, right = quick(key, state, jnp.ones(lanes, jnp.int32), params)
+        key = jax.random.split(jax.random.key(t), LANES)
+        want = step(key, state, push, params)
+        got, right = quick(key, state, push, params)
         for a, b in zip(jax.tree.leaves(got[1]), jax.tree.leaves(want[1]), strict=True):
             np.testing.assert_array_equal(np.asarray(a)[right], np.asarray(b)[right])
         wrong += int((~right).sum())
         state = want[1]
-    assert 0 < wrong < 0.5 * 60 * lanes
+    assert 0 < wrong < 0.5 * 60 * LANES
     assert bool(jnp.all(right[np.asarray(state.done)]))
 
 
@@ -97,7 +109,7 @@ def test_worlds_without_a_quick_step_are_played_whole():
     assert 5 < steps < 20 and outcome.terminated
 
 
-def test_given_states_are_gone_on_from():
+def test_given_states_are_gone_on_from(solid):
     env, params = jaxsim.make("CartPole3D-v0")
     single = Stepper(env, params)
     assert single.state is None
@@ -109,7 +121,8 @@ def test_given_states_are_gone_on_from():
     again.go_on_from(state, keys()._replace(first=rng.fold(keys().steps, 2)))
     got = again.step(2)
     jax.tree.map(np.testing.assert_array_equal, tuple(got), tuple(want))
-    hidden = again.begin_at(env.start(jax.random.key(2), params), keys())
+    starts = solid[1](jax.random.split(jax.random.key(2), LANES), spread(params))
+    hidden = again.begin_at(jax.tree.map(lambda leaf: leaf[0], starts), keys())
     assert again.state.step == 0 and hidden.performance == 0
 
 

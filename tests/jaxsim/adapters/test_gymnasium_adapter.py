@@ -19,14 +19,11 @@ from jaxsim.adapters import gymnasium as adapter
 from jaxsim.adapters.streams import Single
 from jaxsim.worlds import cartpole3d
 
-ENV_ID = "jaxsim/CartPole3D-v0"
+ENV_ID = "jaxsim/CartPole2D-v0"  # shows what CartPole3D does, and compiles in a tenth of its time
+SOLID_ID = "jaxsim/CartPole3D-v0"
 LANES = 6
-# Quick to compile, and episodes of at most nine steps.
-SMALL = {
-    "values": {"lean_limit": 0.03, "blocks/count_min": 1, "blocks/count_max": 1},
-    "max_blocks": 1,
-    "max_steps": 9,
-}
+# Episodes of at most nine steps.
+SMALL = {"values": {"lean_limit": 0.03, "start/spread": 0.5}, "max_steps": 9}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +46,7 @@ def make_vec(mode, lanes=LANES):
 
 
 def actions_at(t, lanes=LANES):
-    return np.random.default_rng([9, t]).integers(0, 5, lanes)
+    return np.random.default_rng([9, t]).integers(0, 3, lanes)
 
 
 def test_every_environment_is_registered():
@@ -59,18 +56,19 @@ def test_every_environment_is_registered():
     assert gymnasium.registry == before
 
 
-def test_passes_gymnasiums_checks(single):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(single.unwrapped)
-
-
-@pytest.mark.parametrize("env_id", jaxsim.registered_envs())
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        # Its step is that of CartPole3D, some times over, and takes as long to compile again.
+        pytest.param(env_id, marks=[pytest.mark.nightly] * (env_id == "CartPole3DLeans-v0"))
+        for env_id in jaxsim.registered_envs()
+    ],
+)
 def test_every_environment_passes_gymnasiums_checks(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Not every world has bounds on all that it shows.
-        warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
+        if "CartPole3D" not in env_id:  # the other worlds have no bounds on all that they show
+            warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
         check_env(gymnasium.make(f"jaxsim/{env_id}", render_mode="rgb_array").unwrapped)
 
 
@@ -87,14 +85,14 @@ def test_every_level_passes_gymnasiums_checks(level):
 def test_specs_tell_how_long_episodes_are_and_what_is_solved():
     classic = gymnasium.spec("jaxsim/CartPole-v1")
     assert classic.max_episode_steps == 500
-    ours = gymnasium.spec(ENV_ID)
+    ours = gymnasium.spec(SOLID_ID)
     assert (ours.max_episode_steps, ours.reward_threshold) == (200, pytest.approx(190 * 191 / 400))
     leans = gymnasium.spec("jaxsim/CartPole3DLeans-v0")
     assert leans.reward_threshold == ours.reward_threshold
 
 
 def test_a_limit_of_gymnasium_cuts_single_and_vector_environments_alike():
-    values = {**SMALL, "values": {**SMALL["values"], "lean_limit": 1.5}}
+    values = {**SMALL, "values": {**SMALL["values"], "lean_limit": 0.9}}
     env = gymnasium.make(ENV_ID, max_episode_steps=4, **values)
     envs = gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=4, **values)
     env.reset(seed=3)
@@ -102,7 +100,7 @@ def test_a_limit_of_gymnasium_cuts_single_and_vector_environments_alike():
     for t in range(1, 5):
         _, reward, *flags, _ = env.step(1)
         _, rewards, terminated, truncated, _ = envs.step([1, 1])
-        assert reward == pytest.approx(float(rewards[0])) == pytest.approx(t / 9)
+        assert reward == pytest.approx(float(rewards[0])) == pytest.approx(t / 200)
         assert flags == [terminated[0], truncated[0]] == [False, t == 4]
     with pytest.raises(ValueError, match="at least 1"):
         gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=0, **values)
@@ -162,7 +160,7 @@ def test_same_seed_same_episodes_and_another_seed_others(single, another):
 
 
 def test_unseeded_environments_differ():
-    starts = [adapter.JaxsimEnv("CartPole3D-v0", **SMALL).reset()[0] for _ in range(2)]
+    starts = [adapter.JaxsimEnv("CartPole2D-v0", **SMALL).reset()[0] for _ in range(2)]
     assert np.abs(starts[0] - starts[1]).max() > 0.01
 
 
@@ -180,23 +178,23 @@ def test_an_ended_episode_stays_until_reset(single):
     while not over:
         last, reward, terminated, truncated, info = single.step(0)
         over, steps = terminated or truncated, steps + 1
-    assert reward == pytest.approx(steps / 9) and info["performance"] == pytest.approx(reward)
+    assert reward == pytest.approx(steps / 200) and info["performance"] == pytest.approx(reward)
     again, reward, *flags, _ = single.step(1)
     np.testing.assert_array_equal(again, last)
     assert reward == 0 and flags == [terminated, truncated]
     assert not np.array_equal(single.reset()[0], last)
 
 
-@pytest.mark.parametrize("action", [5, -1, 1.0, True, "right", [0, 1], None])
+@pytest.mark.parametrize("action", [3, -1, 1.0, True, "right", [0, 1], None])
 def test_bad_actions_are_refused(single, action):
     single.reset(seed=0)
-    with pytest.raises(ValueError, match="integer from 0 to 4"):
+    with pytest.raises(ValueError, match="integer from 0 to 2"):
         single.unwrapped.step(action)
 
 
 def test_step_before_reset_is_refused():
     with pytest.raises(gymnasium.error.ResetNeeded):
-        adapter.JaxsimEnv("CartPole3D-v0", **SMALL).step(0)
+        adapter.JaxsimEnv("CartPole2D-v0", **SMALL).step(0)
 
 
 @pytest.mark.parametrize(
@@ -220,18 +218,18 @@ def test_levels_and_values_reach_the_physics():
     env = adapter.JaxsimEnv("CartPole3D-v0", {"gravity": 3.0}, level=101)
     assert float(env._play.params.cart_mass) == 10.0
     assert float(env._play.params.gravity) == 3.0
-    made = gymnasium.make(ENV_ID, level=203, difficulty="hard").unwrapped
+    made = gymnasium.make(SOLID_ID, level=203, difficulty="hard").unwrapped
     assert float(made._play.params.aim_share) == 0.75
     assert made.spec.kwargs["level"] == 203
 
 
 def test_a_value_changes_the_motion_without_another_program(single):
     values = SMALL["values"] | {"force": 25.0}
-    strong = adapter.JaxsimEnv("CartPole3D-v0", **(SMALL | {"values": values}))
+    strong = adapter.JaxsimEnv("CartPole2D-v0", **(SMALL | {"values": values}))
     speeds, compiled = [], []
     for env in (single.unwrapped, strong):
         env.reset(seed=1)
-        speeds.append(env.step(1)[0][2])
+        speeds.append(env.step(1)[0][3])
         compiled.append(env._play.stepper._programs.quick._cache_size())
     assert speeds[1] - speeds[0] == pytest.approx(15 * 0.02, rel=0.2)
     assert compiled[1] == compiled[0]
@@ -247,7 +245,8 @@ def test_reset_to_a_given_state_or_start(single):
     np.testing.assert_allclose(again, observation, atol=1e-6)
     start = env._play.core.start(jax.random.key(4), env._play.params)
     first, _ = env.reset(options={"start": start})
-    assert first[0] == pytest.approx(float(start.pose.x), abs=1e-6)
+    _, begun = env._play.core.restart(jax.random.key(0), start, env._play.params)
+    assert first[0] == pytest.approx(float(begun.reported.x), abs=1e-6)
     assert int(env._play.state.step) == 0
     for options, words in (
         ({"state": {}}, "no state"),
@@ -385,11 +384,11 @@ def test_vector_reset_to_given_states_or_starts(vectors, single):
         envs.reset(options={"state": None})
 
 
-@pytest.mark.parametrize("bad", [np.full(LANES, 5), np.zeros(LANES), np.zeros(LANES + 1, int), 0])
+@pytest.mark.parametrize("bad", [np.full(LANES, 3), np.zeros(LANES), np.zeros(LANES + 1, int), 0])
 def test_bad_vector_actions_are_refused(vectors, bad):
     envs = vectors[AutoresetMode.NEXT_STEP]
     envs.reset(seed=1)
-    with pytest.raises(ValueError, match="integer from 0 to 4"):
+    with pytest.raises(ValueError, match="integer from 0 to 2"):
         envs.step(bad)
 
 
