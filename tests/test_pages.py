@@ -10,6 +10,7 @@ import jaxsim
 from benchmarks import levels_page, metrics_page, novelty_page, performance_page, sailon_page
 from evaluation import cli, records
 from evaluation.l2m import syllabus
+from jaxsim.worlds.cartpole3d import packing
 from jaxsim.worlds.cartpole3d.hints import TOLD, hint
 from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
 from tests.evaluation.bench.test_bench import check_schema
@@ -132,8 +133,9 @@ def test_the_example_is_a_syllabus():
     assert json.loads(text)["name"] == "composed_novelty"
 
 
-@pytest.mark.slow
-def test_the_python_example_runs():
+def test_the_python_example_runs(monkeypatch):
+    """Without contacts of cart and pole, which take most of the compilation."""
+    monkeypatch.setattr(packing, "replaced", lambda *given: given[-1])
     (text,) = blocks("python")
     names: dict = {}
     exec(text, names)
@@ -144,6 +146,7 @@ def test_the_python_example_runs():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_of_the_page_plays_the_syllabus(tmp_path, monkeypatch):
     (command,) = blocks("bash")
     program, *words = command.split()

@@ -96,12 +96,12 @@ def test_impossible_spaces_are_refused(build):
         build()
 
 
-def test_cartpole3d_spaces_fit_first_observations(made):
-    env, params = made
+def test_cartpole3d_spaces_fit_first_observations(made, lanes32):
+    env, _ = made
     space = spaces.observation_space(env)
     assert spaces.action_space(env) == spaces.Discrete(5)
     assert space.shape == (11 + 7 * 4,) and space.dtype == np.float32
-    observation = env.observe(env.start(KEYS, params))
+    observation = env.observe(lanes32.start(0))
     assert bool(space.contains(spaces.flatten(env, observation)).all())
     wrapped = spaces.observation_space(AutoReset(FlattenObservation(env)))
     np.testing.assert_array_equal(wrapped.high, space.high)

@@ -90,16 +90,16 @@ def test_joint_positions_of_both_engines(engine):
 
 @pytest.fixture(scope="module")
 def easy():
-    """Environment, parameters and compiled step of level 202 easy."""
+    """Environment, parameters, compiled start and step of level 202 easy."""
     env, params = jaxsim.make("CartPole3D-v0", level=202, difficulty="easy")
-    return env, params, jax.jit(env.step)
+    return env, params, jax.jit(env.start), jax.jit(env.step)
 
 
 def test_a_block_on_a_line_neither_falls_nor_slows_down(easy):
     """Free ticks: speed stays, height stays, and what is seen is a tick old."""
-    env, params, step = easy
+    _, params, start, step = easy
     keys = jax.random.split(jax.random.key(5), 256)
-    state = jax.jit(env.start)(keys, params)
+    state = start(keys, params)
     _, state, *_ = step(keys, state, jnp.zeros(256, int), params)
     observation, after, *_ = step(keys, state, jnp.zeros(256, int), params)
     free = 0
@@ -118,11 +118,12 @@ def test_a_block_on_a_line_neither_falls_nor_slows_down(easy):
     assert free > 300
 
 
-def test_the_first_observation_is_further_out():
+def test_the_first_observation_is_further_out(easy):
     """The original normalises a line's direction only in its hidden tick."""
-    env, params = jaxsim.make("CartPole3D-v0", level=202)
-    begun = env.start(jax.random.split(jax.random.key(2), 64), params)
-    observation, state = env.reset(jax.random.split(jax.random.key(2), 64), params)
+    _, params, start, step = easy
+    keys = jax.random.split(jax.random.key(2), 256)
+    begun = start(keys, params)
+    observation, state, *_ = step(keys, begun, jnp.zeros(256, int), params)
     for block, was, seen in zip(
         state.blocks, begun.blocks, observation.block_position, strict=True
     ):
@@ -141,7 +142,7 @@ def test_a_hit_beside_the_floor_is_resolved_in_one_pass(easy):
 
     The numbers are those of PyBullet 3.2.7. Iterated to the end, the cart would get 5.3 m/s.
     """
-    env, params, step = easy
+    env, params, _, step = easy
     arrays = {
         "cart_pos": [-1.27517565, 0.76759725],
         "cart_vel": [0.45798009, -0.29253499],

@@ -160,9 +160,9 @@ def test_the_random_part_of_an_attraction_is_drawn_in_every_tick():
     values = {"blocks/pull_centroid_random": 40.0, "blocks/count_min": 4}
     env, params = jaxsim.make("CartPole3D-v0", values)
     state = jax.jit(env.start)(jax.random.key(1), params)
-    step = jax.jit(env.step)
+    step = jax.jit(env.quick_step)  # contacts have no part in it
     first, again, other = (
-        step(jax.random.key(n), state, 0, params)[1].blocks[0].v.x for n in (1, 1, 2)
+        step(jax.random.key(n), state, 0, params)[0][1].blocks[0].v.x for n in (1, 1, 2)
     )
     assert float(first) == float(again) != float(other)
 
