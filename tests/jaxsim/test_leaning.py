@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +31,27 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def begun(world):
-    """Observation and state of the lanes' first decision."""
+def inside(world):
+    """The compiled step of CartPole3D itself, one tick."""
+    return jax.jit(world[0].env.step)
+
+
+@pytest.fixture(scope="module")
+def outlook():
+    """What is foretold of one lane, compiled."""
+    return jax.jit(leans.outlook)
+
+
+@pytest.fixture(scope="module")
+def begun(world, inside):
+    """Observation and state of the lanes' first decision, by way of the compiled tick."""
     env, params, _, keys = world
-    return jax.jit(env.reset)(keys, params)
+
+    def reset(keys, params):
+        start = jax.jit(env.env.start)(keys, params)
+        return inside(keys, start, jnp.zeros(LANES, jnp.int32), params)[:2]
+
+    return type(env).reset(SimpleNamespace(env=SimpleNamespace(reset=reset)), keys, params)
 
 
 def test_observations_are_vectors_too(world, begun):
@@ -63,9 +81,8 @@ def test_it_keeps_the_contract(world):
     check_env(*world[:2])
 
 
-def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, begun):
+def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, inside, begun):
     env, params, step, _ = world
-    inside = jax.jit(env.env.step)
     keys = jax.random.split(jax.random.key(8), LANES)
     action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
     wanted = leans.LEANS[np.asarray(action)]
@@ -108,10 +125,9 @@ def test_an_episode_that_is_over_stays_as_it_is(world, begun):
     jax.tree.map(np.testing.assert_array_equal, again[1], state)
 
 
-def test_what_is_foretold_comes_about(world, begun):
+def test_what_is_foretold_comes_about(world, inside, begun):
     """Whether the pole stays up for as long as is looked ahead, of every lean of every lane."""
     env, params, _, keys = world
-    inside = jax.jit(env.env.step)
     foretold = np.asarray(begun[0].outlook.upright)
     agreed = []
     for number in range(len(leans.LEANS)):
@@ -128,7 +144,7 @@ def test_what_is_foretold_comes_about(world, begun):
     assert np.mean(agreed) > 0.98
 
 
-def test_a_cart_that_meets_a_wall_shakes_its_pole(begun):
+def test_a_cart_that_meets_a_wall_shakes_its_pole(begun, outlook):
     """At 1 m/s, with no block about; its pole stays up in the middle of the room."""
     first = jax.tree.map(lambda leaf: leaf[0], begun[0].observation)
 
@@ -139,7 +155,7 @@ def test_a_cart_that_meets_a_wall_shakes_its_pole(begun):
             cart_velocity=first.cart_velocity._replace(x=jnp.float32(1.0)),
             block_alive=tuple(jnp.asarray(False) for _ in first.block_alive),
         )
-        return np.asarray(leans.outlook(moving).upright)[0]
+        return np.asarray(outlook(moving).upright)[0]
 
     assert upright(0.0) == 1 and upright(4.2) < 0.8
 
@@ -152,9 +168,9 @@ def test_following_a_lean_costs_what_it_did(begun):
     assert cost["flops"] / LANES / len(leans.LEANS) <= 1_340
 
 
-def test_one_lane_is_foretold_what_many_are(begun):
+def test_one_lane_is_foretold_what_many_are(begun, outlook):
     alone = jax.tree.map(lambda leaf: leaf[3], begun[0].observation)
-    found = leans.outlook(alone)
+    found = outlook(alone)
     for one, many in zip(found, begun[0].outlook, strict=True):
         assert one.shape == (len(leans.LEANS),)
         # Another program rounds otherwise, 48 times over.
@@ -170,7 +186,7 @@ def test_leans_turn_with_the_room():
         np.testing.assert_allclose(np.array(seen), leans.LEANS, atol=1e-6)
 
 
-def test_a_mirrored_room_looks_the_same(begun):
+def test_a_mirrored_room_looks_the_same(begun, outlook):
     """All that a learner is shown, and the leans it may choose of."""
 
     def mirrored(v):
@@ -187,7 +203,7 @@ def test_a_mirrored_room_looks_the_same(begun):
         block_velocity=tuple(map(mirrored, o.block_velocity)),
         block_alive=o.block_alive,
     )
-    views = [sights.sight.look(leaning.Leaned(each, leans.outlook(each))) for each in (o, other)]
+    views = [sights.sight.look(leaning.Leaned(each, outlook(each))) for each in (o, other)]
     # Turned and mirrored numbers round otherwise.
     np.testing.assert_allclose(views[0].seen, views[1].seen, atol=1e-4)
     chosen = [leans.LEANS[np.asarray(view.actions)] for view in views]
