@@ -76,6 +76,7 @@ def test_every_contact_is_resolved_as_by_the_plain_solver(world, full, lanes64, 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_lane_is_the_same_in_any_company(world, full, lanes64):
     params, state = world
     emptied = np.arange(LANES) % 2 == 1
