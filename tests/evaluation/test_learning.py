@@ -239,16 +239,36 @@ def learned():
     return play(learning_schedule(), toy_learner(), lifetimes=64, width=8, seed=2)
 
 
+SWEEP = replace(
+    SMALL,
+    learning_rate=(0.03, 0.0, 0.03, 0.03),
+    clip=(0.2, 0.1, 0.2, 0.2),
+    reward_weight=(0.0, 0.0, 3e38, 1.0),
+    survival_reward=(1.0, 1.0, 1.0, 0.0),
+    discount=(0.98, 0.98, 0.98, 0.0),
+)
+"""Lifetimes in turn: as `SMALL`, without learning, paid beyond all bounds, paid by the task."""
+
+
+@pytest.fixture(scope="module")
+def swept():
+    return play(learning_schedule(40), toy_learner(settings=SWEEP), 64, width=8, seed=2)
+
+
+def assert_every_fourth(swept, learned):
+    """As far as both train."""
+    for name in COLUMNS:
+        ours, theirs = (r.columns[name][::4, : 8 * 16] for r in (swept, learned))
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
 @pytest.mark.slow
-def test_ppo_learns_where_to_land(learned):
+def test_ppo_learns_where_to_land(swept):
     """The best action depends on the place; chance earns .65 and the best plan 1."""
-    settings = replace(SMALL, reward_weight=1.0, survival_reward=0.0, discount=0.0)
-    schedule = learning_schedule(40)
-    records = play(schedule, toy_learner(settings=settings), lifetimes=64, width=8, seed=2)
-    performance, _ = records.by_block("performance")
+    performance, _ = swept.by_block("performance")
     # Chance and a little; and nearly all of what can be earned.
-    assert performance[:, 0, :8].mean() < 0.68
-    assert performance[:, 1, :16].mean() > 0.9
+    assert performance[3::4, 0, :8].mean() < 0.68
+    assert performance[3::4, 1, :16].mean() > 0.9
 
 
 @pytest.mark.slow
@@ -292,69 +312,91 @@ def test_a_step_that_is_kept_evaluates_the_network_once():
     assert flops(8) - flops(0) <= 11_800
 
 
+def words(leaf):
+    """All bits of an array, as uint32 in a row."""
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    if leaf.dtype == jnp.float32:
+        leaf = jax.lax.bitcast_convert_type(leaf, jnp.uint32)
+    return jnp.ravel(leaf).astype(jnp.uint32)
+
+
 def shown_memory(agent):
     """The agent, but that it says a checksum of its memory beside the episode in play."""
 
     def act(memory, observation, key):
         action, _, new = agent.act(memory, observation, key)
-        kept = replace(memory, watch=(), learning=())
-        total = jnp.uint32(0)
-        for leaf in jax.tree.leaves(kept):
-            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                leaf = jax.random.key_data(leaf)
-            if leaf.dtype == jnp.float32:
-                leaf = jax.lax.bitcast_convert_type(leaf, jnp.uint32)
-            total = rng.mix(total ^ digest(leaf))
+        kept = jax.tree.leaves(replace(memory, watch=(), learning=()))
+        # One digest of all leaves together: one of each takes far longer to compile.
+        total = digest(jnp.concatenate([words(leaf) for leaf in kept]))
         return action, say(0, (total >> 8).astype(jnp.float32) * 2.0**-24), new
 
     return replace(agent, act=act)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ppo", "ppo+replay"])
-def test_a_test_block_leaves_a_learner_bit_for_bit(name):
-    """Parameters, optimiser, statistics, all of it; while learning every round changes it."""
+def shown_by(name):
+    """What a learner says of its memory: 2 lifetimes, two rounds of 4 episodes a training block."""
+    first, other = repeat(8, wheel=5), repeat(8, wheel=5, target=1)
     schedule = toy.schedule(
-        ("1.train", [repeat(8, wheel=5)]),
+        ("1.train", [first]),
         ("1.test", [repeat(6, wheel=5), repeat(6)]),
-        ("2.train", [repeat(8, wheel=5)]),
+        ("2.train", [other]),
+        ("3.train", [first]),
     )
     records = play(schedule, shown_memory(toy_learner(name)), lifetimes=2, width=4)
-    shown = records.columns["predicted_probability"]
-    # Rehearsal takes a phase in as the next begins, which is before its first episode.
-    assert (shown[:, 8:20] == shown[:, 8:9]).all()
-    rounds = shown[:, [0, 4, 8, 24]]
-    assert all(len(np.unique(row)) == 4 for row in rounds)
-    assert (shown[:, 20:24] == shown[:, 20:21]).all()
+    return records.columns["predicted_probability"]
+
+
+@pytest.fixture(scope="module")
+def shown():
+    return {name: shown_by(name) for name in ("ppo", "ppo+replay", "ste")}
 
 
 @pytest.mark.slow
-def test_a_number_that_is_not_finite_ends_its_lifetime_and_no_other(learned):
-    """Every other lifetime is paid beyond all bounds."""
-    broken = replace(SMALL, reward_weight=(0.0, 3e38))
-    records = play(learning_schedule(), toy_learner(settings=broken), 64, width=8, seed=2)
-    complete = records.columns["complete"]
-    assert complete[::2].all()
-    assert complete[1::2, :8].all() and not complete[1::2, 8:].any()
-    assert len(records.metadata["faults"]) == 32
-    assert records.metadata["faults"][0] == {
-        "lifetime": 1,
+@pytest.mark.parametrize("name", ["ppo", "ppo+replay"])
+def test_a_test_block_leaves_a_learner_bit_for_bit(shown, name):
+    """Parameters, optimiser, statistics, all of it; while learning every round changes it."""
+    said = shown[name]
+    # Rehearsal takes a phase in as the next begins, which is before its first episode.
+    assert (said[:, 8:20] == said[:, 8:9]).all()
+    rounds = said[:, [0, 4, 8, 24]]
+    assert all(len(np.unique(row)) == 4 for row in rounds)
+    assert (said[:, 20:24] == said[:, 20:21]).all()
+
+
+@pytest.mark.slow
+def test_variants_do_what_their_names_say(shown):
+    """A learner that starts afresh plays like one just born; an expert learns one thing only."""
+    plain, expert = shown["ppo"][0], shown["ste"][0]
+    assert (plain[:8:4] != expert[:8:4]).all()
+    assert len(np.unique(plain)) == 6
+    # Of the second training block nothing is learned, of the third something.
+    assert (expert[8:32] == expert[8]).all() and expert[32] != expert[8]
+
+
+@pytest.mark.slow
+def test_a_number_that_is_not_finite_ends_its_lifetime_and_no_other(learned, swept):
+    """Every fourth lifetime is paid beyond all bounds."""
+    complete = swept.columns["complete"]
+    broken = np.arange(64) % 4 == 2
+    assert complete[~broken].all()
+    assert complete[broken, :8].all() and not complete[broken, 8:].any()
+    assert len(swept.metadata["faults"]) == 16
+    assert swept.metadata["faults"][0] == {
+        "lifetime": 2,
         "episode": 8,
         "reason": "the loss is not a finite number",
     }
-    for name in COLUMNS:
-        np.testing.assert_array_equal(records.columns[name][::2], learned.columns[name][::2])
+    assert_every_fourth(swept, learned)
     # A frozen memory still plays.
-    assert (records.columns["length"][1::2] > 0).all()
+    assert (swept.columns["length"][broken] > 0).all()
 
 
 @pytest.mark.slow
-def test_a_sweep_is_one_program_of_lifetimes_like_those_alone(learned):
-    sweep = replace(SMALL, learning_rate=(0.03, 0.0), clip=(0.2, 0.1))
-    records = play(learning_schedule(), toy_learner(settings=sweep), 64, width=8, seed=2)
-    for name in COLUMNS:
-        np.testing.assert_array_equal(records.columns[name][::2], learned.columns[name][::2])
-    assert (records.columns["reward"][1::2] != learned.columns["reward"][1::2]).any()
+def test_a_sweep_is_one_program_of_lifetimes_like_those_alone(learned, swept):
+    assert_every_fourth(swept, learned)
+    idle, taught = (r.columns["reward"][1::4, : 8 * 16] for r in (swept, learned))
+    assert (idle != taught).any()
 
 
 @pytest.mark.slow
@@ -378,23 +420,6 @@ def test_both_engines_play_a_learner(name):
     alone = session.play(schedule, session.PurePlayer(agent, seed=1), seed=1)
     for column in ("reward", "length", "complete"):
         np.testing.assert_array_equal(alone.columns[column], records.columns[column])
-
-
-@pytest.mark.slow
-def test_variants_do_what_their_names_say():
-    """A learner that starts afresh plays like one just born; an expert learns one thing only."""
-    first, other = repeat(16, wheel=5), repeat(16, wheel=5, target=1)
-    schedule = toy.schedule(("1.train", [first]), ("2.train", [other]), ("3.train", [first]))
-    shown = {
-        name: play(schedule, shown_memory(toy_learner(name)), lifetimes=1, width=8).columns[
-            "predicted_probability"
-        ][0]
-        for name in ("ppo", "ste")
-    }
-    np.testing.assert_array_equal(shown["ppo"][:16:8] == shown["ste"][:16:8], [False, False])
-    assert len(np.unique(shown["ppo"])) == 6
-    # Of the second block nothing is learned, of the third something.
-    assert (shown["ste"][16:40] == shown["ste"][16]).all() and shown["ste"][40] != shown["ste"][16]
 
 
 def test_detectors_join_learners():

@@ -52,6 +52,7 @@ def test_a_session_plays_what_the_scanner_plays(lifetime):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_session_plays_cartpole3d_as_the_scanner_does():
     plan = l2m.loads(
         toy.syllabus(

@@ -96,10 +96,12 @@ def test_one_episode_at_a_time_is_compared_with_one_process():
 
 
 @pytest.mark.parametrize("workload", SINGLES)
-def test_episodes_one_at_a_time_are_measured(workload):
+def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
     pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
+    monkeypatch.setattr(single, "WARM", 3)
+    monkeypatch.setattr(single, "TRIAL", 2)
     program = single.Singles(Settings(configured=False, cores=1, episodes=1))
-    assert 100 < program.prepare(workload)["mean_length"] <= (2000 if workload == "ta2" else 200)
+    assert 100 < program.prepare(workload)["mean_length"] <= (400 if workload == "ta2" else 200)
     rate = program.measure(workload, 0.05)
     assert rate.steps > 100 and rate.processes == 1
 

@@ -191,7 +191,8 @@ class Twin(TA2Logic):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("starts", [pytest.param("wsu", marks=pytest.mark.long), "counter"])
+@pytest.mark.long
+@pytest.mark.parametrize("starts", ["wsu", "counter"])
 def test_an_agent_of_the_interface_gets_what_its_pure_twin_gets(draw, starts):
     experiment = draw(trials=2, starts=starts)
     pure, through_json = play(experiment), interactive.play(experiment, Twin())

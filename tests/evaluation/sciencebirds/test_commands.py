@@ -288,7 +288,9 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
+)
 def test_a_server_that_is_ended_in_a_level_keeps_its_records(tmp_path, number):
     (tmp_path / "configMeta.xml").write_text(META)
     words = ["serve", "--port", "0", "--seed", "3", "--results", "results"]
