@@ -59,6 +59,7 @@ def test_what_cannot_be_measured_is_refused(option, value, words, monkeypatch, c
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_parts_play_what_a_rollout_plays():
     sizes = Sizes(128, 64, 8)
     found = wave(Parts(sizes))

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 ROOT = Path(__file__).parents[3]
 LIFETIMES, EPISODES = 70, 640
-FILES = ("records.parquet", "report.json", "schedule.json")
+FILES = ("records.parquet", "report.html", "report.json", "schedule.json")
 PATIENCE = 900  # s, of a machine that others use too
 
 
@@ -87,12 +87,17 @@ def kill_and_resume(plan, out, wait, *more):
     """Kill a run some time after it has saved something; then go on until it is killed again."""
     for index, seconds in enumerate(wait):
         before = (saved(out) or [-1])[-1]
-        process = start(plan, out, *more, *(["--resume"] if index else []))
+        process = start(plan, out, *more, *resuming(index))
         wait_for(process, out, before)
         time.sleep(seconds)
         process.kill()
         code, errors = finish(process)
         assert code == -signal.SIGKILL, errors
+
+
+def resuming(index):
+    """Every start but the first goes on with what is there."""
+    return ["--resume"] if index else []
 
 
 def contents(out):
@@ -115,68 +120,73 @@ def uninterrupted(plan, tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("width", [1, 5])
-def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path, width):
+# Other numbers of devices and lanes for the last start: results do not depend on them.
+OTHERWISE = ["--devices", 2, "--chunk", 64]
+
+
+def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path):
     """And gone on with on another number of devices, in other chunks."""
-    draw = random.Random(width)
+    out, draw = tmp_path / "out", random.Random(1)
     moments = [draw.uniform(0.0, 0.3) for _ in range(3)]
-    words = ["--width", width]
-    kill_and_resume(plan, tmp_path / "out", moments, *words, "--devices", 1)
-    other = ["--devices", 2, "--chunk", 64]
-    code, errors = finish(start(plan, tmp_path / "out", *words, *other, "--resume"))
+    words = ["--width", 1]
+    kill_and_resume(plan, out, moments, *words, "--devices", 1)
+    code, errors = finish(start(plan, out, *words, *OTHERWISE, "--resume"))
     assert code == 0, errors
     assert "going on after episode" in errors
-    assert contents(tmp_path / "out") == uninterrupted[width]
+    assert contents(out) == uninterrupted[1]
 
 
-@pytest.mark.parametrize(
-    ("moment", "number", "left"),
-    [
+def test_killed_wherever_it_saves(plan, uninterrupted, tmp_path):
+    """One run: each start goes on after the kill before it. Calls are counted anew each time."""
+    out, words = tmp_path / "out", ["--width", 5]
+    kills = (
         ("arrays", 4, []),  # the first save
         ("rename", 1, []),
         ("rename", 2, [16]),  # the second
-        ("rename", 4, [16, 32, 48]),  # the third has its name, and the first is to lose its own
-        ("prune", 2, [16, 32, 48]),
-    ],
-)
-def test_killed_while_it_saves(plan, uninterrupted, tmp_path, moment, number, left):
-    out = tmp_path / "out"
-    words = ["--width", 5, "--devices", 1]
-    process = start(plan, out, *words, moment=moment, number=number)
-    assert finish(process)[0] == -signal.SIGKILL
-    assert saved(out) == left
-    code, errors = finish(start(plan, out, *words, "--resume"))
+        ("rename", 3, [16, 32, 48]),  # 48 has its name, and 16 is to lose its own
+        ("prune", 1, [16, 32, 48, 64]),  # 64 has its name; 16 and 32 are to go
+    )
+    for index, (moment, number, left) in enumerate(kills):
+        more = [*words, "--devices", 1, *resuming(index)]
+        process = start(plan, out, *more, moment=moment, number=number)
+        code, errors = finish(process)
+        assert code == -signal.SIGKILL, errors
+        assert saved(out) == left, (moment, number)
+    code, errors = finish(start(plan, out, *words, *OTHERWISE, "--resume"))
     assert code == 0, errors
     assert contents(out) == uninterrupted[5]
 
 
-@pytest.mark.parametrize(
-    ("moment", "number"), [("write", 2), ("write", 3), ("move", 1), ("move", 2)]
-)
-def test_killed_while_it_writes_its_results(plan, uninterrupted, tmp_path, moment, number):
-    """Nothing was saved before, so that it plays again."""
+def test_killed_wherever_it_writes_its_results(plan, uninterrupted, tmp_path):
+    """Nothing was saved before, so that it plays again; what the kill before has left goes."""
     out = tmp_path / "out"
     words = ["--width", 5, "--devices", 1, "--checkpoint-every", "1h"]
-    process = start(plan, out, *words, moment=moment, number=number)
-    assert finish(process)[0] == -signal.SIGKILL
-    assert not (out / "report.json").exists() and saved(out) == []
+    kills = (("write", 2), ("write", len(FILES)), ("move", 1), ("move", len(FILES) - 1))
+    for index, (moment, number) in enumerate(kills):
+        process = start(plan, out, *words, *resuming(index), moment=moment, number=number)
+        code, errors = finish(process)
+        assert code == -signal.SIGKILL, errors
+        assert not (out / "report.json").exists() and saved(out) == []
     code, errors = finish(start(plan, out, *words, "--resume"))
     assert code == 0, errors
     assert contents(out) == uninterrupted[5]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_asked_to_stop(plan, uninterrupted, tmp_path, number):
-    out = tmp_path / "out"
-    process = start(plan, out, "--width", 1, "--devices", 1)
-    wait_for(process, out, -1)
-    process.send_signal(number)
-    code, errors = finish(process)
-    assert code == STOPPED, errors
-    heard, told = errors.splitlines()
-    assert heard.startswith(f"jaxsim: {number.name}: saving when this segment is over")
-    assert told.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
-    assert told.endswith("to go on, give the same command with --resume")
-    code, errors = finish(start(plan, out, "--width", 1, "--devices", 1, "--resume"))
+def test_asked_to_stop(plan, uninterrupted, tmp_path):
+    """Twice, by either signal; the second time it had been resumed."""
+    out, words = tmp_path / "out", ["--width", 1, "--devices", 1]
+    for index, number in enumerate((signal.SIGTERM, signal.SIGINT)):
+        before = (saved(out) or [-1])[-1]
+        process = start(plan, out, *words, *resuming(index))
+        wait_for(process, out, before)
+        process.send_signal(number)
+        code, errors = finish(process)
+        assert code == STOPPED, errors
+        *resumed, heard, told = errors.splitlines()
+        assert len(resumed) == index, errors
+        assert heard.startswith(f"jaxsim: {number.name}: saving when this segment is over")
+        assert told.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
+        assert told.endswith("to go on, give the same command with --resume")
+    code, errors = finish(start(plan, out, *words, "--resume"))
     assert code == 0, errors
     assert contents(out) == uninterrupted[1]

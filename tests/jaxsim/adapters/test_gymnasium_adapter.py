@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import jaxsim
+from benchmarks import catalogue
 from jaxsim.adapters import gymnasium as adapter
 from jaxsim.adapters.streams import Single
 from jaxsim.worlds import cartpole3d
@@ -73,13 +74,28 @@ def test_every_environment_passes_gymnasiums_checks(env_id):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("level", sorted({level.number for level in jaxsim.levels()}))
-def test_every_level_passes_gymnasiums_checks(level):
-    env_id = "jaxsim/CartPole2D-v0" if level < 100 else "jaxsim/CartPole3D-v0"
+@pytest.mark.parametrize("kind", ["CartPole2D", "CartPole3D", "many blocks"])
+def test_every_level_passes_gymnasiums_checks(kind, monkeypatch):
+    """Levels are numbers: those of a kind are played by one environment with the terms of all."""
+    made, groups = jaxsim.make, catalogue.groups()
+    env_id = "CartPole2D-v0" if kind == "CartPole2D" else "CartPole3D-v0"
+    task = jaxsim.spec(env_id).task
+    (group,) = (
+        group
+        for group in groups
+        if group.env.name == task
+        and getattr(group.env.config, "stacked", False) == (kind == "many blocks")
+    )
+    monkeypatch.setattr(jaxsim, "make", lambda *a, **o: (group.env, made(*a, **o)[1]))
+    levels = {int(name.split()[1]) for name in group.params}
+    assert len(levels) == {"CartPole2D": 4, "CartPole3D": 20, "many blocks": 2}[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
-        check_env(gymnasium.make(env_id, level=level, difficulty="hard").unwrapped)
+        for level in sorted(levels):
+            env = gymnasium.make(f"jaxsim/{env_id}", level=level, difficulty="hard").unwrapped
+            assert env.core == group.env
+            check_env(env)
 
 
 def test_specs_tell_how_long_episodes_are_and_what_is_solved():
