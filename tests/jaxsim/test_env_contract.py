@@ -19,45 +19,17 @@ from jaxsim.worlds.cartpole3d.types import TERMS
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.nightly
 def test_cartpole3d_keeps_the_contract():
     """As it is made for level 200, without the parts that other levels need."""
     check_env(*jaxsim.make("CartPole3D-v0"))
 
 
-EVERY_OPTION = {
-    "actions/turn": 30.0,
-    "blocks/count_max": 2,
-    "blocks/pull_centroid_random": 3.0,
-    "force": 40.0,
-    "repairs/closed_room": 1,
-    "repairs/wind_on_pole": 1,
-    "sensors/noise_angle": 0.02,
-    "sensors/noise_position": 0.1,
-    "sensors/noise_rate": 0.1,
-    "sensors/noise_velocity": 0.1,
-    "walls/bounce_spread": 0.1,
-    "wind/speed": 2.0,
-}
-
-
 @pytest.fixture(scope="module")
-def combinations():
-    """Random settings of several options at and between their bounds, in and beyond four slots."""
-    return bounds.combinations(40, seed=7, most_slots=8)
-
-
-@pytest.fixture(scope="module")
-def checked(combinations):
-    """Parameters and shared programs by case: of levels and of settings, which are numbers too."""
-    by_program = {}
-    for name, env_id, values in catalogue.cases():
-        catalogue.add_to(by_program, name, *jaxsim.make(env_id, values))
-    catalogue.add_to(by_program, "every option", *jaxsim.make("CartPole3D-v0", EVERY_OPTION))
-    for group in combinations:
-        for name, params in group.params.items():
-            catalogue.add_to(by_program, name, group.env, params)
+def checked():
+    """Parameters and shared programs by case."""
     found = {}
-    for group in by_program.values():
+    for group in catalogue.groups():
         programs = Programs(group.env)
         found |= {name: (programs, params) for name, params in group.params.items()}
     return found
@@ -83,24 +55,42 @@ def test_every_level_of_every_environment_keeps_the_contract(name, checked):
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_every_option_together_keeps_the_contract(checked):
+def test_every_option_together_keeps_the_contract():
     """But for rounded readings: two programs may round a number to different steps."""
-    env, _ = jaxsim.make("CartPole3D-v0", EVERY_OPTION)
+    values = {
+        "actions/turn": 30.0,
+        "blocks/count_max": 2,
+        "blocks/pull_centroid_random": 3.0,
+        "force": 40.0,
+        "repairs/closed_room": 1,
+        "repairs/wind_on_pole": 1,
+        "sensors/noise_angle": 0.02,
+        "sensors/noise_position": 0.1,
+        "sensors/noise_rate": 0.1,
+        "sensors/noise_velocity": 0.1,
+        "walls/bounce_spread": 0.1,
+        "wind/speed": 2.0,
+    }
+    env, params = jaxsim.make("CartPole3D-v0", values, max_blocks=2)
     assert set(env.config.terms) == set(TERMS) - {"lines", "one_start", "spawn"}
-    programs, params = checked["every option"]
-    check_env(programs.env, params, programs=programs)
+    check_env(env, params)
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_combinations_of_options_keep_the_contract(combinations, checked):
-    """But for rounded readings, as above."""
-    for name in (name for group in combinations for name in group.params):
-        programs, params = checked[name]
-        try:
-            check_env(programs.env, params, programs=programs)
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}") from error
+@pytest.mark.nightly
+def test_combinations_of_options_keep_the_contract():
+    """Random settings of several options at and between their bounds, in and beyond four slots.
+
+    But for rounded readings, as above.
+    """
+    for group in bounds.combinations(40, seed=7, most_slots=8):
+        programs = Programs(group.env)
+        for name, params in group.params.items():
+            try:
+                check_env(group.env, params, programs=programs)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from error
 
 
 # Ten settings, one a row, of what changes the physics.

@@ -257,6 +257,7 @@ def schedule(task, episodes):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_learner_of_leans_learns():
     settings = training.Settings(hidden=(16,), updates=8, samples=256, discount=0.96)
     agent = training.get("ppo+leans", settings)

@@ -161,6 +161,7 @@ def test_rows_must_exist(cartpole):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_the_layout_changes_nothing_among_contacts():
     """Every tick takes the least effort that is right for it, wherever a round ends."""
     made = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
@@ -286,6 +287,7 @@ def test_cheap_ticks_lose_nothing(x64):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_cheap_ticks_lose_nothing_where_walls_matter(x64):
     """Cart and pole at walls; blocks that walls make too fast for them, that are blown through
     them, or that attract one another."""

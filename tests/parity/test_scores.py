@@ -29,6 +29,7 @@ def test_gaps_are_those_of_neighbours_that_are_both_there():
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.nightly
 def test_harder_levels_score_lower_as_in_the_original():
     cells = {cell for chain in scores.RISING for cell in chain}
     played = {

@@ -23,6 +23,7 @@ def trained(monkeypatch, capsys, *arguments):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_five_seeds_keep_the_pole_up_after_a_million_steps(monkeypatch, capsys):
     found = trained(monkeypatch, capsys)
     assert len(found) == 5
