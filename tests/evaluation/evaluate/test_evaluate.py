@@ -10,9 +10,9 @@ from evaluation import cli
 from evaluation.evaluate.job import Job, run
 from jaxsim import agents
 
-# With weak pushes and no gravity some poles lean too far and others do not. CartPole compiles in a
-# moment, and everything here plays 200 episodes, with two programs in all.
-VALUES = {"gravity": 0.0, "force": 0.02}
+# With weak pushes and no gravity some poles fall and others do not. CartPole compiles in a moment,
+# and everything here plays 200 episodes, with two programs in all.
+VALUES = {"gravity": 0.0, "force": 0.02, "lean_limit": 0.7}
 SETS = [part for path, value in VALUES.items() for part in ("--set", f"{path}={value}")]
 AGENTS = ("random", "nothing")
 
@@ -40,6 +40,7 @@ def test_rows_are_those_of_rollouts(rows):
         assert row.length.mean == pytest.approx(np.asarray(totals.length).mean())
         assert row.fallen == pytest.approx(np.asarray(totals.terminated).mean())
         assert row.fallen + row.survived + row.nonfinite == pytest.approx(1)
+    assert 0.5 < rows[0].fallen < 0.9
     less = np.asarray(played[1].performance, np.float64) - np.asarray(played[0].performance)
     assert rows[0].difference is None
     assert rows[1].difference.mean == pytest.approx(less.mean())
