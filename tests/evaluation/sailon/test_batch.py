@@ -136,6 +136,7 @@ def test_levels_of_two_dimensions_are_played_beside(draw):
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_detector_leaves_the_episodes_of_its_controller(draw):
     experiment = draw(novelty=(200, 207), trials=2, starts="counter")
     alone, joined = play(experiment), play(experiment, "pd+residual")

@@ -205,6 +205,7 @@ def trained():
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_a_gymnax_trainer_learns_to_balance(trained):
     lengths, _ = trained
     assert lengths[-10:].mean() > 1.5 * lengths[:5].mean(), lengths

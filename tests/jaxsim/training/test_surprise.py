@@ -144,6 +144,7 @@ def lessons():
 
 
 @pytest.mark.long
+@pytest.mark.nightly
 def test_errors_of_the_model_fall_as_it_learns(lessons):
     half = jax.tree.map(lambda a: a[:2048], lessons)
     held = jax.tree.map(lambda a: a[2048:], lessons)
