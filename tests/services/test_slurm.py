@@ -1,5 +1,6 @@
 """A sweep on a real Slurm: run by `make test-services`."""
 
+import contextlib
 import os
 import re
 import signal
@@ -84,10 +85,18 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
         pid = until(lambda: at_play(killed))[0]
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
+
+    def preempted():
+        """Job that was sent USR2; None if those at play ended before the signal came."""
+        for pid in at_play(killed):
+            with contextlib.suppress(OSError, RuntimeError):
+                task = _task(pid)
+                slurmed.call("scancel", "--signal=USR2", task)
+                return task
+        return None
+
     # Preempted: Slurm sends USR2, and submitit has the job queued again.
-    preempted = until(lambda: at_play(killed))[0]
-    task = _task(preempted)
-    slurmed.call("scancel", "--signal=USR2", task)
+    task = until(preempted)
     until(lambda: b"DUE TO JOB REQUEUE" in _log(plan, task))
 
     def over():
