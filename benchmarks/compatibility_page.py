@@ -27,11 +27,12 @@ SB3 = Path(".venv/sb3/bin/python")
 MAKE = {
     "test": "make test",
     "long": "make test-long",
+    "nightly": "make test-nightly",
     "sb3": "make test-sb3",
     "services": "make test-services",
 }
 """How a reader runs the tests of each group."""
-SELECTED = {"long": ["-m", "long"], "services": ["-m", "service"]}
+SELECTED = {"long": ["-m", "long"], "nightly": ["-m", "nightly"], "services": ["-m", "service"]}
 """What pytest is told to take the tests of a group."""
 
 INTRODUCTION = """\

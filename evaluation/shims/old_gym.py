@@ -15,7 +15,10 @@ CUT = "TimeLimit.truncated"
 
 
 class Env:
-    """What environments of the old interface have."""
+    """Base class of environments of the old interface.
+
+    Subclasses define `reset`, `step` and, if they draw, `render`, as in gym.
+    """
 
     metadata: Mapping[str, Any] = MappingProxyType({})
     reward_range = (-float("inf"), float("inf"))

@@ -356,12 +356,12 @@ def shown():
 @pytest.mark.parametrize("name", ["ppo", "ppo+replay"])
 def test_a_test_block_leaves_a_learner_bit_for_bit(shown, name):
     """Parameters, optimiser, statistics, all of it; while learning every round changes it."""
-    said = shown[name]
+    checksums = shown[name]
     # Rehearsal takes a phase in as the next begins, which is before its first episode.
-    assert (said[:, 8:20] == said[:, 8:9]).all()
-    rounds = said[:, [0, 4, 8, 24]]
+    assert (checksums[:, 8:20] == checksums[:, 8:9]).all()
+    rounds = checksums[:, [0, 4, 8, 24]]
     assert all(len(np.unique(row)) == 4 for row in rounds)
-    assert (said[:, 20:24] == said[:, 20:21]).all()
+    assert (checksums[:, 20:24] == checksums[:, 20:21]).all()
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def outlook():
 
 
 @pytest.fixture(scope="module")
-def begun(world, inside):
+def first_decision(world, inside):
     """Observation and state of the lanes' first decision, by way of the compiled tick."""
     env, params, _, keys = world
 
@@ -54,14 +54,14 @@ def begun(world, inside):
     return type(env).reset(SimpleNamespace(env=SimpleNamespace(reset=reset)), keys, params)
 
 
-def test_observations_are_vectors_too(world, begun):
+def test_observations_are_vectors_too(world, first_decision):
     env, params, *_ = world
-    vector = spaces.flatten(env, begun[0])
+    vector = spaces.flatten(env, first_decision[0])
     back = spaces.unflatten(env, params, vector)
-    assert jax.tree.structure(back) == jax.tree.structure(begun[0])
+    assert jax.tree.structure(back) == jax.tree.structure(first_decision[0])
     for name in leans.Outlook._fields:
         np.testing.assert_array_equal(
-            getattr(back.outlook, name), getattr(begun[0].outlook, name).astype(np.float32)
+            getattr(back.outlook, name), getattr(first_decision[0].outlook, name).astype(np.float32)
         )
     np.testing.assert_array_equal(spaces.flatten(env, back), vector)
     low, high = spaces.bounds(env, params)
@@ -81,37 +81,37 @@ def test_it_keeps_the_contract(world):
     check_env(*world[:2])
 
 
-def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, inside, begun):
+def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, inside, first_decision):
     env, params, step, _ = world
     keys = jax.random.split(jax.random.key(8), LANES)
     action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
     wanted = leans.LEANS[np.asarray(action)]
-    state, total = begun[1].inner, jnp.zeros(LANES)
+    state, total = first_decision[1].inner, jnp.zeros(LANES)
     for number in range(leaning.TICKS):
         seen = env.env.observe(state)
         push = leans.push_towards(seen, wanted[:, 0], wanted[:, 1])
         key = rng.to_key(rng.fold(rng.words(keys), number))
         seen, state, reward, terminated, truncated, info = inside(key, state, push, params)
         total = total + reward
-    outcome = step(keys, begun[1], action, params)
+    outcome = step(keys, first_decision[1], action, params)
     expected = (seen, state, total, terminated, truncated, info)
     found = (outcome[0].observation, outcome[1].inner, *outcome[2:])
     # Another program rounds otherwise.
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), found, expected)
 
 
-def test_the_hidden_step_is_one_tick(world, begun):
+def test_the_hidden_step_is_one_tick(world, first_decision):
     """A reset plays it as steps do, and whatever the action is."""
     env, params, step, keys = world
     state = jax.jit(env.start)(keys, params)
     done = step(keys, state, jnp.full(LANES, 9, jnp.int32), params)
-    assert (np.asarray(done[1].inner.step) == np.asarray(begun[1].inner.step)).all()
+    assert (np.asarray(done[1].inner.step) == np.asarray(first_decision[1].inner.step)).all()
     assert np.asarray(done[1].begun).all() and not np.asarray(state.begun).any()
 
 
-def test_an_episode_that_is_over_stays_as_it_is(world, begun):
+def test_an_episode_that_is_over_stays_as_it_is(world, first_decision):
     env, params, step, keys = world
-    state, over = begun[1], np.zeros(LANES, bool)
+    state, over = first_decision[1], np.zeros(LANES, bool)
     action = jnp.full(LANES, 9, jnp.int32)  # the pole falls to one side
     for _ in range(env.max_steps):
         before = over
@@ -125,13 +125,13 @@ def test_an_episode_that_is_over_stays_as_it_is(world, begun):
     jax.tree.map(np.testing.assert_array_equal, again[1], state)
 
 
-def test_what_is_foretold_comes_about(world, inside, begun):
+def test_what_is_foretold_comes_about(world, inside, first_decision):
     """Whether the pole stays up for as long as is looked ahead, of every lean of every lane."""
     env, params, _, keys = world
-    foretold = np.asarray(begun[0].outlook.upright)
+    foretold = np.asarray(first_decision[0].outlook.upright)
     agreed = []
     for number in range(len(leans.LEANS)):
-        state, up = begun[1].inner, np.ones(LANES, bool)
+        state, up = first_decision[1].inner, np.ones(LANES, bool)
         for tick in range(leans.LOOK):
             x, y = leans.LEANS[number] * (tick < leans.HELD)
             push = leans.push_towards(env.env.observe(state), x, y)
@@ -144,9 +144,9 @@ def test_what_is_foretold_comes_about(world, inside, begun):
     assert np.mean(agreed) > 0.98
 
 
-def test_a_cart_that_meets_a_wall_shakes_its_pole(begun, outlook):
+def test_a_cart_that_meets_a_wall_shakes_its_pole(first_decision, outlook):
     """At 1 m/s, with no block about; its pole stays up in the middle of the room."""
-    first = jax.tree.map(lambda leaf: leaf[0], begun[0].observation)
+    first = jax.tree.map(lambda leaf: leaf[0], first_decision[0].observation)
 
     def upright(x):
         moving = replace(
@@ -160,18 +160,18 @@ def test_a_cart_that_meets_a_wall_shakes_its_pole(begun, outlook):
     assert upright(0.0) == 1 and upright(4.2) < 0.8
 
 
-def test_following_a_lean_costs_what_it_did(begun):
+def test_following_a_lean_costs_what_it_did(first_decision):
     """Values that several others need are computed once; see `backend.materialise`."""
-    seen = begun[0].observation
+    seen = first_decision[0].observation
     cost = jax.jit(leans.outlook).lower(seen).compile().cost_analysis()
     # 1,219 a tick, lane and lean; a tenth above. Where a division became a product it was 5,005.
     assert cost["flops"] / LANES / len(leans.LEANS) <= 1_340
 
 
-def test_one_lane_is_foretold_what_many_are(begun, outlook):
-    alone = jax.tree.map(lambda leaf: leaf[3], begun[0].observation)
-    found = outlook(alone)
-    for one, many in zip(found, begun[0].outlook, strict=True):
+def test_one_lane_is_foretold_what_many_are(first_decision, outlook):
+    alone = jax.tree.map(lambda leaf: leaf[3], first_decision[0].observation)
+    foretold = outlook(alone)
+    for one, many in zip(foretold, first_decision[0].outlook, strict=True):
         assert one.shape == (len(leans.LEANS),)
         # Another program rounds otherwise, 48 times over.
         np.testing.assert_allclose(one, many[3], atol=1e-4)
@@ -186,13 +186,13 @@ def test_leans_turn_with_the_room():
         np.testing.assert_allclose(np.array(seen), leans.LEANS, atol=1e-6)
 
 
-def test_a_mirrored_room_looks_the_same(begun, outlook):
+def test_a_mirrored_room_looks_the_same(first_decision, outlook):
     """All that a learner is shown, and the leans it may choose of."""
 
     def mirrored(v):
         return v._replace(x=-v.x)
 
-    o = jax.tree.map(lambda leaf: leaf[0], begun[0].observation)
+    o = jax.tree.map(lambda leaf: leaf[0], first_decision[0].observation)
     x, y, z, w = o.pole_quaternion
     other = type(o)(
         cart_position=mirrored(o.cart_position),
@@ -231,9 +231,9 @@ def test_what_is_foretold_is_in_single_precision(x64):
 
 
 @pytest.mark.parametrize("name", ["pd", "greedy", "mpc", "wow", "random+residual"])
-def test_agents_that_push_say_so(begun, name):
+def test_agents_that_push_say_so(first_decision, name):
     agent = agents.get(name)
-    one = jax.tree.map(lambda leaf: leaf[0], begun[0])
+    one = jax.tree.map(lambda leaf: leaf[0], first_decision[0])
 
     def act(key):
         return agent.act(agent.begin(agent.init(key), key), one, key)
@@ -243,10 +243,10 @@ def test_agents_that_push_say_so(begun, name):
 
 
 @pytest.mark.parametrize("action", [-1, 17, 1.0])
-def test_what_is_no_lean_is_refused(world, begun, action):
+def test_what_is_no_lean_is_refused(world, first_decision, action):
     env, params, _, keys = world
     with pytest.raises(ValueError, match="it must be an integer from 0 to 16"):
-        env.step(keys, begun[1], action, params)
+        env.step(keys, first_decision[1], action, params)
 
 
 def schedule(task, episodes):

@@ -59,13 +59,13 @@ def test_every_episode_is_the_one_that_the_step_plays(cartpole):
     over = np.zeros(EPISODES, bool)
     step, act = jax.jit(env.step), jax.jit(jax.vmap(counting.act))
     for count in range(env.max_steps + 1):
-        seen, state, reward, terminated, truncated, info = step(
+        observation, state, reward, terminated, truncated, info = step(
             keys(4, count), state, action, params
         )
         length += ~over & (count > 0)
         rewards += np.where(over | (count == 0), 0.0, reward)
         over |= np.asarray(terminated | truncated)
-        action, _, memory = act(memory, seen, keys(3, count))
+        action, _, memory = act(memory, observation, keys(3, count))
     assert over.all()
     np.testing.assert_array_equal(result.length, length)
     np.testing.assert_allclose(result.reward, rewards, rtol=1e-6)
@@ -161,7 +161,6 @@ def test_rows_must_exist(cartpole):
 
 
 @pytest.mark.long
-@pytest.mark.nightly
 def test_the_layout_changes_nothing_among_contacts():
     """Every tick takes the least effort that is right for it, wherever a round ends."""
     made = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
@@ -287,7 +286,6 @@ def test_cheap_ticks_lose_nothing(x64):
 
 
 @pytest.mark.long
-@pytest.mark.nightly
 def test_cheap_ticks_lose_nothing_where_walls_matter(x64):
     """Cart and pole at walls; blocks that walls make too fast for them, that are blown through
     them, or that attract one another."""

@@ -62,18 +62,20 @@ def test_steps_are_those_of_a_lane_of_a_batch(solid, level, difficulty, number):
 
     single._programs = replace(programs, whole=counted)
     before = None
-    for t, (observation, state, said, info) in enumerate(batch(solid, params, actions, number)):
+    for t, (observation, state, reward_and_flags, info) in enumerate(
+        batch(solid, params, actions, number)
+    ):
         if t:
             # From the same state, so that rounding does not add up.
             at = keys(number)._replace(first=rng.fold(keys(number).steps, t), count=jnp.uint32(t))
             single.go_on_from(before, at)
         outcome = single.step(actions[t - 1]) if t else single.begin(keys(number))
         before = state
-        wanted = observation, *said, info["performance"]
+        wanted = observation, *reward_and_flags, info["performance"]
         close = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
         jax.tree.map(close, tuple(outcome)[:5], wanted)
         jax.tree.map(close, single.state, state)
-        if said[1] or said[2]:
+        if reward_and_flags[1] or reward_and_flags[2]:
             break
     # Contacts need the whole program, and most steps do not.
     assert level != 203 or 0 < len(repeated) < t

@@ -137,7 +137,7 @@ def test_calls_of_a_rollout_share_a_program():
     [
         ("CartPole-v1", "nothing", 112),  # 102
         # 428: 28 MB for 65,536 lanes.
-        pytest.param("CartPole3D-v0", "pd", 480, marks=[pytest.mark.slow, pytest.mark.nightly]),
+        pytest.param("CartPole3D-v0", "pd", 480, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_a_rollout_holds_little_memory(task, agent, most):

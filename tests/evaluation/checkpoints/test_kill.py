@@ -182,11 +182,11 @@ def test_asked_to_stop(plan, uninterrupted, tmp_path):
         process.send_signal(number)
         code, errors = finish(process)
         assert code == STOPPED, errors
-        *resumed, heard, told = errors.splitlines()
+        *resumed, asked_line, saved_line = errors.splitlines()
         assert len(resumed) == index, errors
-        assert heard.startswith(f"jaxsim: {number.name}: saving when this segment is over")
-        assert told.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
-        assert told.endswith("to go on, give the same command with --resume")
+        assert asked_line.startswith(f"jaxsim: {number.name}: saving when this segment is over")
+        assert saved_line.startswith(f"jaxsim: {number.name}: saved {out / store.FOLDER}")
+        assert saved_line.endswith("to go on, give the same command with --resume")
     code, errors = finish(start(plan, out, *words, "--resume"))
     assert code == 0, errors
     assert contents(out) == uninterrupted[1]

@@ -28,8 +28,8 @@ def rows():
 
 def test_rows_are_those_of_rollouts(rows):
     env, params = jaxsim.make("CartPole", VALUES)
-    played = [jaxsim.rollout(env, params, agents.get(n), 200, seed=3) for n in AGENTS]
-    for row, totals in zip(rows, played, strict=True):
+    rollouts = [jaxsim.rollout(env, params, agents.get(n), 200, seed=3) for n in AGENTS]
+    for row, totals in zip(rows, rollouts, strict=True):
         performance = np.asarray(totals.performance, np.float64)
         assert row.performance.mean == pytest.approx(performance.mean())
         assert row.performance.low < row.performance.mean < row.performance.high
@@ -41,7 +41,7 @@ def test_rows_are_those_of_rollouts(rows):
         assert row.fallen == pytest.approx(np.asarray(totals.terminated).mean())
         assert row.fallen + row.survived + row.nonfinite == pytest.approx(1)
     assert 0.5 < rows[0].fallen < 0.9
-    less = np.asarray(played[1].performance, np.float64) - np.asarray(played[0].performance)
+    less = np.asarray(rollouts[1].performance, np.float64) - np.asarray(rollouts[0].performance)
     assert rows[0].difference is None
     assert rows[1].difference.mean == pytest.approx(less.mean())
 
@@ -57,8 +57,8 @@ def test_the_command(tmp_path, capsys):
     path = tmp_path / "out.json"
     words = ["--task", "CartPole", "--episodes", "200", "--seed", "3", *SETS, "--json", str(path)]
     assert cli.main(["evaluate", *AGENTS, *words]) == 0
-    said = capsys.readouterr().out
-    assert "performance" in said and "less random" in said and "200 episodes each" in said
+    output = capsys.readouterr().out
+    assert "performance" in output and "less random" in output and "200 episodes each" in output
     values = json.loads(path.read_text())
     assert [row["agent"] for row in values["rows"]] == list(AGENTS)
     assert values["settings"]["values"] == VALUES

@@ -355,13 +355,13 @@ def test_shipped_examples_are_run(tmp_path):
         paths.append(tmp_path / f"{subtype}.json")
         paths[-1].write_text(small)
         shipped.append(l2m.load(EXAMPLES / f"{subtype}.json").blocks)
-    played = play_files(tmp_path, paths)
+    results = play_files(tmp_path, paths)
     expected = [block.variant for blocks in shipped for block in blocks]
-    assert [b.variant for b in played.schedule.blocks] == expected
-    assert played.columns["complete"].all()
+    assert [b.variant for b in results.schedule.blocks] == expected
+    assert results.columns["complete"].all()
     # `pd` knows what it does in every world.
     least = {"CartPole3D": 0.4, "CartPole2D": 0.2, "CartPole": 0.9}
-    means = iter(played.columns["performance"].mean(axis=0))
+    means = iter(results.columns["performance"].mean(axis=0))
     for blocks in shipped:
         by_task = {}
         for block in blocks:

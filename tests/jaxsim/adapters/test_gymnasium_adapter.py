@@ -261,8 +261,8 @@ def test_reset_to_a_given_state_or_start(single):
     np.testing.assert_allclose(again, observation, atol=1e-6)
     start = env._play.core.start(jax.random.key(4), env._play.params)
     first, _ = env.reset(options={"start": start})
-    _, begun = env._play.core.restart(jax.random.key(0), start, env._play.params)
-    assert first[0] == pytest.approx(float(begun.reported.x), abs=1e-6)
+    _, first_state = env._play.core.restart(jax.random.key(0), start, env._play.params)
+    assert first[0] == pytest.approx(float(first_state.reported.x), abs=1e-6)
     assert int(env._play.state.step) == 0
     for options, words in (
         ({"state": {}}, "no state"),

@@ -25,13 +25,13 @@ def trained(monkeypatch, capsys, *arguments):
 @pytest.mark.long
 @pytest.mark.nightly
 def test_five_seeds_keep_the_pole_up_after_a_million_steps(monkeypatch, capsys):
-    found = trained(monkeypatch, capsys)
-    assert len(found) == 5
-    for mean, steps in found:
+    results = trained(monkeypatch, capsys)
+    assert len(results) == 5
+    for mean, steps in results:
         assert steps <= 1_000_000
         # Rounding differs between processors; here all five were above .90.
         assert mean > 0.89
-    assert sum(mean for mean, _ in found) / 5 >= 0.90
+    assert sum(mean for mean, _ in results) / 5 >= 0.90
 
 
 def test_the_example_takes_its_settings(monkeypatch, capsys):
@@ -44,9 +44,9 @@ def test_the_example_takes_its_settings(monkeypatch, capsys):
 
     monkeypatch.setattr(jaxsim, "make", small)
     settings = "--level 203 --difficulty hard --steps 8192 --seeds 2 --episodes 32"
-    found = trained(monkeypatch, capsys, *settings.split())
+    results = trained(monkeypatch, capsys, *settings.split())
     assert asked == [("CartPole3D-v0", {"level": 203, "difficulty": "hard"})]
-    assert len(found) == 2
-    for mean, steps in found:
+    assert len(results) == 2
+    for mean, steps in results:
         assert steps == 8192 and 0 < mean <= 1
-    assert found[0] != found[1]
+    assert results[0] != results[1]

@@ -122,10 +122,10 @@ def test_the_first_observation_is_further_out(easy):
     """The original normalises a line's direction only in its hidden tick."""
     _, params, start, step = easy
     keys = jax.random.split(jax.random.key(2), 256)
-    begun = start(keys, params)
-    observation, state, *_ = step(keys, begun, jnp.zeros(256, int), params)
+    starts = start(keys, params)
+    observation, state, *_ = step(keys, starts, jnp.zeros(256, int), params)
     for block, was, seen in zip(
-        state.blocks, begun.blocks, observation.block_position, strict=True
+        state.blocks, starts.blocks, observation.block_position, strict=True
     ):
         alive = np.asarray(block.alive)
         for c, at in zip(seen, was.p, strict=True):
