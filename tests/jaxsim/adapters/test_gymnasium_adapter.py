@@ -68,7 +68,7 @@ def test_every_environment_is_registered():
 def test_every_environment_passes_gymnasiums_checks(env_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        if "CartPole3D" not in env_id:  # the other worlds have no bounds on all that they show
+        if env_id != "CartPole3D-v0":  # the others have no bounds on all that they show
             warnings.filterwarnings("ignore", ".*m(ax|in)imum value is -?infinity")
         check_env(gymnasium.make(f"jaxsim/{env_id}", render_mode="rgb_array").unwrapped)
 
