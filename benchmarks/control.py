@@ -29,9 +29,9 @@ import numpy as np
 import jaxsim
 from benchmarks.clairvoyant import Opened, clairvoyant
 from benchmarks.detection import AGENT, LEVELS, Cell, cells, lanes_of
+from benchmarks.lockstep import play_episode
 from benchmarks.parity import environment, most_slots
 from benchmarks.scores import Score
-from evaluation.episodes import play_episode
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from benchmarks.lockstep import play_episode
 from benchmarks.parity import environment, most_slots
-from evaluation.episodes import play_episode
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent

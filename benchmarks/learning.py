@@ -123,7 +123,7 @@ def play(
         lifetimes=given.lifetimes,
         seed=given.seed,
         width=given.width,
-        options=scanner.Options(devices=given.devices, segment=SEGMENT),
+        options=scanner.Options(threads=given.threads, segment=SEGMENT),
         progress=clock,
     )
     return records, clock.since_first(records.columns["length"])
@@ -581,7 +581,7 @@ def main() -> None:
         command.add_argument("--lifetimes", type=int, default=64)
         command.add_argument("--width", type=int, default=32)
         command.add_argument("--seed", type=int, default=0)
-        command.add_argument("--devices", type=int, default=1)
+        command.add_argument("--threads", type=int, default=1)
         if name == "curve":
             command.add_argument("--level", type=int, default=200)
             command.add_argument("--difficulty", default="easy")

@@ -23,9 +23,9 @@ import numpy as np
 from scipy import stats
 
 import jaxsim
+from benchmarks.lockstep import play_episode
 from benchmarks.pages import add_out, put
 from benchmarks.parity import environment, most_slots
-from evaluation.episodes import play_episode
 from jaxsim import agents, rng
 from jaxsim.worlds import cartpole3d
 

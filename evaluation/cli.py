@@ -176,7 +176,7 @@ def _add_run(commands: Any) -> None:
         help="what metrics are computed from: performance, reward or length (performance)",
     )
     run.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
-    run.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    run.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
     run.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
     run.add_argument(
         "--statistics", action="store_true", help="also print medians, middle halves and spreads"
@@ -284,8 +284,7 @@ def _one_line(error: BaseException) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
-    from evaluation import scanner
-    from evaluation.devices import use_cores
+    from evaluation import processor, scanner
     from evaluation.l2m import run as main_job
     from evaluation.l2m.shards import lifetimes_of
     from evaluation.logs.export import Logging
@@ -317,11 +316,11 @@ def _run(arguments: argparse.Namespace) -> int:
             arguments.log_format,
         ),
         keep_memory=arguments.keep_memory,
-        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
     )
-    use_cores(job.lifetimes, job.options.devices)
+    processor.configure(job.options)
     schedule = job.checked_schedule()
     if job.logging is not None:
         print(job.logging.line, file=sys.stderr)

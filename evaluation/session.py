@@ -15,11 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evaluation import counters
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Mode, Schedule
 from evaluation.tasks import Tasks, entries
-from jaxsim import __version__, rng, spaces
+from jaxsim import __version__, counters, rng, spaces
 from jaxsim.agents import Agent, Entry, Episodes
 from jaxsim.stepper import Keys, Outcome, Stepper, answer_at_once
 

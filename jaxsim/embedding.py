@@ -138,6 +138,10 @@ class Embedded(Wrapper, ABC):
         """Sum of the rewards and performance of an episode by its length; (...) each."""
         return self.env.score(length)
 
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number; (...)."""
+        return self.env.step_reward(number)
+
     @abstractmethod
     def lifted(self, observation: Any) -> Observation:
         """Return an observation of the embedded environment in CartPole3D's form."""

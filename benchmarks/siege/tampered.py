@@ -64,10 +64,11 @@ def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
 
     from evaluation.checkpoints.configuration import configuration, versions
     from evaluation.scanner import Snapshot
+    from jaxsim.lanes.crew import words_of
 
     agent = agents.get("ppo")
     memory = jax.device_get(
-        jax.tree.map(scanner.bare, jax.vmap(agent.init)(jax.random.split(jax.random.key(0), 2)))
+        jax.tree.map(words_of, jax.vmap(agent.init)(jax.random.split(jax.random.key(0), 2)))
     )
     matters = configuration(l2m.load(syllabus), agent="ppo", lifetimes=2)
     about = {"episodes": 3, "seconds": 1.0, "configuration": matters, "versions": versions()}

@@ -32,7 +32,7 @@ def configuration(
 ) -> dict[str, Json]:
     """Say everything that changes a result, and nothing that does not.
 
-    Chunks, devices and segments change none, nor does where a schedule was read from.
+    Chunks, threads and segments change none, nor does where a schedule was read from.
 
     Args:
       schedule: what is played; or, of a run that may be made longer, what its schedule is made of.

@@ -8,10 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from evaluation import agents, scanner
+from evaluation import agents
 from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import digest
 from jaxsim.agents import Agent
+from jaxsim.lanes.crew import words_of
 
 PREFIX = "checkpoint:"
 """Of names of agents that are loaded from the directory that follows."""
@@ -76,7 +77,7 @@ def _loaded(directory: Path) -> tuple[Agent, Any, str]:
 
 def _one(agent: Agent, keys: jax.Array) -> Any:
     """Memories as in a snapshot, one for each key."""
-    return jax.tree.map(scanner.bare, jax.vmap(agent.init)(keys))
+    return jax.tree.map(words_of, jax.vmap(agent.init)(keys))
 
 
 def player(name: str, lifetimes: int, first_lifetime: int = 0) -> Player:

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from evaluation import counters, memory, scanner
+from evaluation import memory, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
 from evaluation.checkpoints.loading import Player, player
 from evaluation.files import ResultFiles, check_room
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
+from jaxsim import counters
 
 HELD_BYTES = sum(np.dtype(dtype).itemsize for dtype in COLUMNS.values())
 """Of an episode in memory, at the least."""
@@ -61,7 +62,7 @@ class Playing:
         scanner.check_width(self.width)
         counters.root(self.seed)
         self.pace.check()
-        self.options.check()
+        self.options.spread()
         check_output(self.out, self.overwrite, self.resume, self.files)
 
     def check_room(self, episodes: int) -> None:

@@ -24,7 +24,7 @@ from evaluation.checkpoints.configuration import MOST_CHARACTERS, differences, d
 from evaluation.files import check_room, sync, whole_directory, write_whole
 from evaluation.scanner import Snapshot
 
-FORMAT = "jaxsim-checkpoint-1"
+FORMAT = "jaxsim-checkpoint-2"
 FOLDER = "checkpoints"
 MANIFEST, ARRAYS = "checkpoint.json", "arrays"
 KEPT = 2

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import jaxsim
-from evaluation import agents, counters
+from evaluation import agents
 from evaluation.metrics import Numbers
 from evaluation.metrics.statistics import summarise
+from jaxsim import counters
 
 MOST_EPISODES = 1 << 20
 Progress = Callable[[int, int], object]

@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evaluation import counters
 from evaluation.grader.agent import Agent
-from jaxsim import agents, rng, spaces
+from jaxsim import agents, counters, rng, spaces
 
 
 class PureAgent(Agent):

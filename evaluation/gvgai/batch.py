@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from evaluation import counters
 from evaluation.clock import Clock
 from evaluation.gvgai import phases
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, NIL, WINNERS, push
@@ -22,10 +21,10 @@ from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.results import PHASES, LevelResult, final_score
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED, Rules
 from evaluation.gvgai.track import Track
-from evaluation.scanner import LANES
 from evaluation.tasks import Tasks
-from jaxsim import rng
+from jaxsim import counters, rng
 from jaxsim.embedding import Embedded
+from jaxsim.lanes.crew import MULTIPLE as LANES
 
 Charge = Literal["whole", "share"]
 

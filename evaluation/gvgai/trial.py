@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from evaluation import counters
 from evaluation.clock import Clock
 from evaluation.gvgai import phases, protocol
 from evaluation.gvgai.observation import (
@@ -40,7 +39,7 @@ from evaluation.gvgai.results import (
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED
 from evaluation.gvgai.track import TRAINING_PHASE, VALIDATION_PHASE, Track
 from evaluation.session import Episode, Log, Session
-from jaxsim import rng
+from jaxsim import counters, rng
 from jaxsim.embedding import Embedded
 from jaxsim.worlds.cartpole3d.types import Observation
 

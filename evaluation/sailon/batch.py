@@ -6,19 +6,13 @@ trials side by side, each its own level with its own start. So an experiment is 
 for all levels that need as many block slots.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from evaluation import counters
-from evaluation.episodes import Outcome, learn_from, play_abreast
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.sailon import results, worlds
 from evaluation.sailon.experiment import (
@@ -31,14 +25,20 @@ from evaluation.sailon.experiment import (
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import Group
 from evaluation.scanner import Options, Progress
-from jaxsim import __version__, rng
-from jaxsim.agents import UNNAMED, Agent, NoveltyPrediction, Told
-from jaxsim.worlds.cartpole3d import CartPole3D, hints
+from jaxsim import __version__, counters, rng
+from jaxsim.agents import UNNAMED, Agent, Told
+from jaxsim.lanes.crew import Crew
+from jaxsim.lanes.lists import Rounds, Rows
+from jaxsim.worlds.base import NONFINITE
+from jaxsim.worlds.cartpole3d import hints
 from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
 
 PHASE_1_THRESHOLD = 0.05
 """Of the probability that stands for a novelty prediction from 0 to 10: any above 0 is one."""
 MOST_LEVEL = 10
+
+Places = npt.NDArray[np.int64]
+"""Places of episodes in the table of results, -1 for none."""
 
 
 def play_batch(
@@ -59,7 +59,7 @@ def play_batch(
       experiment: what is played.
       agent: pure agent; it learns from every episode, and is told what the protocol tells.
       seed: root of all randomness; None for the experiment's own.
-      options: chunks and devices; nothing in here changes a result.
+      options: chunks, threads and segments; nothing in here changes a result.
       progress: called as `progress(episodes done, episodes in all)`.
 
     Returns:
@@ -82,21 +82,22 @@ def play_batch(
             progress(min(done, total), total)
 
     for index, group in enumerate(worlds.groups(experiment)):
-        crew = _Crew(agent, group, root, len(group.trials), options)
+        trials = _Trials(agent, group, experiment, root, options)
         if index == 0:
-            trained, outcome = crew.train(training, experiment)
-            report(len(training))
-            if outcome is not None:
-                _fill(rows, outcome, np.arange(len(training))[:, None], experiment)
-        parts = crew.test(experiment, trained, report)
-        _fill(rows, parts, _places(rows, group.trials), experiment)
+            for places, results_of in trials.train(training):
+                _fill(rows, results_of, places, experiment)
+                report(places.size)
+            trained = trials.knowledge()
+        for places, results_of in trials.test(rows, trained):
+            _fill(rows, results_of, places, experiment)
+            report(int((places >= 0).sum()))
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     used = experiment.settings.seed if seed is None else seed
     metadata = {"agent": agent.name, "engine": "scanner", "seed": used, "versions": versions}
     return Results(rows, experiment, metadata)
 
 
-def _places(rows: results.Rows, trials: Sequence[Trial]) -> npt.NDArray[np.int64]:
+def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
     """Rows of the episodes of T trials, (E, T); -1 behind the end of a shorter one."""
     first = np.searchsorted(rows["trial_id"], [trial.number for trial in trials])
     count = np.array([len(trial.seeds) for trial in trials])
@@ -104,140 +105,96 @@ def _places(rows: results.Rows, trials: Sequence[Trial]) -> npt.NDArray[np.int64
     return np.where(index < count, first + index, -1)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Plan:
-    """A stretch of the trials of a chunk, for the scan; leaves (S, L) unless said otherwise."""
-
-    episode: Any  # (S,) int32, number of the episode in its trial
-    world: Any  # int32, environment that it is played in
-    row: Any  # int32, row of that environment's parameter table
-    active: Any  # bool, whether the lane plays
-    told: Told
-    given: Any  # bool, whether it starts at `start`
-    start: Any  # state of the first environment; None where starts are counted
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class _Played:
-    """What came of an episode; leaves (L,)."""
-
-    outcome: Outcome
-    named: jax.Array  # int32, catalogue level that the agent names
-
-
-class _Crew:
-    """All chunks of a group of trials, with the program that plays them."""
+class _Trials:
+    """The trials of a group as lifetimes, and the training before them."""
 
     def __init__(
-        self, agent: Agent, group: Group, root: rng.Words, lanes: int, options: Options
+        self, agent: Agent, group: Group, experiment: Experiment, root: rng.Words, options: Options
     ) -> None:
-        self.agent, self.group, self.root = agent, group, root
-        self.segment = options.segment
-        devices, chunks, self.lanes = options.layout(lanes)
-        self.homes = [devices[index % len(devices)] for index in range(chunks)]
-        envs = tuple(world.env for world in group.tasks.worlds)
-        tables = tuple(world.params for world in group.tasks.worlds)
-        self.shared = {home: jax.device_put((root, tables), home) for home in set(self.homes)}
-        self.advance = jax.jit(partial(_play_segment, agent, envs), donate_argnums=2)
-        self.compiled: dict[Any, Callable[..., Any]] = {}
+        self.group, self.experiment = group, experiment
+        self.numbers = np.array([trial.number + 1 for trial in group.trials])
+        self.plans = [list(experiment.episodes(trial)) for trial in group.trials]
+        longest = max(len(experiment.training_episodes()), *map(len, self.plans))
+        self.segment = min(options.segment, 1 << (longest - 1).bit_length())
+        self.crew = Crew(
+            agent,
+            [world.env for world in group.tasks.worlds],
+            [world.params for world in group.tasks.worlds],
+            root,
+            np.zeros_like(self.numbers),
+            spread=options.spread(),
+            names=True,
+        )
 
-    def train(
-        self, episodes: Sequence[EpisodePlan], experiment: Experiment
-    ) -> tuple[Any, _Played | None]:
-        """Play the training in all lanes of one chunk alike; memories, and results if any."""
-        zeros = jnp.zeros(self.lanes, jnp.uint32)
-        memory = _memories(self.agent, self.root, zeros)
-        played = []
-        for start in range(0, len(episodes), self.segment):
-            part = episodes[start : start + self.segment]
-            plan = self._plan([list(part)] * self.lanes, start, experiment)
-            memory, out = self._run(self.homes[0], zeros, memory, plan)
-            played.append(_cut(out, len(part), 1))
-        if not played:
-            return memory, None
-        return memory, jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
+    def train(self, episodes: Sequence[EpisodePlan]) -> Iterator[tuple[Places, Rows]]:
+        """Play the training as lifetime 0; rows of results with their places, (S, 1)."""
+        nobody: list[EpisodePlan] = []
+        lists = [list(episodes), *(nobody for _ in self.plans[1:])]
+        for start, rows in self._played(lists):
+            size = min(self.segment, len(episodes) - start)
+            yield start + np.arange(size)[:, None], _cut(rows, size, 1)
 
-    def test(self, experiment: Experiment, trained: Any, report: Callable[[int], None]) -> _Played:
-        """Play every trial; results have leaves (E, T)."""
-        chunks = []
-        for index in range(len(self.homes)):
-            members = self.group.trials[index * self.lanes : (index + 1) * self.lanes]
-            chunks.append([list(experiment.episodes(trial)) for trial in members])
-        numbers = [
-            np.array([trial.number + 1 for trial in self.group.trials[i : i + self.lanes]])
-            for i in range(0, len(self.group.trials), self.lanes)
-        ]
-        length = max(len(trial.seeds) for trial in self.group.trials)
-        memories = [_spread(trained, self.lanes, home) for home in self.homes]
-        parts = []
-        for start in range(0, length, self.segment):
-            outs = []
-            for index, home in enumerate(self.homes):
-                part = [lane[start : start + self.segment] for lane in chunks[index]]
-                plan = self._plan(part, start, experiment)
-                lanes = np.zeros(self.lanes, np.uint32)
-                lanes[: len(numbers[index])] = numbers[index]
-                memories[index], out = self._run(home, lanes, memories[index], plan)
-                outs.append(out)
-            size = min(self.segment, length - start)
-            gathered = [_cut(out, size, len(own)) for out, own in zip(outs, numbers, strict=True)]
-            parts.append(jax.tree.map(lambda *a: np.concatenate(a, axis=1), *gathered))
-            report(sum(len(lane[start : start + size]) for chunk in chunks for lane in chunk))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    def knowledge(self) -> Any:
+        """What the agent knows after the training, leaves (1, ...)."""
+        return jax.tree.map(lambda leaf: leaf[:1], self.crew.memory())
 
-    def _run(self, home: Any, numbers: Any, memory: Any, plan: _Plan) -> tuple[Any, _Played]:
-        given = jax.device_put((numbers, memory, plan), home)
-        if not self.compiled:
-            self.compiled = self._compile(given)
-        memory, played = self.compiled[home](self.shared[home], *given)
-        return memory, played
+    def test(self, rows: results.Rows, trained: Any) -> Iterator[tuple[Places, Rows]]:
+        """Play every trial from what the training left; results with their places, (S, T)."""
+        count = len(self.plans)
+        self.crew.renumber(self.numbers)
+        self.crew.remember(jax.tree.map(lambda leaf: np.repeat(leaf, count, axis=0), trained))
+        places = _places(rows, self.group.trials)
+        for start, played in self._played(self.plans):
+            part = places[start : start + self.segment]
+            yield part, _cut(played, len(part), count)
 
-    def _compile(self, example: Any) -> dict[Any, Callable[..., Any]]:
-        """Compile the same program for each device, side by side."""
+    def _played(self, lists: list[list[EpisodePlan]]) -> Iterator[tuple[int, Rows]]:
+        """Play a list of episodes for each lifetime, stretch by stretch."""
+        for start in range(0, max(map(len, lists)), self.segment):
+            part = [plans[start : start + self.segment] for plans in lists]
+            yield start, self.crew.play(self.rounds(part, start))
 
-        def build(home: Any) -> Callable[..., Any]:
-            own = jax.device_put(example, home)
-            return self.advance.lower(self.shared[home], *own).compile()
-
-        with ThreadPoolExecutor(len(self.shared)) as pool:
-            return dict(zip(self.shared, pool.map(build, self.shared), strict=True))
-
-    def _plan(self, lanes: list[list[EpisodePlan]], first: int, experiment: Experiment) -> _Plan:
-        """Arrays for episodes that lanes play side by side, padded to the size of the program."""
-        size, tasks = self.segment, self.group.tasks
-        variant = np.zeros((size, self.lanes), np.int32)
-        active = np.zeros((size, self.lanes), bool)
-        told = np.full((5, size, self.lanes), -1, np.int32)
+    def rounds(self, lists: list[list[EpisodePlan]], first: int) -> Rounds:
+        """Lists of up to S episodes for T lifetimes, (S, T), from number `first` on."""
+        shape, tasks = (self.segment, len(lists)), self.group.tasks
+        variant, count = np.zeros((2, *shape), np.int32)
+        hint = np.full((5, *shape), -1, np.int32)
         known: dict[tuple[Any, ...], tuple[int, ...]] = {}
-        for lane, episodes in enumerate(lanes):
-            for place, plan in enumerate(episodes):
-                active[place, lane] = True
+        for lane, plans in enumerate(lists):
+            count[: len(plans), lane] = 1
+            for place, plan in enumerate(plans):
                 variant[place, lane] = self.group.variant(plan)
                 key = (plan.told, plan.level, plan.hint_level)
                 if key not in known:
                     known[key] = _told_codes(plan)
-                told[:, place, lane] = known[key]
-        given = np.zeros((size, self.lanes), bool)
-        start = self._starts(lanes, given) if experiment.settings.starts == "wsu" else None
-        number = first + np.arange(size, dtype=np.int32)
-        world, row = tasks.world[variant], tasks.row[variant]
-        return _Plan(number, world, row, active, Told(*told), given, start)
+                hint[:, place, lane] = known[key]
+        has_start = np.zeros(shape, bool)
+        original = self.experiment.settings.starts == "wsu"
+        start = self._starts(lists, has_start) if original else None
+        return Rounds(
+            episode=first + np.arange(self.segment, dtype=np.int32)[:, None],
+            count=count,
+            world=tasks.world[variant],
+            row=tasks.row[variant],
+            learning=np.ones((self.segment, 1), bool),
+            hint=Told(*hint),
+            has_start=has_start if original else None,
+            start=start,
+        )
 
-    def _starts(self, lanes: list[list[EpisodePlan]], given: npt.NDArray[np.bool_]) -> Any:
-        """Starts of the original, leaves (S, L, ...), where `given` is then set."""
+    def _starts(self, lists: list[list[EpisodePlan]], has_start: npt.NDArray[np.bool_]) -> Any:
+        """Starts of the original, leaves (S, T, ...), where `has_start` is then set."""
         places: dict[tuple[int, int, str], int] = {}
         plans: list[EpisodePlan] = []
-        index = np.zeros(given.shape, np.int64)
-        for lane, episodes in enumerate(lanes):
+        index = np.zeros(has_start.shape, np.int64)
+        for lane, episodes in enumerate(lists):
             for place, plan in enumerate(episodes):
                 if worlds.drawn_by_seed(plan):
                     key = (plan.seed, plan.level, plan.difficulty)
                     if key not in places:
                         places[key] = len(plans)
                         plans.append(plan)
-                    given[place, lane], index[place, lane] = True, places[key]
+                    has_start[place, lane], index[place, lane] = True, places[key]
         # Something must stand where no episode has a start of the original: the same program plays.
         plans = plans or [EpisodePlan(0, NOMINAL, NOMINAL_DIFFICULTY, 0, False, None, -1)]
         # Level 200 comes first in every group, so its environment does.
@@ -250,138 +207,35 @@ def _told_codes(plan: EpisodePlan) -> tuple[int, ...]:
     return (novel, *hints.codes(plan.level, plan.hint_level))
 
 
-def _cut(played: _Played, episodes: int, lanes: int) -> _Played:
-    """Results without the padding, on the host."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:episodes, :lanes], played)
-
-
-def _memories(agent: Agent, root: rng.Words, numbers: jax.Array) -> Any:
-    keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
-    return jax.jit(jax.vmap(agent.init))(keys)
-
-
-def _spread(memory: Any, lanes: int, home: Any) -> Any:
-    """The first lane's memory in a number of lanes; a copy, since programs consume theirs."""
-
-    def one(leaf: jax.Array) -> jax.Array:
-        return jnp.repeat(leaf[:1], lanes, axis=0)
-
-    return jax.device_put(jax.tree.map(one, memory), home)
-
-
-# The program ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Started:
-    """An environment whose parameters also say where episodes start."""
-
-    env: Any
-
-    @property
-    def max_steps(self) -> int:
-        """Steps after which an episode is truncated."""
-        return int(self.env.max_steps)
-
-    def start(self, key: jax.Array, both: Any) -> Any:
-        """A drawn start, or where one is given that one."""
-        params, given, start = both
-        drawn = self.env.start(key, params)
-        adopted = self.env.adopt(start, key, params)
-        return jax.tree.map(partial(_choose, given), adopted, drawn)
-
-    def observe(self, state: Any) -> Any:
-        return self.env.observe(state)
-
-    def step(self, key: jax.Array, state: Any, action: jax.Array, both: Any) -> Any:
-        return self.env.step(key, state, action, both[0])
-
-
-def _choose(condition: jax.Array, yes: Any, no: Any) -> Any:
-    """Select lane by lane, whatever follows the lane axis."""
-    if jnp.issubdtype(yes.dtype, jax.dtypes.prng_key):
-        data = _choose(condition, jax.random.key_data(yes), jax.random.key_data(no))
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(yes))
-    return jnp.where(condition.reshape(condition.shape + (1,) * (yes.ndim - 1)), yes, no)
-
-
-def _play_segment(
-    agent: Agent, envs: tuple[Any, ...], shared: Any, numbers: jax.Array, memory: Any, plan: _Plan
-) -> tuple[Any, _Played]:
-    """Scan a stretch of episodes; results have leaves (S, L)."""
-    root, tables = shared
-    lanes = rng.fold(root, numbers, counters.EPISODE)
-    step = partial(_next_episode, agent, tuple(zip(envs, tables, strict=True)), lanes)
-    return jax.lax.scan(step, memory, plan)
-
-
-def _next_episode(
-    agent: Agent, played_in: tuple[tuple[Any, Any], ...], lanes: rng.Words, memory: Any, plan: _Plan
-) -> tuple[Any, _Played]:
-    """Tell every lane of its next episode, play it and learn from it, one environment at a time."""
-    heard = jax.vmap(agent.tell)(memory, plan.told)
-    memory = jax.tree.map(partial(_choose, plan.active), heard, memory)
-    key = rng.fold(lanes, plan.episode)
-    played = _nothing_played(plan.active)
-    for index, (env, table) in enumerate(played_in):
-        inside = plan.active & (plan.world == index)
-        run = partial(_play_in, agent, env, table, key, plan, inside)
-        # A program of one environment is smaller without a choice of whether to play in it.
-        if len(played_in) == 1:
-            new, out = run(memory)
-        else:
-            new, out = jax.lax.cond(jnp.any(inside), run, lambda m, p=played: (m, p), memory)
-        memory = jax.tree.map(partial(_choose, inside), new, memory)
-        played = jax.tree.map(partial(_choose, inside), out, played)
-    size = plan.active.shape[0]
-    return memory, _Played(played, jax.vmap(agent.named, axis_size=size)(memory))
-
-
-def _nothing_played(active: jax.Array) -> Outcome:
-    """Results of lanes that do not play."""
-    zero, none = jnp.zeros(active.shape), jnp.zeros(active.shape, jnp.int32)
-    never = jnp.zeros(active.shape, bool)
-    return Outcome(zero, zero, none, never, never, NoveltyPrediction(none, zero, zero + 1))
-
-
-def _play_in(
-    agent: Agent, env: Any, table: Any, key: Any, plan: _Plan, inside: jax.Array, memory: Any
-) -> tuple[Any, Outcome]:
-    """Play and learn in one environment; what comes out of other lanes is of no account."""
-    params = jax.tree.map(lambda leaf: leaf[jnp.clip(plan.row, 0, leaf.shape[0] - 1)], table)
-    if plan.start is not None and isinstance(env, CartPole3D):
-        env, params = _Started(env), (params, plan.given, plan.start)
-    steps = env.max_steps
-    memory, outcome, kept = play_abreast(agent, env, params, key, inside, memory, 1, steps)
-    one_by_one = jax.tree.map(lambda leaf: leaf[:, None], outcome)
-    return learn_from(agent, one_by_one, None, kept, memory), outcome
+def _cut(rows: Rows, episodes: int, lifetimes: int) -> Rows:
+    """Results of some episodes of some lifetimes, leaves (E, T)."""
+    cut: Rows = jax.tree.map(lambda leaf: leaf[:episodes, :lifetimes, 0], rows)
+    return cut
 
 
 # Rows -------------------------------------------------------------------------------------------
 
 
-def _fill(
-    rows: Any, played: _Played, places: npt.NDArray[np.int64], experiment: Experiment
-) -> None:
+def _fill(rows: Any, played: Rows, places: Places, experiment: Experiment) -> None:
     """Write results, leaves (E, T), to the rows at `places`, (E, T)."""
-    outcome, there = played.outcome, places >= 0
-    at = places[there]
+    mask = places >= 0
+    at = places[mask]
 
     def column(leaf: Any) -> npt.NDArray[Any]:
-        return np.asarray(leaf)[there]
+        return np.asarray(leaf)[mask]
 
-    said = outcome.prediction
-    level = column(said.level)
-    probability = column(said.probability).astype(np.float64)
-    threshold = column(said.threshold).astype(np.float64)
+    prediction = played.prediction
+    level = column(prediction.level)
+    probability = column(prediction.probability).astype(np.float64)
+    threshold = column(prediction.threshold).astype(np.float64)
     if experiment.settings.of_2021:
         probability, threshold = from_prediction(level)
-    rows["reward"][at] = column(outcome.reward)
-    rows["length"][at] = column(outcome.length)
-    rows["complete"][at] = column(outcome.complete)
+    rows["reward"][at] = column(played.reward)
+    rows["length"][at] = column(played.length)
+    rows["complete"][at] = column(played.ending) != NONFINITE
     # Steps of 1/200 come back from float32 as they are.
-    rows["performance"][at] = np.round(column(outcome.performance).astype(np.float64), 6)
-    rows["seconds"][at] = column(outcome.length) * 0.02
+    rows["performance"][at] = np.round(column(played.performance).astype(np.float64), 6)
+    rows["seconds"][at] = column(played.length) * 0.02
     rows["novelty"][at] = level
     rows["novelty_probability"][at] = probability
     rows["novelty_threshold"][at] = threshold

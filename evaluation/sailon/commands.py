@@ -1,7 +1,6 @@
 """`jaxsim sailon`: novelty experiments."""
 
 import argparse
-import contextlib
 import shlex
 import time
 from pathlib import Path
@@ -160,7 +159,7 @@ def _add_evaluate(parts: Any) -> None:
 
 
 def _add_common(part: Any) -> None:
-    part.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    part.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
     part.add_argument("--chunk", type=int, metavar="N", help="trials at a time, a multiple of 64")
     part.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
 
@@ -184,15 +183,14 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from evaluation import scanner
-    from evaluation.devices import use_cores
+    from evaluation import processor, scanner
     from evaluation.files import check_output_directory
     from evaluation.sailon import experiment
 
     plan = experiment.load(arguments.experiment)
     check_output_directory(arguments.out, arguments.overwrite)
-    options = scanner.Options(chunk=arguments.chunk, devices=arguments.devices)
-    options.check()
+    options = scanner.Options(chunk=arguments.chunk, threads=arguments.threads)
+    options.spread()
     if arguments.agent.endswith(".py"):
         results = _with_progress(arguments, plan, lambda move: _host(arguments, plan, move))
     else:
@@ -204,7 +202,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from evaluation.sailon.batch import play_batch
 
         agent = agents.get(arguments.agent)
-        use_cores(len(plan.trials), arguments.devices)
+        processor.configure(options)
         results = _with_progress(
             arguments,
             plan,
@@ -276,11 +274,8 @@ def _print(found: "Analysis") -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    import jax
 
-    import jaxsim
-    from evaluation import scanner
-    from evaluation.devices import use_cores
+    from evaluation import processor, scanner
     from evaluation.sailon import evaluate
 
     given = {
@@ -302,15 +297,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         arguments.out,
         baseline=arguments.baseline,
         overwrite=arguments.overwrite,
-        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         **{name: value for name, value in given.items() if value is not None},
     )
     experiment = job.checked()
-    use_cores(len(experiment.trials), arguments.devices)
-    # A process that has used JAX before keeps its options: programs are slower then.
-    with contextlib.suppress(RuntimeError):
-        config: Any = jax.config
-        jaxsim.configure_cpu(max(1, config.jax_num_cpu_devices))
+    processor.configure(job.options)
     if arguments.quiet:
         evaluate.run(job, experiment)
         return 0

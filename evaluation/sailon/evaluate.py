@@ -99,7 +99,7 @@ class Job:
         for name in (self.agent, self.baseline):
             agents.get(name)
         check_output_directory(self.out, self.overwrite)
-        self.options.check()
+        self.options.spread()
         return generate(settings, "evaluation")
 
 

@@ -89,7 +89,7 @@ def add_to(commands: Any) -> None:
         help="lifetime that is logged under $L2DATA (the first); may be repeated",
     )
     checkpoint_commands.add_options(train)
-    train.add_argument("--devices", type=int, metavar="N", help="CPU devices (one a core)")
+    train.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
     train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
     train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     train.set_defaults(handler=_train)
@@ -97,11 +97,11 @@ def add_to(commands: Any) -> None:
 
 def _train(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
-    from evaluation.devices import use_cores
+    from evaluation import processor
 
     console = None if arguments.quiet else terminal.console()
     job = _job(arguments)
-    use_cores(job.lifetimes, job.options.devices)
+    processor.configure(job.options)
     job.check()
     if job.logging is not None:
         print(job.logging.line, file=sys.stderr)
@@ -136,7 +136,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
         first_lifetime=arguments.lifetime_idx,
         width=course.full_speed_width if arguments.width is None else arguments.width,
         overwrite=arguments.overwrite,
-        options=scanner.Options(chunk=arguments.chunk, devices=arguments.devices),
+        options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         pace=checkpoint_commands.pace(arguments),
         resume=arguments.resume,
         rows=load_rows(arguments.metric),

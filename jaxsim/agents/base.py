@@ -78,7 +78,8 @@ def _keep_memory(memory: Memory, key: jax.Array) -> Memory:
     return memory
 
 
-def _hear_nothing(memory: Memory, told: Told) -> Memory:
+def hear_nothing(memory: Memory, told: Told) -> Memory:
+    """Ignore what a protocol tells."""
     return memory
 
 
@@ -87,11 +88,13 @@ def name_nothing(memory: Memory) -> jax.Array:
     return jnp.int32(UNNAMED)
 
 
-def _learn_nothing(memory: Memory, episodes: Episodes) -> Memory:
+def learn_nothing(memory: Memory, episodes: Episodes) -> Memory:
+    """Keep the memory as it is."""
     return memory
 
 
-def _enter_unmoved(memory: Memory, entry: Entry) -> Memory:
+def enter_unmoved(memory: Memory, entry: Entry) -> Memory:
+    """Keep the memory as it is."""
     return memory
 
 
@@ -158,12 +161,12 @@ class Agent:
     act: Act
     init: Callable[[jax.Array], Memory] = _no_memory
     begin: Callable[[Memory, jax.Array], Memory] = _keep_memory
-    learn: Callable[[Memory, Episodes], Memory] = _learn_nothing
-    tell: Callable[[Memory, Told], Memory] = _hear_nothing
+    learn: Callable[[Memory, Episodes], Memory] = learn_nothing
+    tell: Callable[[Memory, Told], Memory] = hear_nothing
     named: Callable[[Memory], jax.Array] = name_nothing
     acting: "Agent | None" = None
     trace: Trace | None = None
-    enter: Callable[[Memory, Entry], Memory] = _enter_unmoved
+    enter: Callable[[Memory, Entry], Memory] = enter_unmoved
     assign: Callable[[Memory, jax.Array], Memory] = _take_no_number
     fault: Callable[[Memory], jax.Array] = never_fails
     faults: tuple[str, ...] = ()

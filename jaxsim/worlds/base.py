@@ -167,6 +167,10 @@ class World(ABC):
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of the rewards and performance of an episode by its length; (...) each."""
 
+    @abstractmethod
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number, from 1; (...)."""
+
 
 def rows_of(params: Any) -> int:
     """Rows of a table of parameters whose leaves are () or (V,): V, or 1 if all are ()."""
@@ -194,6 +198,8 @@ class Attempt(NamedTuple):
     ending: jax.Array  # int32
     right: jax.Array  # bool, where the rest may be used
     needs: Any = 0  # int32, place among the efforts of the one that may be right elsewhere
+    reward: Any = None  # of the step; None where `step_reward` gives it
+    performance: Any = None  # after the step; None where `score` gives it
 
 
 def all_finite(tree: Any, ndim: int) -> jax.Array:

@@ -129,9 +129,9 @@ BAD_ARGUMENTS = {
     "seed huge": ({}, ["--seed", "4294967296"], "it must be from 0 to 4294967295"),
     "chunk": ({}, ["--chunk", "65"], "chunk is 65; it must be a multiple of 64"),
     "chunk 0": ({}, ["--chunk", "0"], "chunk is 0; it must be a multiple of 64"),
-    "devices 0": ({}, ["--devices", "0"], "devices is 0; it must be from 1"),
-    "devices negative": ({}, ["--devices", "-1"], "devices is -1; it must be from 1"),
-    "devices many": ({}, ["--devices", "1000"], "devices is 1000; it must be from 1"),
+    "threads 0": ({}, ["--threads", "0"], "threads is 0; it must be from 1"),
+    "threads negative": ({}, ["--threads", "-1"], "threads is -1; it must be from 1"),
+    "threads many": ({}, ["--threads", "1000"], "threads is 1000; it must be from 1"),
     "log-lifetime": ({}, ["--log-lifetime", "2"], "log-lifetime is 2; it must be from 0 to 1"),
     "log-lifetime negative": ({}, ["--log-lifetime", "-1"], "log-lifetime is -1; it must be from"),
     "log-format": ({}, ["--log-format", "csv"], "log-format is 'csv'; it must be l2logger or"),
@@ -196,15 +196,6 @@ def test_out_that_cannot_be_written(workplace, capfd, monkeypatch):
     code = run()
     assert_refused(
         code, capfd.readouterr(), "output directory out cannot be written", before, workplace
-    )
-
-
-def test_more_devices_than_a_running_jax_has(workplace, capfd):
-    """Found by the engine: the number of devices of this process cannot be changed any more."""
-    before = tree(workplace)
-    code = run("--devices", "200", "--quiet")
-    assert_refused(
-        code, capfd.readouterr(), "devices is 200; it must be from 1 to", before, workplace
     )
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import jaxsim
-from evaluation import episodes, scanner, session
+from evaluation import scanner, session
 from evaluation.records import COLUMNS
 from evaluation.schedule import Block, Schedule
 from jaxsim import agents, rng, training
 from jaxsim.agents import Agent
+from jaxsim.lanes.minds import Minds
 from jaxsim.training import Settings, features
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
@@ -27,7 +28,7 @@ def toy_task():
 
 
 def play(schedule, agent, lifetimes=2, **arguments):
-    arguments.setdefault("options", scanner.Options(devices=1))
+    arguments.setdefault("options", scanner.Options(threads=1))
     return scanner.play(schedule, agent, lifetimes=lifetimes, **arguments)
 
 
@@ -143,48 +144,37 @@ def test_steps_are_rows_of_observation_action_and_reward():
 def test_what_an_episode_only_reads_is_not_copied():
     agent = training.get("ppo", SMALL)
     env, params = jaxsim.make("CartPole3D-v0")
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), 6))
-    observation = jax.eval_shape(lambda k: env.observe(env.start(k, params)), keys)
-    memory = jax.eval_shape(jax.vmap(agent.init), jax.eval_shape(lambda k: k[:2], keys))
-    minds = episodes._Minds.of(agent, memory, observation, 3)
-    read, own = jax.eval_shape(minds.apart, memory)
-    assert {leaf.shape[0] for leaf in read} == {2} and {leaf.shape[0] for leaf in own} == {6}
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    observation = jax.eval_shape(lambda k: env.observe(env.start(k, params)), key)
+    memory = jax.eval_shape(agent.init, key)
+    shared, local = Minds.of(agent, memory, observation, 3).split(memory)
     # All but what is remembered of the episode in play.
-    assert len(own) == len(jax.tree.leaves(memory.watch))
-    # Three copies of some numbers beside two of thousands of weights.
-    assert sum(leaf.size for leaf in own) < 0.1 * sum(leaf.size for leaf in read)
+    assert len(local) == len(jax.tree.leaves(memory.watch))
+    # Some numbers beside thousands of weights.
+    assert sum(leaf.size for leaf in local) < 0.05 * sum(leaf.size for leaf in shared)
 
 
-def cost(agent, change):
-    """Flops and bytes of a segment with the toy."""
-    schedule = schedule_of_blocks()
-    tasks = scanner.Tasks.of(schedule)
-    crew = scanner._Crew(
-        change(agent), tasks, scanner.counters.root(0), range(64), 1, scanner.Options(devices=1)
-    )
-    (home,) = crew.homes
-    memory = crew.begin(crew.shared[home][0], crew.numbers[0])
-    plan = scanner._plans(schedule, tasks, 16, 1)[0]
-    lowered = crew.advance.lower(crew.shared[home], crew.numbers[0], memory, plan)
+def cost(agent, schedule, lifetimes=64, width=1):
+    """Flops and bytes of a program that plays 16 rounds."""
+    run = scanner._Run(schedule, agent, range(lifetimes), seed=0, width=width)
+    crew, stretches = run.crew(scanner.Options(threads=1)), run.stretches(16, 0, ())
+    lowered = jax.jit(crew.program(16)).lower(crew.batch(stretches[0].rounds, 0))
     analysis = lowered.compile().cost_analysis()
     return analysis["flops"], analysis["bytes accessed"]
 
 
-def test_an_agent_without_a_trace_pays_nothing_for_those_that_have_one():
-    """Its program is as it was: nothing is kept, nothing entered."""
-    plain = cost(toy.busy, lambda agent: agent)
-
-    def tracing_busy(agent):
-        return replace(
-            agent,
-            trace=lambda memory, observation, action: observation["place"],
-            learn=lambda memory, episodes: {**memory, "trial": episodes.trace.sum()},
-        )
-
-    tracing = cost(toy.busy, tracing_busy)
-    assert plain[1] < tracing[1]
-    # What was counted before there were traces, to the last one.
-    assert plain[0] <= 1.01 * 93_748 and plain[1] <= 1.01 * 196_449
+def test_an_agent_pays_for_a_trace_only_while_it_learns():
+    """Elsewhere its program is that of an agent without one, and as small as it was."""
+    tracing = replace(
+        toy.busy,
+        trace=lambda memory, observation, action: observation["place"],
+        learn=lambda memory, episodes: {**memory, "trial": episodes.trace.sum()},
+    )
+    taught = schedule_of_blocks()
+    tested = replace(taught, blocks=tuple(replace(b, learning=False) for b in taught.blocks))
+    plain = cost(toy.busy, tested)
+    assert cost(tracing, tested) == plain
+    assert plain[0] <= 1.01 * 242_641 and plain[1] <= 1.01 * 563_026
 
 
 def test_a_fault_ends_a_lifetime_in_the_records_and_no_other():
@@ -275,9 +265,9 @@ def test_ppo_learns_where_to_land(swept):
 @pytest.mark.parametrize(
     ("lifetimes", "options"),
     [
-        (128, scanner.Options(devices=1)),
-        (70, scanner.Options(chunk=64, devices=1, segment=3)),
-        (3, scanner.Options(devices=1)),
+        (128, scanner.Options(threads=1)),
+        (70, scanner.Options(chunk=64, threads=1, segment=3)),
+        (3, scanner.Options(threads=1)),
     ],
 )
 def test_learning_does_not_depend_on_how_a_run_is_spread(learned, lifetimes, options):
@@ -290,26 +280,15 @@ def test_learning_does_not_depend_on_how_a_run_is_spread(learned, lifetimes, opt
 
 def test_a_step_that_is_kept_evaluates_the_network_once():
     """Acting and keeping share it; one evaluation more is that of an episode's last observation."""
-    lifetimes, width = 8, 64
     env, params = jaxsim.make("Toy-v0")
     agent = training.get("ppo", Settings(hidden=(64, 64)), features.flat(env, params))
-
-    # Not numbers but shapes: what is known of a memory at birth would be folded.
-    keys = jax.random.split(jax.random.key(0), lifetimes)
-    memory = jax.eval_shape(jax.vmap(agent.init), keys)
-    word = jax.ShapeDtypeStruct((lifetimes * width,), jnp.uint32)
-
-    def flops(steps):
-        def run(memory, high, low):
-            active = jnp.ones(high.shape, bool)
-            key = rng.Words(high, low)
-            return episodes.play_abreast(agent, env, params, key, active, memory, width, steps)
-
-        cost = jax.jit(run).lower(memory, word, word).compile().cost_analysis()
-        return cost["flops"] / word.size
-
-    # 10,716, of which the network is about 9,300; a tenth above. Evaluated twice it was 20,091.
-    assert flops(8) - flops(0) <= 11_800
+    # Learning costs nothing, so that what is left is to act and to keep.
+    agent = replace(agent, learn=lambda memory, episodes: memory)
+    schedule, lifetimes, width = learning_schedule(16), 8, 64
+    kept = cost(agent, schedule, lifetimes, width)[0]
+    alone = cost(replace(agent, trace=None), schedule, lifetimes, width)[0]
+    # One evaluation of the network is about 9,300 flops a lane: that of the last observation.
+    assert kept - alone <= 1.2 * 9_300 * lifetimes * width
 
 
 def words(leaf):
@@ -469,7 +448,7 @@ def test_a_learner_notices_what_is_novel_and_calls_nothing_else_so(noticed):
 def test_what_is_noticed_does_not_depend_on_how_a_run_is_spread(noticed):
     """The last lifetimes alone, in the places of the first, and in other stretches."""
     schedule, whole = noticed
-    agent, options = training.get("ppo", NOTICING), scanner.Options(devices=1, segment=7)
+    agent, options = training.get("ppo", NOTICING), scanner.Options(threads=1, segment=7)
     again = play(schedule, agent, lifetimes=2, first_lifetime=2, width=32, options=options)
     for name in ("predicted_probability", "performance"):
         np.testing.assert_array_equal(again.columns[name], whole.columns[name][2:])

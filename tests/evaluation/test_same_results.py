@@ -1,64 +1,36 @@
-"""The same seed gives the same records, bit for bit, however a run is spread over the machine.
+"""The same seed gives the same records, bit for bit, however a run is spread over the machine."""
 
-The number of devices is fixed for a process, so one process plays the runs for one device, another
-those for two, and this one only compares their files.
-"""
-
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation import records
+from evaluation import l2m, scanner
 from evaluation.records import COLUMNS
+from jaxsim import agents
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
 pytestmark = [pytest.mark.nightly, pytest.mark.long]
 
-ROOT = Path(__file__).parents[2]
-
-CHILD = """
-import json, sys
-from pathlib import Path
-import jax
-jax.config.update("jax_num_cpu_devices", int(sys.argv[1]))
-from evaluation import l2m, scanner
-from jaxsim import agents
-schedule = l2m.load(sys.argv[2])
-for name, agent, lifetimes, seed, options in json.loads(sys.argv[3]):
-    options = scanner.Options(**options)
-    played = scanner.play(
-        schedule, agents.get(agent), lifetimes=lifetimes, seed=seed, options=options
-    )
-    played.write(Path(sys.argv[2]).parent / f"{name}.parquet")
-"""
-
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the syllabus, played where there are `host` devices."""
+    """One run of the syllabus."""
 
     agent: str
     lifetimes: int
     chunk: int
-    devices: int = 1
+    threads: int = 1
     segment: int = 16
     seed: int = 1
-    host: int = 1
 
-    @property
-    def name(self):
-        return "-".join(str(value) for value in vars(self).values())
-
-    def to_json(self):
-        options = {"chunk": self.chunk, "devices": self.devices, "segment": self.segment}
-        return [self.name, self.agent, self.lifetimes, self.seed, options]
+    def play(self, schedule):
+        options = scanner.Options(self.chunk, self.threads, self.segment)
+        agent = agents.get(self.agent)
+        return scanner.play(
+            schedule, agent, lifetimes=self.lifetimes, seed=self.seed, options=options
+        )
 
 
 PD = Run("pd", 200, 64)
@@ -66,12 +38,12 @@ RANDOM = Run("random", 200, 64)
 SAME_AS_PD = [
     Run("pd", 64, 64),
     Run("pd", 200, 256, segment=4),
-    Run("pd", 200, 128, host=2),
-    Run("pd", 200, 64, devices=2, segment=4, host=2),
+    Run("pd", 200, 128, threads=3),
+    Run("pd", 200, 64, threads=2, segment=4),
 ]
 SAME_AS_RANDOM = [
     Run("random", 64, 64),
-    Run("random", 200, 128, devices=2, host=2),
+    Run("random", 200, 128, threads=2),
 ]
 OTHER_SEED = [Run("pd", 64, 64, seed=2), Run("random", 64, 64, seed=2)]
 ALL = [PD, RANDOM, *SAME_AS_PD, *SAME_AS_RANDOM, *OTHER_SEED]
@@ -96,35 +68,11 @@ def syllabus():
     )
 
 
-def start(path, host):
-    """Start a process with `host` devices that plays the runs meant for it."""
-    runs = [run.to_json() for run in ALL if run.host == host]
-    arguments = [sys.executable, "-c", CHILD, str(host), str(path), json.dumps(runs)]
-    return subprocess.Popen(
-        arguments,
-        cwd=ROOT,
-        env=dict(os.environ),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def played():
     """Records of every run."""
-    folder = tmp_path_factory.mktemp("runs")
-    path = folder / "syllabus.json"
-    path.write_text(syllabus())
-    children = [start(path, host) for host in (1, 2)]
-    try:
-        for child in children:
-            _, errors = child.communicate(timeout=600)
-            assert child.returncode == 0, errors
-    finally:
-        for child in children:
-            child.kill()
-    return {run: records.read(folder / f"{run.name}.parquet") for run in ALL}
+    schedule = l2m.loads(syllabus())
+    return {run: run.play(schedule) for run in ALL}
 
 
 def assert_same_bits(one, other):

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluation import episodes, scanner
+from benchmarks import lockstep
+from evaluation import scanner
 from evaluation.metrics import Reason
 from evaluation.records import COLUMNS
 from evaluation.report import summarise_records
@@ -16,10 +17,11 @@ from evaluation.tasks import Tasks
 from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
+from jaxsim.lanes.crew import Crew, Spread
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
-ONE_DEVICE = scanner.Options(devices=1)
+ONE_THREAD = scanner.Options(threads=1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -28,7 +30,7 @@ def toy_task():
         yield
 
 
-def play(schedule, agent, lifetimes=2, seed=0, options=ONE_DEVICE, **arguments):
+def play(schedule, agent, lifetimes=2, seed=0, options=ONE_THREAD, **arguments):
     return scanner.play(
         schedule, agent, lifetimes=lifetimes, seed=seed, options=options, **arguments
     )
@@ -143,10 +145,10 @@ def test_the_largest_seed_and_permissions_other_than_the_phases():
 @pytest.mark.parametrize(
     ("lifetimes", "options"),
     [
-        (1, scanner.Options(devices=1)),
-        (100, scanner.Options(chunk=64, devices=1)),
-        (100, scanner.Options(chunk=128, devices=1, segment=3)),
-        (3, scanner.Options(chunk=64, devices=1, segment=1)),
+        (1, scanner.Options(threads=1)),
+        (100, scanner.Options(chunk=64, threads=1)),
+        (100, scanner.Options(chunk=128, threads=1, segment=3)),
+        (3, scanner.Options(chunk=64, threads=1, segment=1)),
         (3, scanner.Options(segment=100)),
     ],
 )
@@ -377,7 +379,7 @@ def test_lanes_that_are_over_wait_unchanged():
     memory = {"acted": jnp.zeros(3, jnp.int32), "key": jax.random.split(jax.random.key(1), 3)}
     words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(3))
     active = jnp.array([True, True, False])
-    after, outcome = jax.jit(partial(episodes.play_episode, Agent("counter", act), env))(
+    after, outcome = jax.jit(partial(lockstep.play_episode, Agent("counter", act), env))(
         params, words, active, memory
     )
     assert after["acted"].tolist() == [1, 8, 0]
@@ -390,7 +392,7 @@ def test_a_spoilt_episode_stays_incomplete_while_others_go_on():
     schedule = toy.schedule(("1.train", [repeat(1, spoil=2), repeat(1)]))
     ((env, table),) = Tasks.of(schedule).worlds
     words = rng.fold(rng.words(jax.random.key(0)), jnp.arange(2))
-    _, outcome = jax.jit(partial(episodes.play_episode, toy.constant(3), env))(
+    _, outcome = jax.jit(partial(lockstep.play_episode, toy.constant(3), env))(
         table, words, jnp.ones(2, bool), jnp.zeros(2)
     )
     assert outcome.complete.tolist() == [False, True]
@@ -522,7 +524,7 @@ def test_progress_rises_to_the_total(segment):
     def progress(done, total):
         seen.append((done, total))
 
-    options = replace(ONE_DEVICE, segment=segment)
+    options = replace(ONE_THREAD, segment=segment)
     play(schedule, toy.constant(1), 3, options=options, progress=progress)
     done, totals = zip(*seen, strict=True)
     assert set(totals) == {3 * schedule.num_episodes}
@@ -535,7 +537,7 @@ def test_progress_rises_to_the_total(segment):
 
 
 @pytest.mark.parametrize(
-    ("lifetimes", "width", "chunks", "size"),
+    ("lifetimes", "width", "parts", "size"),
     [
         (1, 1, 1, 64),
         (1, 3, 1, 64),  # no fewer lifetimes of 3 lanes fill vectors
@@ -543,13 +545,21 @@ def test_progress_rises_to_the_total(segment):
         (1, 64, 1, 8),
         (9, 32, 1, 16),
         (64, 32, 1, 64),
-        (130, 32, 2, 128),
+        (130, 32, 1, 256),
     ],
 )
-def test_no_more_lifetimes_are_made_up_than_fill_vectors(lifetimes, width, chunks, size):
-    devices, *layout = scanner.Options(devices=1).layout(lifetimes, width)
-    assert len(devices) == 1
-    assert layout == [chunks, size]
+def test_no_more_lifetimes_are_made_up_than_fill_vectors(lifetimes, width, parts, size):
+    worlds = Tasks.of(toy.schedule(("1.train", [repeat(1)]))).worlds
+    crew = Crew(
+        toy.busy,
+        [world.env for world in worlds],
+        [world.params for world in worlds],
+        rng.words(jax.random.key(0)),
+        range(lifetimes),
+        width=width,
+        spread=Spread(chunk=64, threads=1),
+    )
+    assert (len(crew.homes), crew.share) == (parts, size)
     assert size * width % 64 == 0
 
 
@@ -568,8 +578,8 @@ def test_no_more_lifetimes_are_made_up_than_fill_vectors(lifetimes, width, chunk
         ({"options": scanner.Options(chunk=-64)}, "chunk is -64; it must be a multiple of 64"),
         ({"options": scanner.Options(chunk=2**30)}, "chunk is 1073741824; it must be a multiple"),
         ({"options": scanner.Options(segment=0)}, "segment is 0; it must be at least 1"),
-        ({"options": scanner.Options(devices=0)}, "devices is 0; it must be from 1 to"),
-        ({"options": scanner.Options(devices=999)}, "devices is 999; it must be from 1 to"),
+        ({"options": scanner.Options(threads=0)}, "threads is 0; it must be from 1 to"),
+        ({"options": scanner.Options(threads=999)}, "threads is 999; it must be from 1 to"),
     ],
     ids=str,
 )
@@ -614,8 +624,8 @@ def test_several_worlds_equal_a_loop(two_worlds_records):
 @pytest.mark.parametrize(
     "options",
     [
-        scanner.Options(chunk=64, devices=1, segment=1),
-        scanner.Options(chunk=128, devices=1, segment=100),
+        scanner.Options(chunk=64, threads=1, segment=1),
+        scanner.Options(chunk=128, threads=1, segment=100),
     ],
 )
 def test_spreading_a_run_of_several_worlds_changes_nothing(two_worlds_records, options):

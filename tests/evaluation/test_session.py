@@ -31,7 +31,7 @@ def schedule():
 @pytest.mark.parametrize("lifetime", [0, 2])
 def test_a_session_plays_what_the_scanner_plays(lifetime):
     plan = schedule()
-    both = scanner.play(plan, toy.busy, lifetimes=3, seed=5, options=scanner.Options(devices=1))
+    both = scanner.play(plan, toy.busy, lifetimes=3, seed=5, options=scanner.Options(threads=1))
     calls = []
     one = session.play(
         plan,
@@ -61,7 +61,7 @@ def test_a_session_plays_cartpole3d_as_the_scanner_does():
         )
     )
     pd = agents.get("pd")
-    both = scanner.play(plan, pd, lifetimes=1, seed=1, options=scanner.Options(devices=1))
+    both = scanner.play(plan, pd, lifetimes=1, seed=1, options=scanner.Options(threads=1))
     one = session.play(plan, PurePlayer(pd, seed=1), seed=1)
     # Programs are compiled differently, and a last bit may grow into another episode; not in these.
     for name in COLUMNS:

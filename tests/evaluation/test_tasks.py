@@ -1,7 +1,6 @@
 """Which environments a schedule needs, and that of several only one is computed."""
 
 import json
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ from jax.extend.core import ClosedJaxpr
 from evaluation import l2m, scanner
 from evaluation.l2m import episodes
 from evaluation.tasks import Tasks
-from jaxsim import rng, spaces
+from jaxsim import spaces
 from jaxsim.agents import reference
 from jaxsim.embedding import Embedded
 from jaxsim.worlds.cartpole3d import CartPole3D
@@ -95,37 +94,28 @@ def test_worlds_that_no_agent_can_play_both():
 # What is computed ---------------------------------------------------------------------------------
 
 
-def equations(jaxpr):
-    """All equations of a program, wherever they stand."""
+def depths(jaxpr, primitive, depth=0):
+    """For each equation of a primitive, in how many conditionals it stands."""
     for equation in jaxpr.eqns:
-        yield equation
+        if equation.primitive.name == primitive:
+            yield depth
+        inside = depth + (equation.primitive.name == "cond")
         for leaf in jax.tree.leaves(tuple(equation.params.values())):
             if isinstance(leaf, ClosedJaxpr):
-                yield from equations(leaf.jaxpr)
-
-
-def loops(jaxpr):
-    """Number of loops of a program."""
-    return sum(equation.primitive.name == "while" for equation in equations(jaxpr))
+                yield from depths(leaf.jaxpr, primitive, inside)
 
 
 def test_an_episode_computes_its_own_world_only():
-    """One conditional chooses the world, on a scalar, and each world's ticks stand in it once."""
+    """The ticks of each world stand in the program once, where one asks for lanes in that world."""
     with toy.registered():
         rules = [repeat(1, rules=rules) for rules in ("plain", "other", "third")]
         schedule = toy.schedule(("1.train", rules))
-        tasks = Tasks.of(schedule)
-    (plan,) = scanner._plans(schedule, tasks, 3)
-    envs, tables = zip(*tasks.worlds, strict=True)
-    lanes = jnp.arange(64, dtype=jnp.uint32)
-    shared = (rng.words(jax.random.key(0)), tables, jnp.uint32(64))
-    play = partial(scanner._play_segment, reference.nothing, envs, 1)
-    program = jax.make_jaxpr(play)(shared, lanes, (), plan)
-    conditionals = [e for e in equations(program.jaxpr) if e.primitive.name == "cond"]
-    (chosen,) = [c for c in conditionals if len(c.params["branches"]) == 3]
-    assert chosen.invars[0].aval.shape == ()
-    assert [loops(branch.jaxpr) for branch in chosen.params["branches"]] == [1, 1, 1]
-    assert loops(program.jaxpr) == 3
+        run = scanner._Run(schedule, reference.nothing, range(64), seed=0, width=1)
+    crew, (stretch,) = run.crew(scanner.Options(threads=1)), run.stretches(4, 0, ())
+    program = jax.make_jaxpr(crew.program(4))(crew.batch(stretch.rounds, 0))
+    distances = depths(program.jaxpr, "abs")  # taken in the toy's step only
+    # One conditional asks whether a chunk plays at all.
+    assert list(distances) == [2, 2, 2]
 
 
 def test_a_schedule_of_three_worlds_survives_its_text():

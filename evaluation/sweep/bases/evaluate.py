@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import jaxsim
-from evaluation import agents, counters
+from evaluation import agents
 from evaluation.evaluate.job import MOST_EPISODES
 from evaluation.metrics.statistics import bootstrap_interval, describe
 from evaluation.sweep.axes import Value
@@ -30,7 +30,7 @@ from evaluation.sweep.bases.base import (
     typed,
 )
 from evaluation.sweep.grid import Cell, Keys
-from jaxsim import registry
+from jaxsim import counters, registry
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "agent": "pd",

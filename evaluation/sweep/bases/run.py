@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from evaluation import counters, scanner
+from evaluation import scanner
 from evaluation.l2m.syllabus import load
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import MEASURES
@@ -22,6 +22,7 @@ from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
 from evaluation.sweep.bases.base import Place, Played, Values, agent_files, paths, typed
 from evaluation.sweep.grid import Cell, Keys
+from jaxsim import counters
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "syllabus": None,

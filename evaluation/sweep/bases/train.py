@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation import counters, scanner
+from evaluation import scanner
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
@@ -14,6 +14,7 @@ from evaluation.sweep.bases.base import Place, Played, Values, agent_files, path
 from evaluation.sweep.grid import Cell, Keys
 from evaluation.train.course import Course, task_of
 from evaluation.train.curve import Curve
+from jaxsim import counters
 
 FIELDS: Final[Mapping[str, Value | None]] = {
     "task": "CartPole3D",

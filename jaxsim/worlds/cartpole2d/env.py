@@ -87,6 +87,10 @@ class CartPole2D(World):
         steps = length.astype(self.config.dtype)
         return steps * (steps + 1) / (2 * REWARD_STEPS), jnp.minimum(steps / REWARD_STEPS, 1.0)
 
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number; (...)."""
+        return number.astype(self.config.dtype) / REWARD_STEPS
+
 
 def action_code(action: object) -> int:
     """Code of an action as the original understands it.

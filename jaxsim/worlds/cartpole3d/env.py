@@ -294,6 +294,10 @@ class CartPole3D(World):
         steps = length.astype(self.config.dtype)
         return steps * (steps + 1) / (2 * self.max_steps), steps / self.max_steps
 
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number; (...)."""
+        return number.astype(self.config.dtype) / self.max_steps
+
     def _step(
         self, move: Move, key: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[Step, jax.Array]:

@@ -111,7 +111,7 @@ def uninterrupted(plan, tmp_path_factory):
     found = {}
     for width in (1, 5):
         out = tmp_path_factory.mktemp("whole") / "out"
-        code, errors = finish(start(plan, out, "--width", width, "--devices", 1))
+        code, errors = finish(start(plan, out, "--width", width, "--threads", 1))
         assert (code, errors) == (0, "")
         found[width] = contents(out)
         # An agent that learned nothing would go on from any memory.
@@ -120,16 +120,16 @@ def uninterrupted(plan, tmp_path_factory):
     return found
 
 
-# Other numbers of devices and lanes for the last start: results do not depend on them.
-OTHERWISE = ["--devices", 2, "--chunk", 64]
+# Other numbers of threads and lanes for the last start: results do not depend on them.
+OTHERWISE = ["--threads", 2, "--chunk", 64]
 
 
 def test_killed_at_three_random_moments(plan, uninterrupted, tmp_path):
-    """And gone on with on another number of devices, in other chunks."""
+    """And gone on with with another number of threads, in other chunks."""
     out, draw = tmp_path / "out", random.Random(1)
     moments = [draw.uniform(0.0, 0.3) for _ in range(3)]
     words = ["--width", 1]
-    kill_and_resume(plan, out, moments, *words, "--devices", 1)
+    kill_and_resume(plan, out, moments, *words, "--threads", 1)
     code, errors = finish(start(plan, out, *words, *OTHERWISE, "--resume"))
     assert code == 0, errors
     assert "going on after episode" in errors
@@ -147,7 +147,7 @@ def test_killed_wherever_it_saves(plan, uninterrupted, tmp_path):
         ("prune", 1, [16, 32, 48, 64]),  # 64 has its name; 16 and 32 are to go
     )
     for index, (moment, number, left) in enumerate(kills):
-        more = [*words, "--devices", 1, *resuming(index)]
+        more = [*words, "--threads", 1, *resuming(index)]
         process = start(plan, out, *more, moment=moment, number=number)
         code, errors = finish(process)
         assert code == -signal.SIGKILL, errors
@@ -160,7 +160,7 @@ def test_killed_wherever_it_saves(plan, uninterrupted, tmp_path):
 def test_killed_wherever_it_writes_its_results(plan, uninterrupted, tmp_path):
     """Nothing was saved before, so that it plays again; what the kill before has left goes."""
     out = tmp_path / "out"
-    words = ["--width", 5, "--devices", 1, "--checkpoint-every", "1h"]
+    words = ["--width", 5, "--threads", 1, "--checkpoint-every", "1h"]
     kills = (("write", 2), ("write", len(FILES)), ("move", 1), ("move", len(FILES) - 1))
     for index, (moment, number) in enumerate(kills):
         process = start(plan, out, *words, *resuming(index), moment=moment, number=number)
@@ -174,7 +174,7 @@ def test_killed_wherever_it_writes_its_results(plan, uninterrupted, tmp_path):
 
 def test_asked_to_stop(plan, uninterrupted, tmp_path):
     """Twice, by either signal; the second time it had been resumed."""
-    out, words = tmp_path / "out", ["--width", 1, "--devices", 1]
+    out, words = tmp_path / "out", ["--width", 1, "--threads", 1]
     for index, number in enumerate((signal.SIGTERM, signal.SIGINT)):
         before = (saved(out) or [-1])[-1]
         process = start(plan, out, *words, *resuming(index))

@@ -12,6 +12,7 @@ from evaluation.checkpoints import store
 from evaluation.records import COLUMNS
 from evaluation.scanner import Options, Snapshot
 from jaxsim.agents import Agent
+from jaxsim.lanes import crew
 from tests.evaluation import toy
 from tests.evaluation.checkpoints.test_store import assert_same
 from tests.evaluation.toy import repeat
@@ -87,7 +88,7 @@ class Leaver:
 
 
 def play(keeper=None, width=1, options=None, **arguments):
-    options = options or Options(devices=1, segment=4)
+    options = options or Options(threads=1, segment=4)
     return scanner.play(
         schedule(),
         AGENT,
@@ -118,9 +119,9 @@ def whole():
 def test_a_keeper_is_shown_everything_that_was_played(whole):
     records, keeper = whole
     assert keeper.first.rounds == 0
-    assert keeper.first.outcome.reward.shape == (LIFETIMES, 0)
+    assert keeper.first.outcome["reward"].shape == (LIFETIMES, 0)
     assert keeper.episodes[-1] == schedule().num_episodes
-    assert keeper.taken[-1].outcome.reward.tobytes() == records.columns["reward"].tobytes()
+    assert keeper.taken[-1].outcome["reward"].tobytes() == records.columns["reward"].tobytes()
 
 
 def leave_and_go_on(width, folder):
@@ -130,10 +131,10 @@ def leave_and_go_on(width, folder):
         play(first, width)
     second = Leaver(after=1, start=through_disk(first, folder / "first"))
     with pytest.raises(Left):
-        play(second, width, Options(chunk=64, devices=1, segment=3))
+        play(second, width, Options(chunk=64, threads=1, segment=3))
     assert second.taken[0].rounds == 7
     third = Leaver(start=through_disk(second, folder / "second"))
-    return play(third, width, Options(devices=1, segment=2)), third
+    return play(third, width, Options(threads=1, segment=2)), third
 
 
 @pytest.mark.long
@@ -159,7 +160,7 @@ def through_disk(keeper, folder):
 
 def test_a_run_that_was_over_gives_its_records_again(whole, monkeypatch):
     records, keeper = whole
-    monkeypatch.setattr(scanner._Crew, "_compile", None)  # nothing is left to play
+    monkeypatch.setattr(scanner.Crew, "play", None)  # nothing is left to play
     assert_same_records(play(Leaver(start=keeper.taken[-1]), width=3), records)
 
 
@@ -190,7 +191,7 @@ def test_lifetimes_of_every_chunk_start_with_what_they_are_given(whole):
     known = whole[1].taken[-1].memory
     looker = Looker()
     with pytest.raises(Left):
-        play(looker, memory=known, options=Options(devices=1, segment=4, chunk=64))
+        play(looker, memory=known, options=Options(threads=1, segment=4, chunk=64))
     assert_same(looker.first.memory, known)
 
 
@@ -202,8 +203,8 @@ def test_what_lifetimes_know_must_be_as_many(whole):
 
 def test_memories_keep_their_types_weak_ones_too():
     memory = jax.vmap(AGENT.init)(jax.random.split(jax.random.key(0), 4))
-    known = jax.tree.map(lambda leaf: np.asarray(scanner.bare(leaf))[1:3], memory)
-    laid = scanner._laid_over(memory, known)
+    known = jax.tree.map(lambda leaf: np.asarray(crew.words_of(leaf))[1:3], memory)
+    laid = crew._laid_over(memory, known)
     assert memory[1]["count"].weak_type
 
     def kind(leaf):
@@ -211,5 +212,5 @@ def test_memories_keep_their_types_weak_ones_too():
 
     assert jax.tree.map(kind, laid) == jax.tree.map(kind, memory)
     expected = jax.tree.map(lambda leaf: leaf[jnp.array([1, 2, 2, 3])], memory)
-    bare = [jax.tree.map(lambda leaf: np.asarray(scanner.bare(leaf)), t) for t in (laid, expected)]
+    bare = [jax.tree.map(lambda leaf: np.asarray(crew.words_of(leaf)), t) for t in (laid, expected)]
     assert_same(*bare)

@@ -150,10 +150,10 @@ def test_the_step_before_is_named_where_there_is_one(folder):
 
 def test_another_format_is_refused(folder):
     step = save(folder, snapshot())
-    content = store.read_manifest(step) | {"format": "jaxsim-checkpoint-2"}
+    content = store.read_manifest(step) | {"format": "jaxsim-checkpoint-1"}
     sealed = {"content": content, "sha256": store.digest(content)}
     (step / store.MANIFEST).write_text(json.dumps(sealed))
-    with pytest.raises(CheckpointError, match="has format jaxsim-checkpoint-2; this version reads"):
+    with pytest.raises(CheckpointError, match="has format jaxsim-checkpoint-1; this version reads"):
         store.read_manifest(step)
 
 

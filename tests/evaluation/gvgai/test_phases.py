@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from evaluation import counters
 from evaluation.gvgai import phases
 from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.rules import LONGEST, PRESETS, SCOPES, Rules, preset
-from jaxsim import rng
+from jaxsim import counters, rng
 
 LANES, TURNS = 192, 60
 SECOND, VALIDATION = Phase.SECOND, Phase.VALIDATION

@@ -233,7 +233,7 @@ def test_a_curriculum_is_played(tmp_path):
         interleaved().schedule(),
         agents.get("random"),
         lifetimes=2,
-        options=scanner.Options(devices=1),
+        options=scanner.Options(threads=1),
     )
     assert played.columns["length"].shape == (2, 24)
     assert (played.columns["length"] > 1).all()

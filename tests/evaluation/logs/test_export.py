@@ -27,7 +27,7 @@ def records():
             name="a name/with: odd letters.v1",
             author="A. Author",
         )
-        options = scanner.Options(devices=1)
+        options = scanner.Options(threads=1)
         return scanner.play(schedule, toy.busy, lifetimes=3, seed=7, options=options)
 
 

@@ -18,12 +18,12 @@ from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
 from jaxsim.worlds.cartpole3d.start import fitted
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
-ONE_DEVICE = scanner.Options(devices=1)
+ONE_THREAD = scanner.Options(threads=1)
 
 
 def play(experiment, agent="pd", **arguments):
     given = agents.get(agent) if isinstance(agent, str) else agent
-    return play_batch(experiment, given, options=ONE_DEVICE, **arguments)
+    return play_batch(experiment, given, options=ONE_THREAD, **arguments)
 
 
 # An agent that writes down what happens to it -----------------------------------------------------
@@ -61,16 +61,13 @@ def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     """What is random in them is counted by these."""
     experiment = draw(trials=1, testing_episodes=5, starts="counter")
     (group, *_) = groups(experiment)
-    options = scanner.Options(devices=1, segment=2)
+    options = scanner.Options(threads=1, segment=2)
     root = rng.words(jax.random.key(0))
-    crew = batch._Crew(agents.get("pd"), group, root, len(group.trials), options)
-    plans = [list(experiment.episodes(trial)) for trial in group.trials]
+    trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
     for first in (0, 2, 4):
-        part = [lane[first : first + 2] for lane in plans]
-        plan = crew._plan(part, first, experiment)
-        assert plan.episode.tolist() == [first, first + 1]
-        there = [first + k < 5 for k in range(2)]
-        assert plan.active[:, : len(plans)].all(axis=1).tolist() == there
+        rounds = trials.rounds([lane[first : first + 2] for lane in trials.plans], first)
+        assert rounds.episode[:, 0].tolist() == [first, first + 1]
+        assert (rounds.count == [[first + k < 5] for k in range(2)]).all()
 
 
 def by_trial(results, name):
@@ -107,7 +104,7 @@ def test_what_changes_no_result(draw):
     experiment = draw(trials=3, starts="counter")
     seen = []
     plain = play(experiment, progress=lambda *counts: seen.append(counts))
-    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(devices=1, segment=2))
+    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(threads=1, segment=2))
     for name, column in plain.rows.items():
         np.testing.assert_array_equal(short.rows[name], column, err_msg=name)
     assert seen[-1] == (11, 11)
@@ -127,7 +124,7 @@ def test_levels_of_two_dimensions_are_played_beside(draw):
     )
     settings = draw(novelty=(50, 51), starts="wsu").settings
     # A segment of one episode: in the last one, nobody starts as the original does.
-    options = scanner.Options(devices=1, segment=1)
+    options = scanner.Options(threads=1, segment=1)
     experiment = Experiment("flat", settings, (), trials)
     results = play_batch(experiment, agents.get("greedy"), options=options)
     assert results.rows["episode_level"].tolist() == [200, 50, 50, 200, 51]

@@ -284,14 +284,14 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     experiment = tmp_path / "experiment.json"
     draw(trials=2, training_episodes=0, starts="counter").write(experiment)
     for name in ("pd", "greedy"):
-        arguments = ("--agent", name, experiment, "--out", tmp_path / name, "--devices", 1)
+        arguments = ("--agent", name, experiment, "--out", tmp_path / name, "--threads", 1)
         assert run("run", *arguments, "--quiet") == 0
     arguments = (tmp_path / "greedy", "--baseline", tmp_path / "pd", "--window", 1)
     assert run("analyze", *arguments) == 0
     assert "greedy, baseline pd" in capsys.readouterr().out
     out = tmp_path / "evaluation"
     small = ("--levels", "200,207", "--difficulties", "hard", "--trials", 2, "--episodes", 4)
-    arguments = ("--agent", "greedy", *small, "--out", out, "--devices", 1)
+    arguments = ("--agent", "greedy", *small, "--out", out, "--threads", 1)
     assert run("evaluate", *arguments) == 0
     report = json.loads((out / "report.json").read_text())
     assert [(c["level"], c["visibility"], c["trials"]) for c in report["cells"]] == [

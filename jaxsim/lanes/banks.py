@@ -1,0 +1,189 @@
+"""Leaves of many lanes side by side in few arrays, so that moving lanes is one operation.
+
+A program that gathers and scatters lanes leaf by leaf holds a loop for each leaf and place, and
+compiling them takes longer than compiling the step. In a bank the leaves of one type are rows, and
+lanes are columns.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+MOST_ROWS = 32
+"""A leaf with more numbers a lane stays an array by itself."""
+
+
+class Kind(NamedTuple):
+    """Leaves of lanes that change together."""
+
+    banks: dict[str, jax.Array]  # by type, (K, L): a row for each number of a lane
+    large: list[jax.Array]  # leaves with many numbers a lane, (L, ...)
+
+
+class Banked(NamedTuple):
+    """A tree of lanes in banks."""
+
+    still: Kind  # what steps do not change
+    moving: Kind
+
+
+class _Place(NamedTuple):
+    """Where a leaf is."""
+
+    bank: str  # type of its bank; "" for an array by itself
+    moves: bool
+    first: int  # row, or place among the large ones
+    rows: int
+    shape: tuple[int, ...]  # behind the axis of lanes
+    dtype: Any
+    keys: Any = None  # generator of typed keys, which lie here as their words
+
+
+@dataclass(frozen=True)
+class Banks:
+    """How the leaves of a tree are laid out in banks."""
+
+    structure: Any
+    places: tuple[_Place, ...]
+
+    @classmethod
+    def of(cls, tree: Any, moves: Sequence[bool] | None = None) -> "Banks":
+        """Lay a tree out.
+
+        Args:
+          tree: arrays or their shapes, leaves (L, ...).
+          moves: for each leaf whether steps change it; None for all.
+        """
+        leaves, structure = jax.tree.flatten(tree)
+        free: dict[tuple[str, bool], int] = {}
+        places = []
+        for leaf, moving in zip(leaves, moves or [True] * len(leaves), strict=True):
+            keys = jax.random.key_impl(leaf) if _is_keys(leaf) else None
+            leaf = jax.eval_shape(_words, leaf)
+            rows = math.prod(leaf.shape[1:])
+            bank = _bank(leaf.dtype) if rows <= MOST_ROWS else ""
+            first = free.get((bank, moving), 0)
+            places.append(_Place(bank, moving, first, rows, leaf.shape[1:], leaf.dtype, keys))
+            free[bank, moving] = first + (rows if bank else 1)
+        return cls(structure, tuple(places))
+
+    def banked(self, tree: Any) -> Banked:
+        """Put the leaves of a tree, (L, ...), in banks."""
+        leaves = jax.tree.leaves(tree)
+        return Banked(self._kind(leaves, moves=False), self._kind(leaves, moves=True))
+
+    def _kind(self, leaves: list[jax.Array], moves: bool) -> Kind:
+        rows: dict[str, list[jax.Array]] = {}
+        large = []
+        for place, leaf in zip(self.places, leaves, strict=True):
+            if place.moves is not moves:
+                continue
+            leaf = jnp.asarray(_words(leaf), place.dtype)
+            if place.bank:
+                rows.setdefault(place.bank, []).append(_rows(leaf, place))
+            else:
+                large.append(leaf)
+        return Kind({bank: jnp.concatenate(of) for bank, of in rows.items()}, large)
+
+    def widths(self) -> dict[str, int]:
+        """Rows of each bank of a tree without large leaves, all of which change."""
+        rows: dict[str, int] = {}
+        for place in self.places:
+            rows[place.bank] = rows.get(place.bank, 0) + place.rows
+        return rows
+
+    def tree(self, banked: Banked) -> Any:
+        """Inverse of `banked`."""
+
+        def leaf(place: _Place) -> jax.Array:
+            kind = banked.moving if place.moves else banked.still
+            if place.bank:
+                rows = kind.banks[place.bank][place.first : place.first + place.rows]
+                words = _leaf(rows, place)
+            else:
+                words = kind.large[place.first]
+            return words if place.keys is None else jax.random.wrap_key_data(words, impl=place.keys)
+
+        return jax.tree.unflatten(self.structure, [leaf(place) for place in self.places])
+
+
+def taken(lanes: Any, index: jax.Array) -> Any:
+    """Chosen lanes of `Banked` or a `Kind`; an index past the end takes the last."""
+    return _each(
+        lanes,
+        lambda bank: bank.at[:, index].get(mode="clip"),
+        lambda leaf: leaf.at[index].get(mode="clip"),
+    )
+
+
+def cut(lanes: Any, first: Any, size: int) -> Any:
+    """Neighbouring lanes of `Banked` or a `Kind`."""
+    part = jax.lax.dynamic_slice_in_dim
+    return _each(
+        lanes, lambda bank: part(bank, first, size, 1), lambda leaf: part(leaf, first, size)
+    )
+
+
+def pasted(lanes: Any, part: Any, first: Any) -> Any:
+    """Inverse of `cut`."""
+    update = jax.lax.dynamic_update_slice_in_dim
+    return _each(
+        lanes,
+        lambda bank, new: update(bank, new, first, 1),
+        lambda leaf, new: update(leaf, new, first, 0),
+        part,
+    )
+
+
+def put(lanes: Any, part: Any, index: jax.Array) -> Any:
+    """Inverse of `taken`, with no place twice; an index past the end drops."""
+    return _each(
+        lanes,
+        lambda bank, new: bank.at[:, index].set(new, mode="drop", unique_indices=True),
+        lambda leaf, new: leaf.at[index].set(new, mode="drop", unique_indices=True),
+        part,
+    )
+
+
+def _each(
+    lanes: Any, bank: Callable[..., jax.Array], leaf: Callable[..., jax.Array], *others: Any
+) -> Any:
+    if isinstance(lanes, Banked):
+        pairs = zip(lanes, *others, strict=True)
+        return Banked(*(_each(kind, bank, leaf, *rest) for kind, *rest in pairs))
+    return Kind(
+        jax.tree.map(bank, lanes.banks, *(other.banks for other in others)),
+        jax.tree.map(leaf, lanes.large, *(other.large for other in others)),
+    )
+
+
+def _bank(dtype: Any) -> str:
+    return "int32" if dtype in (jnp.bool_, jnp.uint32) else str(jnp.dtype(dtype))
+
+
+def _is_keys(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def _words(leaf: jax.Array) -> jax.Array:
+    return jax.random.key_data(leaf) if _is_keys(leaf) else leaf
+
+
+def _rows(leaf: jax.Array, place: _Place) -> jax.Array:
+    lanes = leaf.shape[: leaf.ndim - len(place.shape)]
+    flat = leaf.reshape(*lanes, place.rows)
+    rows = jnp.moveaxis(flat, -1, 0)
+    if place.dtype == jnp.uint32:
+        return jax.lax.bitcast_convert_type(rows, jnp.int32)
+    return rows.astype(place.bank)
+
+
+def _leaf(rows: jax.Array, place: _Place) -> jax.Array:
+    if place.dtype == jnp.uint32:
+        rows = jax.lax.bitcast_convert_type(rows, jnp.uint32)
+    leaf = jnp.moveaxis(rows, 0, -1).reshape(*rows.shape[1:], *place.shape)
+    return leaf != 0 if place.dtype == jnp.bool_ else leaf.astype(place.dtype)

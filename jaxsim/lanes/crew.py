@@ -1,0 +1,321 @@
+"""Lifetimes dealt to the cores or accelerators of a machine.
+
+On a processor there is one device and one executable, which a thread for each core calls; an
+accelerator takes all lanes of its lifetimes at once. Parts of the lifetimes have equal sizes, so
+one executable plays them all.
+"""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import backend, counters, rng
+from jaxsim.agents.base import Agent, NoveltyPrediction, learn_nothing, never_fails
+from jaxsim.lanes.lists import Batch, Rounds, Rows
+from jaxsim.lanes.program import Program, Sizes
+from jaxsim.lanes.work import scores_by_length, work_of
+
+MULTIPLE = 64
+"""Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
+LIFETIMES = 8
+"""The same for lifetimes whose episodes fill neighbouring lanes: the numbers of one vector."""
+LEARNING_LANES = 2048
+"""Lanes of a part while agents learn from the steps, which are kept for all lanes."""
+TURNS = 256
+"""Lanes that usually turn together."""
+TICKS = 16
+"""Cheap steps of a chunk in a row."""
+MAX_CHUNK = 1 << 20
+MAX_THREADS = 256
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How lifetimes are spread over the machine; nothing here changes a result.
+
+    Attributes:
+      chunk: lanes that advance together, a multiple of 64; None for as many as suit the backend.
+      threads: parts of the lifetimes that are played at the same time; None for one for each core,
+        or for each accelerator.
+    """
+
+    chunk: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check both.
+
+        Raises:
+          ValueError: a chunk that is not a multiple of 64, or a number out of bounds.
+        """
+        chunk, threads = self.chunk, self.threads
+        if chunk is not None and (not MULTIPLE <= chunk <= MAX_CHUNK or chunk % MULTIPLE):
+            raise ValueError(
+                f"chunk is {chunk}; it must be a multiple of {MULTIPLE} up to {MAX_CHUNK}"
+            )
+        if threads is not None and not 1 <= threads <= MAX_THREADS:
+            raise ValueError(f"threads is {threads}; it must be from 1 to {MAX_THREADS}")
+
+    def homes(self) -> list[jax.Device]:
+        """Devices of the threads."""
+        devices = jax.local_devices()
+        usual = backend.cores() if backend.on_cpu() else len(devices)
+        number = self.threads or usual
+        if backend.on_cpu():
+            return devices[:1] * number
+        return [devices[index % len(devices)] for index in range(number)]
+
+
+class Crew:
+    """Lifetimes with their memories, in parts of equal size.
+
+    Args:
+      agent: pure agent.
+      envs: environments, see `jaxsim.env`.
+      tables: parameters of each, leaves (V,) or ().
+      root: counter key of all randomness.
+      numbers: of the lifetimes, (P,).
+      width: most episodes of a round, W.
+      spread: how they are spread.
+      predicts: whether predictions of novelty are recorded.
+      names: whether what the agent names is recorded.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        envs: Sequence[Any],
+        tables: Sequence[Any],
+        root: rng.Words,
+        numbers: Any,
+        *,
+        width: int = 1,
+        spread: Spread | None = None,
+        predicts: bool = True,
+        names: bool = False,
+    ) -> None:
+        self.agent, self.root, self.width = agent, root, width
+        self.works = tuple(map(work_of, envs))
+        self.tables = tuple(map(_shared_where_equal, tables))
+        self.number = np.asarray(numbers, np.uint32)
+        self.predicts, self.names = predicts, names
+        spread = spread or Spread()
+        homes = spread.homes()
+        self.sizes, self.share = self._layout(spread, len(homes))
+        count = -(-self.number.size // self.share)
+        self.homes = [homes[index % len(homes)] for index in range(count)]
+        self.threads = min(len(homes), count)
+        self._memories: list[Any] | None = None
+
+    def _layout(self, spread: Spread, parts: int) -> tuple[Sizes, int]:
+        """Sizes of the program, and lifetimes of a part."""
+        layouts = [getattr(work, "layout", backend.layout()) for work in self.works]
+        grain = max(LIFETIMES, MULTIPLE // math.gcd(MULTIPLE, self.width))
+        # Products of matrices round by the shapes of all lanes, so learners have one shape.
+        learns = self.agent.trace is not None and self.agent.learn is not learn_nothing
+        usual = min(layout.chunk for layout in layouts)
+        most = min(layout.lanes for layout in layouts)
+        # Products of matrices round by the shapes of all lanes, so learners have one shape.
+        chunk = MULTIPLE if learns else spread.chunk or usual
+        if learns:
+            most = min(most, LEARNING_LANES)
+        chunk = max(1, chunk // (grain * self.width)) * grain
+        # Similar numbers of lifetimes share a program, and padding costs next to nothing.
+        share = _power_of_two(-(-self.number.size // parts), grain)
+        share = max(grain, min(share, most // self.width // chunk * chunk))
+        chunk = min(chunk, share)
+        share = -(-share // chunk) * chunk
+        turns = grain if learns else max(grain, TURNS // self.width // grain * grain)
+        sizes = Sizes(chunk * self.width, TICKS, turns, layouts[0].packing)
+        return sizes, share
+
+    def play(self, rounds: Rounds) -> Rows:
+        """Play lists from where the last ones ended.
+
+        Args:
+          rounds: leaves (R, P) or (R, 1).
+
+        Returns:
+          NumPy leaves (R, P, W).
+        """
+        number = np.shape(rounds.count)[0]
+        program, memories = self.program(number), self.memories()
+        first = self.batch(rounds, 0)
+        for home in dict.fromkeys(self.homes):
+            _executable(program, home, *_signature(first))
+
+        def play(index: int) -> Rows:
+            batch = self.batch(rounds, index)
+            result = _executable(program, self.homes[index], *_signature(batch))(batch)
+            memories[index] = result.memory
+            return jax.tree.map(np.asarray, result.rows)
+
+        parts = self._each(play)
+
+        def joined(*leaves: np.ndarray) -> np.ndarray:
+            apart = [leaf.reshape(number, self.share, self.width) for leaf in leaves]
+            return np.concatenate(apart, axis=1)[:, : self.number.size]
+
+        rows: Rows = jax.tree.map(joined, *parts)
+        return rows if rows.reward is not None else self._scored(rows, rounds.world)
+
+    def program(self, number: int) -> Program:
+        """The program that plays lists of a number of rounds."""
+        return Program(
+            self.agent, self.works, self.width, number, self.predicts, self.names, self.sizes
+        )
+
+    def batch(self, rounds: Rounds, index: int) -> Batch:
+        """What the program is given for a part of the lifetimes, on the part's device."""
+        lists = jax.tree.map(lambda leaf: self._listed(leaf, index), rounds)
+        numbers = self._dealt(self.number, index)
+        real = np.arange(self.share) + index * self.share < self.number.size
+        batch = self.root, numbers, real, self.tables, lists, self.memories()[index]
+        return Batch(*jax.device_put(batch, self.homes[index]))
+
+    def _scored(self, rows: Rows, world: Any) -> Rows:
+        """Rows with rewards and performances that follow from the numbers of steps."""
+        worlds = np.broadcast_to(np.asarray(world)[..., None], rows.length.shape)
+        reward, performance = np.zeros((2, *rows.length.shape), np.float32)
+        for index, work in enumerate(self.works):
+            mask = worlds == index
+            sums, shares = scores_by_length(work)
+            reward[mask] = sums[rows.length[mask]]
+            performance[mask] = shares[rows.length[mask]]
+        return replace(rows, reward=reward, performance=performance)
+
+    def renumber(self, numbers: Any) -> None:
+        """Let the lifetimes go on under other numbers, (P,)."""
+        self.number = np.asarray(numbers, np.uint32)
+
+    def no_rows(self) -> Rows:
+        """Rows of empty lists, NumPy leaves (0, P, W), with the types of all rows."""
+        shape = 0, self.number.size, self.width
+        integer: Any = np.zeros(shape, np.int32)
+        number: Any = np.zeros(shape, np.float32)
+        prediction = NoveltyPrediction(integer, number, number)
+        return Rows(
+            length=integer,
+            ending=integer,
+            reward=number,
+            performance=number,
+            prediction=prediction if self.predicts else None,
+            named=integer if self.names else None,
+            fault=None if self.agent.fault is never_fails else integer,
+        )
+
+    def memories(self) -> list[Any]:
+        """Memories of the parts, on their devices, leaves (share, ...)."""
+        if self._memories is None:
+            start = _start_of(self.agent)
+            self._memories = [
+                start(*jax.device_put((self.root, self._dealt(self.number, index)), home))
+                for index, home in enumerate(self.homes)
+            ]
+        return self._memories
+
+    def memory(self) -> Any:
+        """Memories of the lifetimes in NumPy, leaves (P, ...); of typed keys, their words."""
+
+        def joined(*leaves: jax.Array) -> np.ndarray:
+            return np.concatenate([np.asarray(words_of(leaf)) for leaf in leaves])[
+                : self.number.size
+            ]
+
+        return jax.tree.map(joined, *self.memories())
+
+    def remember(self, memory: Any) -> None:
+        """Let the lifetimes go on with memories as `memory` returns them."""
+        memories = self.memories()
+        for index, part in enumerate(memories):
+            first = index * self.share
+            rows = jax.tree.map(lambda leaf, first=first: leaf[first : first + self.share], memory)
+            memories[index] = _laid_over(part, rows)
+
+    def _each(self, play: Any) -> list[Rows]:
+        if self.threads == 1:  # in this thread, which may have switches of jax of its own
+            return [play(index) for index in range(len(self.homes))]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(play, range(len(self.homes))))
+
+    def _dealt(self, values: np.ndarray, index: int) -> np.ndarray:
+        """Values of the lifetimes of a part, (..., P) to (..., share), padded with zeros."""
+        part = values[..., index * self.share : (index + 1) * self.share]
+        behind = self.share - part.shape[-1]
+        return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, behind)])
+
+    def _listed(self, leaf: Any, index: int) -> np.ndarray:
+        """Leaf of the lists of a part, (R, P, ...) to (R, share, ...); (R, 1, ...) stays."""
+        leaf = np.asarray(leaf)
+        if leaf.shape[1] == 1:
+            return leaf
+        return np.moveaxis(self._dealt(np.moveaxis(leaf, 1, -1), index), -1, 1)
+
+
+def words_of(leaf: jax.Array) -> jax.Array:
+    """Return an array; of typed keys, their words."""
+    typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if typed else leaf
+
+
+def _power_of_two(number: int, grain: int) -> int:
+    """The least grain times a power of two that is not below a number."""
+    return grain * (1 << (-(-number // grain) - 1).bit_length())
+
+
+def _shared_where_equal(table: Any) -> Any:
+    """Table of parameters, in which one that is equal in all rows is a scalar.
+
+    A step then computes with it once for all lanes.
+    """
+
+    def one(leaf: Any) -> Any:
+        leaf = np.asarray(leaf)
+        return leaf if leaf.ndim == 0 or (leaf != leaf[0]).any() else leaf[0]
+
+    return jax.tree.map(one, table)
+
+
+@lru_cache(maxsize=32)
+def _start_of(agent: Agent) -> Any:
+    """Compiled memories of lifetimes before their first episodes."""
+
+    def start(root: rng.Words, numbers: jax.Array) -> Any:
+        keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
+        return jax.vmap(agent.assign)(jax.vmap(agent.init)(keys), numbers)
+
+    return jax.jit(start)
+
+
+def _signature(batch: Batch) -> tuple[Any, Any]:
+    """Structure, shapes and types of a batch."""
+    leaves, structure = jax.tree.flatten(batch)
+    return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+
+@lru_cache(maxsize=64)
+def _executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+    """A program compiled for a device and batches of some shapes."""
+    place = jax.sharding.SingleDeviceSharding(home)
+    leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
+    return jax.jit(program).lower(jax.tree.unflatten(structure, leaves)).compile()
+
+
+@jax.jit
+def _laid_over(memory: Any, known: Any) -> Any:
+    """Memories of all lanes, of which the first take what is known; types stay as they were."""
+
+    def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:
+        laid = words_of(leaf).at[: rows.shape[0]].set(rows)
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(laid, impl=jax.random.key_impl(leaf))
+        return laid
+
+    return jax.tree.map(one, memory, known)

@@ -1,0 +1,113 @@
+"""An agent's functions over lanes, of which W neighbours share what an episode only reads.
+
+The weights of a network are read by all episodes of a round and changed by none. So they exist once
+for each lifetime, and what an episode changes exists once for each lane.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.base import Agent
+
+
+@dataclass(frozen=True)
+class Minds:
+    """Memories of lifetimes and lanes as their leaves, in two lists.
+
+    Shared leaves, (P, ...), are those that `begin` and `act` hand on untouched; local ones,
+    (P W, ...), belong to a lane.
+
+    Attributes:
+      agent: pure agent.
+      structure: tree structure of a memory.
+      shared: for each leaf whether it is shared.
+      width: lanes of each lifetime, W.
+    """
+
+    agent: Agent
+    structure: Any
+    shared: tuple[bool, ...]
+    width: int
+
+    @classmethod
+    def of(cls, agent: Agent, memory: Any, observation: Any, width: int) -> "Minds":
+        """Look which leaves an agent only reads in an episode.
+
+        Args:
+          agent: pure agent.
+          memory: shapes of one memory.
+          observation: shapes of one observation.
+          width: lanes of each lifetime.
+        """
+        leaves, structure = jax.tree.flatten(memory)
+
+        def episode(leaves: Any, observation: Any, key: jax.Array) -> Any:
+            memory = agent.begin(jax.tree.unflatten(structure, leaves), key)
+            return jax.tree.leaves(agent.act(memory, observation, key)[2])
+
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        traced = jax.make_jaxpr(episode)(leaves, observation, key).jaxpr
+        before = traced.invars[: len(leaves)]
+        shared = tuple(a is b for a, b in zip(before, traced.outvars, strict=True))
+        return cls(agent, structure, shared, width)
+
+    def split(self, memory: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+        """Split memories of lifetimes into shared and local leaves, all (P, ...)."""
+        marked = list(zip(self.shared, jax.tree.leaves(memory), strict=True))
+        return [leaf for shared, leaf in marked if shared], [
+            leaf for shared, leaf in marked if not shared
+        ]
+
+    def joined(self, shared: list[jax.Array], local: list[jax.Array]) -> Any:
+        """Inverse of `split`."""
+        sources = {True: iter(shared), False: iter(local)}
+        return jax.tree.unflatten(self.structure, [next(sources[s]) for s in self.shared])
+
+    def spread(self, local: list[jax.Array]) -> list[jax.Array]:
+        """Copy the local leaves of lifetimes, (P, ...), to their lanes, (P W, ...)."""
+        return [jnp.repeat(leaf, self.width, axis=0) for leaf in local]
+
+    def first(self, local: list[jax.Array]) -> list[jax.Array]:
+        """Take the leaves of the first lane of each lifetime."""
+        return [leaf[:: self.width] for leaf in local]
+
+    def begin(self, shared: Any, local: Any, key: jax.Array) -> list[jax.Array]:
+        """Call `Agent.begin`; return the local leaves."""
+
+        def one(memory: Any, key: jax.Array) -> list[jax.Array]:
+            return self.split(self.agent.begin(memory, key))[1]
+
+        result: list[jax.Array] = self._each(one, shared, local, key)
+        return result
+
+    def act(self, shared: Any, local: Any, observation: Any, key: jax.Array) -> Any:
+        """Call `Agent.act`; return (action, prediction, local leaves)."""
+
+        def one(memory: Any, observation: Any, key: jax.Array) -> Any:
+            action, prediction, after = self.agent.act(memory, observation, key)
+            return action, prediction, self.split(after)[1]
+
+        return self._each(one, shared, local, observation, key)
+
+    def trace(self, shared: Any, local: Any, observation: Any, action: jax.Array) -> Any:
+        """Call `Agent.trace`."""
+        assert self.agent.trace is not None
+        return self._each(self.agent.trace, shared, local, observation, action)
+
+    def _each(self, function: Any, shared: Any, local: Any, *arguments: Any) -> Any:
+        """Call a function of one lifetime for every lane."""
+
+        def one(shared: Any, local: Any, *arguments: Any) -> Any:
+            return function(self.joined(shared, local), *arguments)
+
+        if self.width == 1:
+            return jax.vmap(one)(shared, local, *arguments)
+        folded = jax.tree.map(
+            lambda leaf: leaf.reshape(-1, self.width, *leaf.shape[1:]), (local, *arguments)
+        )
+        abreast = jax.vmap(one, in_axes=(None, *(0 for _ in folded)))
+        result = jax.vmap(abreast)(shared, *folded)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), result)

@@ -1,0 +1,480 @@
+"""The compiled program of pure agents: lifetimes that play lists of rounds in lanes.
+
+A lane plays episodes one after the other. What it needs next is one of three kinds of work, and
+each stands in the program once:
+
+* a step by the cheapest effort, with the agent's action chosen before it: nearly always, chunk by
+  chunk, several steps in a row;
+* a step by a higher effort, with the action that has been chosen: of the lanes for which the cheap
+  step may be wrong, packed densely;
+* a turn: the episodes of a round are over. Their results are written down, the agent learns, the
+  next round is looked up, the agent is told of it, and its episodes start. Packed as well.
+
+Lanes wait for no others but those of their round. What a lane does depends on its lifetime and list
+alone: all randomness is counted from the numbers of lifetime, episode and step, and no lane reads
+another.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import counters, rng
+from jaxsim.agents.base import Agent, never_fails
+from jaxsim.backend import FINE, Packing, opaque_one, whole
+from jaxsim.lanes.banks import Banked, Banks, Kind, cut, pasted, put, taken
+from jaxsim.lanes.lists import Batch, Result, Rows
+from jaxsim.lanes.minds import Minds
+from jaxsim.lanes.state import History, Lanes, Lifetimes, no_words
+from jaxsim.lanes.state import taken as chosen
+from jaxsim.lanes.steps import Steps
+from jaxsim.lanes.traced import TracedStep
+from jaxsim.lanes.turns import Turns, no_prediction
+from jaxsim.lanes.worlds import Worlds
+from jaxsim.marks import Marks, marked
+from jaxsim.worlds.base import RUNNING, TERMINATED
+
+GAPS = 0.2
+"""Share of lifetimes that are over at which the others are moved together."""
+TURNING = 32
+"""A turn waits until one in so many of the unfinished lifetimes needs it."""
+
+
+class Sizes(NamedTuple):
+    """How lanes are laid out; nothing here changes a result."""
+
+    chunk: int  # lanes that advance together, a multiple of the width
+    ticks: int  # steps of a chunk in a row
+    turns: int  # lifetimes that turn together
+    packing: Packing = FINE
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is static in a program; see the module.
+
+    Attributes:
+      agent: pure agent.
+      works: environments, see `lanes.work`.
+      width: most episodes of a round, W.
+      rounds: length of the lists, R.
+      predicts: whether predictions of novelty are recorded.
+      names: whether what the agent names is recorded.
+      sizes: how lanes are laid out.
+    """
+
+    agent: Agent
+    works: tuple[Any, ...]
+    width: int
+    rounds: int
+    predicts: bool
+    names: bool
+    sizes: Sizes
+
+    def __call__(self, batch: Batch) -> Result:
+        """Play the lists of all lifetimes of a batch."""
+        return _Play(self, batch).whole()
+
+
+class _Layouts(NamedTuple):
+    """Where leaves lie in banks."""
+
+    body: Banks  # lanes without what belongs to the agent
+    mind: Banks
+    life: Banks
+    rows: Banks
+
+
+class _Bodies(NamedTuple):
+    """`Lanes` in banks; only steps of rising effort look at the first alone."""
+
+    body: Banked  # all but the agent's
+    mind: Banked  # `local` and `prediction`
+
+
+class _Carry(NamedTuple):
+    lanes: _Bodies
+    lifetimes: Banked
+    history: History | None
+    rows: Kind  # rows of `Rows`, (K, R, L)
+
+
+class _Play:
+    """A program while it is traced for a batch."""
+
+    def __init__(self, program: Program, batch: Batch) -> None:
+        self.program, self.batch, self.width = program, batch, program.width
+        self.agent, self.sizes = program.agent, program.sizes
+        self.worlds = Worlds(program.works, batch.tables)
+        self.count = batch.number.shape[0]
+        self.minds = Minds.of(
+            self.agent, _one(batch.memory), _one(self.observations()), program.width
+        )
+        self.turns = Turns(
+            self.agent,
+            self.worlds,
+            self.minds,
+            batch,
+            program.rounds,
+            program.predicts,
+            program.names,
+        )
+        self.traces = self.turns.learns and self.agent.trace is not None
+        self.steps = Steps(self.worlds, self.minds, self.traces)
+        self.efforts: dict[tuple[int, int], TracedStep] = {}
+        self.tick: TracedStep
+        self.layouts: _Layouts
+
+    # The whole ---------------------------------------------------------------------------------
+
+    def whole(self) -> Result:
+        """Play all rounds of all lifetimes."""
+        carry = self.before()
+
+        def unfinished(state: tuple[_Carry, jax.Array]) -> jax.Array:
+            return state[1] > 0
+
+        def stretch(state: tuple[_Carry, jax.Array]) -> tuple[_Carry, jax.Array]:
+            carry = jax.lax.while_loop(self.dense(state[1]), self.pass_over(state[1]), state[0])
+            return self.moved_together(carry)
+
+        front = jnp.int32(self.count * self.width)
+        carry = jax.lax.while_loop(unfinished, stretch, (carry, front))[0]
+        lifetimes = self.lifetimes(carry)
+        back = jnp.zeros_like(lifetimes.place).at[lifetimes.place].set(jnp.arange(self.count))
+        local = self.minds.first(self.lanes(carry.lanes).local)
+        memory = self.minds.joined(*chosen((lifetimes.shared, local), back))
+        rows: Rows = self.layouts.rows.tree(Banked(Kind({}, []), carry.rows))
+        return Result(memory, rows)
+
+    def before(self) -> _Carry:
+        """Lifetimes before their first round."""
+        batch, count = self.batch, self.count * self.width
+        memory = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), batch.memory)
+        shared, local = self.minds.split(memory)
+        lanes = self.no_episodes(count, self.minds.spread(local))
+        place = jnp.arange(self.count, dtype=jnp.int32)
+        key = rng.fold(batch.root, batch.number, counters.EPISODE)
+        fails = self.agent.fault is not never_fails
+        fault = jnp.zeros(self.count, jnp.int32) if fails else None
+        lifetimes = Lifetimes(place, place * 0 - 1, ~batch.real, key, shared, fault)
+        self.lay_out(lanes, lifetimes)
+        history = None
+        if self.traces:
+            most = self.worlds.max_steps
+            _, trace, reward = self.tick.others
+            history = jax.tree.map(
+                lambda leaf: jnp.zeros((count, most, *leaf.shape[1:]), leaf.dtype),
+                History(trace, reward),
+            )
+        life = self.layouts.life.banked(lifetimes)
+        return _Carry(self.banked(lanes), life, history, self.blank_rows())
+
+    def observations(self) -> Any:
+        """Shapes of the observations of lanes."""
+
+        def observe() -> Any:
+            lanes = self.no_episodes(self.count * self.width, [])
+            return self.worlds.observed(lanes.states, lanes.length, lanes.length)
+
+        return jax.eval_shape(observe)
+
+    def no_episodes(self, count: int, local: list[jax.Array]) -> Lanes:
+        """Lanes before their first episodes."""
+        zero = jnp.zeros(count, jnp.int32)
+        params = self.worlds.varying(zero)
+        states = jax.eval_shape(
+            lambda key, params: tuple(
+                self.worlds.started(i, key, part) for i, part in enumerate(params)
+            ),
+            no_words(count),
+            params,
+        )
+        scored = self.worlds.scored
+        return Lanes(
+            ending=zero + TERMINATED,
+            needs=zero,
+            length=zero,
+            world=zero if len(self.worlds.works) > 1 else None,
+            key=no_words(count),
+            params=params,
+            states=jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), states),
+            action=zero,
+            local=local,
+            prediction=no_prediction(zero.shape) if self.program.predicts else None,
+            reward=None if scored else jnp.zeros(count),
+            performance=None if scored else jnp.zeros(count),
+        )
+
+    # Layout ------------------------------------------------------------------------------------
+
+    def lay_out(self, lanes: Lanes, lifetimes: Lifetimes) -> None:
+        """Trace the steps, and lay lanes and lifetimes out by what the steps change."""
+        chunk = self.sizes.chunk
+        shared = _of_size(chunk // self.width, lifetimes.shared)
+        self.tick = TracedStep(self.steps.tick, _of_size(chunk, lanes), shared)
+        body = replace(lanes, local=[], prediction=None)
+        for world, work in enumerate(self.worlds.works):
+            for effort in range(1, len(work.efforts)):
+                size = self.group_size(world, effort)
+                raised = partial(self.steps.raised, world, effort)
+                self.efforts[world, effort] = TracedStep(raised, _of_size(size, body))
+        places = jax.tree.unflatten(jax.tree.structure(lanes), self.tick.changes)
+        by_tick = jax.tree.leaves(replace(places, local=[], prediction=None))
+        by_efforts = [step.changes for step in self.efforts.values()]
+        changes = [any(of) for of in zip(by_tick, *by_efforts, strict=True)]
+        mind = lanes.local, lanes.prediction
+        number = lanes.length
+        rows = Rows(
+            number,
+            number,
+            lanes.reward,
+            lanes.performance,
+            lanes.prediction,
+            number if self.program.names else None,
+            None if lifetimes.fault is None else number,
+        )
+        self.layouts = _Layouts(
+            Banks.of(body, changes),
+            Banks.of(mind, jax.tree.leaves((places.local, places.prediction))),
+            Banks.of(lifetimes),
+            Banks.of(rows),
+        )
+
+    def group_size(self, world: int, effort: int) -> int:
+        """Lanes of one group that need an effort."""
+        groups, _ = self.sizes.packing
+        last = effort == len(self.worlds.works[world].efforts) - 1
+        return min(groups[-1 if last else effort - 1], self.count * self.width)
+
+    def banked(self, lanes: Lanes) -> _Bodies:
+        """Put lanes in banks."""
+        body = replace(lanes, local=[], prediction=None)
+        mind = self.layouts.mind.banked((lanes.local, lanes.prediction))
+        return _Bodies(self.layouts.body.banked(body), mind)
+
+    def lanes(self, banked: _Bodies) -> Lanes:
+        """Inverse of `banked`."""
+        local, prediction = self.layouts.mind.tree(banked.mind)
+        body: Lanes = self.layouts.body.tree(banked.body)
+        return replace(body, local=local, prediction=prediction)
+
+    def lifetimes(self, carry: _Carry) -> Lifetimes:
+        """Take lifetimes out of their banks."""
+        lifetimes: Lifetimes = self.layouts.life.tree(carry.lifetimes)
+        return lifetimes
+
+    def blank_rows(self) -> Kind:
+        """Rows before anything is written."""
+        shape = self.program.rounds, self.count * self.width
+        widths = self.layouts.rows.widths().items()
+        return Kind({name: jnp.zeros((rows, *shape), name) for name, rows in widths}, [])
+
+    # Passes ------------------------------------------------------------------------------------
+
+    def dense(self, front: jax.Array) -> Callable[[_Carry], jax.Array]:
+        """Whether few enough of the first `front` lanes are over."""
+        # Moving lifetimes together pays if it frees a chunk; histories are too large to move.
+        chunk = self.sizes.chunk // self.width
+        lives = front // self.width
+        few = jnp.minimum((1 - GAPS) * lives, lives - chunk)
+        few = jnp.float32(0.5) if self.traces else jnp.maximum(few, 0.5)
+
+        def condition(carry: _Carry) -> jax.Array:
+            return jnp.sum(~self.lifetimes(carry).over, dtype=jnp.int32) > few
+
+        return condition
+
+    def pass_over(self, front: jax.Array) -> Callable[[_Carry], _Carry]:
+        """Give all lanes the work that they need."""
+
+        def work(carry: _Carry) -> _Carry:
+            carry = self.turned(carry)
+            carry = self.advanced(carry, front)
+            lanes = carry.lanes
+            for world, effort in self.efforts:
+                lanes = lanes._replace(body=self.packed(lanes.body, world, effort))
+            return carry._replace(lanes=lanes)
+
+        return work
+
+    def moved_together(self, carry: _Carry) -> tuple[_Carry, jax.Array]:
+        """Move the lifetimes that are not over to the front, in the same order."""
+        over = self.lifetimes(carry).over
+        left = jnp.sum(~over, dtype=jnp.int32)
+        chunk = self.sizes.chunk
+        if self.traces:
+            return carry, jnp.where(left > 0, self.count * self.width, 0)
+        front = jnp.where(left > 0, -(-(left * self.width) // chunk) * chunk, 0)
+        place = jnp.arange(self.count, dtype=jnp.int32)
+        unfinished, finished = marked(~over), marked(over)
+        behind = finished.places(jnp.maximum(place - left, 0))
+        index = jnp.where(place < left, unfinished.places(place), behind)
+        lanes = _Bodies(*(taken(part, self.lanes_of(index)) for part in carry.lanes))
+        lifetimes = taken(carry.lifetimes, index)
+        return carry._replace(lanes=lanes, lifetimes=lifetimes), front
+
+    def lanes_of(self, index: jax.Array) -> jax.Array:
+        """Lanes of lifetimes, (K,) to (K W,)."""
+        if self.width == 1:
+            return index
+        return (index[:, None] * self.width + jnp.arange(self.width, dtype=index.dtype)).ravel()
+
+    # Cheapest steps ----------------------------------------------------------------------------
+
+    def advanced(self, carry: _Carry, front: jax.Array) -> _Carry:
+        """Take all lanes some cheap steps further, chunk by chunk."""
+        size = self.sizes.chunk
+        lives = size // self.width
+        body, mind = carry.lanes
+
+        def chunk(index: jax.Array, state: tuple[Kind, Kind, History | None]) -> Any:
+            first = index * size
+            part = _Bodies(Banked(body.still, state[0]), Banked(mind.still, state[1]))
+            part = _Bodies(*(cut(banked, first, size) for banked in part))
+            lanes = self.lanes(part)
+            shared = self.layouts.life.tree(cut(carry.lifetimes, index * lives, lives)).shared
+            moved, thought, events = jax.lax.cond(
+                jnp.any(lanes.ending == RUNNING),
+                lambda: self.several(lanes, shared),
+                lambda: (part.body.moving, part.mind.moving, self.no_events()),
+            )
+            history = state[2]
+            if history is not None:
+                history = self.noted(history, first, events)
+            return pasted(state[0], moved, first), pasted(state[1], thought, first), history
+
+        start = body.moving, mind.moving, carry.history
+        moved, thought, history = jax.lax.fori_loop(0, front // size, chunk, start)
+        lanes = _Bodies(Banked(body.still, moved), Banked(mind.still, thought))
+        return carry._replace(lanes=lanes, history=history)
+
+    def several(self, lanes: Lanes, shared: list[jax.Array]) -> Any:
+        """Cheap steps of one chunk; what steps change, and what is kept of each of them."""
+        tick = self.tick
+
+        def go(number: jax.Array, state: tuple[list[jax.Array], Any]) -> Any:
+            moving, events = state
+            after, event = tick(tick.merged(moving, lanes), shared)
+            if events is not None:
+                events = jax.tree.map(
+                    lambda rows, leaf: jax.lax.dynamic_update_index_in_dim(rows, leaf, number, 0),
+                    events,
+                    event,
+                )
+            return tick.moving(after), events
+
+        start = tick.moving(lanes), self.no_events()
+        moving, events = jax.lax.fori_loop(0, self.sizes.ticks, go, start)
+        after = self.banked(tick.merged(moving, lanes))
+        return after.body.moving, after.mind.moving, events
+
+    def no_events(self) -> Any:
+        """Room for what is kept of the steps of a chunk: (rows, traces, rewards)."""
+        if not self.traces:
+            return None
+        room = jax.tree.map(
+            lambda leaf: jnp.zeros((self.sizes.ticks, *leaf.shape), leaf.dtype), self.tick.others
+        )
+        return (room[0] + self.worlds.max_steps, *room[1:])
+
+    def noted(self, history: History, first: jax.Array, events: Any) -> History:
+        """Keep the steps of a chunk; those that were not taken fall past the end."""
+        row, trace, reward = events
+        lane = first + jnp.arange(row.shape[1], dtype=row.dtype)
+
+        def write(into: jax.Array, values: jax.Array) -> jax.Array:
+            return into.at[lane[None], row].set(values, mode="drop", unique_indices=True)
+
+        rewards = None if history.rewards is None else write(history.rewards, reward)
+        return History(jax.tree.map(write, history.trace, trace), rewards)
+
+    # Packed work -------------------------------------------------------------------------------
+
+    def packed(self, banked: Banked, world: int, effort: int) -> Banked:
+        """Take the lanes that need an effort one step further, packed in groups."""
+        size = self.group_size(world, effort)
+        step, layout = self.efforts[world, effort], self.layouts.body
+        marks = marked(self.steps.waiting(layout.tree(banked), world, effort))
+
+        def group(state: tuple[jax.Array, Kind]) -> tuple[jax.Array, Kind]:
+            begin, moving = state
+            # Places of a group without a lane point past the end: gathers clamp, scatters drop.
+            index = _places(marks, begin, size)
+            part: Lanes = layout.tree(taken(Banked(banked.still, moving), index))
+            inside = index < self.count * self.width
+            part = replace(part, ending=jnp.where(inside, part.ending, TERMINATED))
+            after = layout.banked(step(part)[0])
+            return begin + size, put(moving, after.moving, index)
+
+        def unfinished(state: tuple[jax.Array, Kind]) -> jax.Array:
+            return state[0] < marks.number
+
+        start = jnp.int32(0), banked.moving
+        return Banked(banked.still, jax.lax.while_loop(unfinished, group, start)[1])
+
+    def turned(self, carry: _Carry) -> _Carry:
+        """Turn the lifetimes whose rounds are over, packed in groups."""
+        ending, over = self.lanes(carry.lanes).ending, self.lifetimes(carry).over
+        ended = jnp.all((ending != RUNNING).reshape(self.count, self.width), axis=1)
+        marks = marked(ended & ~over)
+        size = min(self.sizes.turns, self.count)
+        left = jnp.sum(~over, dtype=jnp.int32)
+        least = jnp.clip(left // TURNING, 1, size)
+
+        def enough(state: tuple[jax.Array, Any]) -> jax.Array:
+            return marks.number - state[0] >= least
+
+        def group(state: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+            begin, (bodies, lives, rows) = state
+            index = _places(marks, begin, size)
+            at = self.lanes_of(index)
+            lifetimes: Lifetimes = self.layouts.life.tree(taken(lives, index))
+            spare = index >= self.count
+            lifetimes = replace(
+                lifetimes,
+                over=lifetimes.over | spare,
+                round=jnp.where(spare, -1, lifetimes.round),
+            )
+            lanes = self.lanes(_Bodies(*(taken(part, at) for part in bodies)))
+            place = self.lanes_of(lifetimes.place)
+            lifetimes, lanes, row = self.turns.turn(lifetimes, lanes, chosen(carry.history, at))
+            rows = self.written(rows, place, *row)
+            lives = put(lives, self.layouts.life.banked(lifetimes), index)
+            pairs = zip(bodies, self.banked(lanes), strict=True)
+            return begin + size, (_Bodies(*(put(*pair, at) for pair in pairs)), lives, rows)
+
+        start = jnp.int32(0), (carry.lanes, carry.lifetimes, carry.rows)
+        lanes, lifetimes, rows = jax.lax.while_loop(enough, group, start)[1]
+        return _Carry(lanes, lifetimes, carry.history, rows)
+
+    def written(self, rows: Kind, column: jax.Array, number: jax.Array, results: Rows) -> Kind:
+        """Write results of rounds into the rows; a number past the end drops."""
+        new = self.layouts.rows.banked(results).moving.banks
+        written = {
+            name: bank.at[:, number, column].set(new[name], mode="drop")
+            for name, bank in rows.banks.items()
+        }
+        return Kind(written, [])
+
+
+def _places(marks: Marks, begin: jax.Array, size: int) -> jax.Array:
+    """Places of a group of marks, computed once for all that follows from them."""
+    index = marks.places(begin + jnp.arange(size, dtype=jnp.int32))
+    return whole(index, opaque_one(begin.astype(jnp.float32)))
+
+
+def _one(tree: Any) -> Any:
+    """Shapes of one lane of a tree."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), tree)
+
+
+def _of_size(size: int, tree: Any) -> Any:
+    """Shapes of so many lanes."""
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), tree
+    )

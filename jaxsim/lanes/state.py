@@ -1,0 +1,80 @@
+"""What the engine carries of lanes and lifetimes from step to step."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import rng
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Lanes:
+    """Episodes on their way; leaves (L, ...), L = P W."""
+
+    ending: Any  # int32, `RUNNING` or how the episode ended
+    needs: Any  # int32, 0 for an action and the cheapest step, else the effort of the chosen action
+    length: Any  # int32, steps taken; -1 before the hidden first one
+    world: Any  # int32, place of the environment; None if there is only one
+    key: rng.Words  # of the episode
+    params: Any  # for each environment, those leaves of its parameters that differ between rows
+    states: tuple[Any, ...]  # one an environment, what the next step reads
+    action: Any  # int32, chosen for the next step
+    local: list[Any]  # of the memory, see `Minds`
+    prediction: Any  # None if nobody asks
+    reward: Any  # sum so far; None if all environments are scored by length
+    performance: Any  # as `reward`
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Lifetimes:
+    """Lifetimes on their way; leaves (P, ...)."""
+
+    place: Any  # int32, place in the batch
+    round: Any  # int32, -1 before the first
+    over: Any  # bool
+    key: rng.Words  # what the keys of its episodes are folded from
+    shared: list[Any]  # of the memory, see `Minds`
+    fault: Any  # int32 as the round began; None for agents without faults
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class History:
+    """Steps of the episodes for `Agent.learn`; leaves (L, T, ...)."""
+
+    trace: Any
+    rewards: Any  # None if they follow from the numbers of the steps
+
+
+def where(condition: jax.Array, yes: Any, no: Any) -> Any:
+    """Select lane by lane, whatever follows the axis of lanes; equal leaves stay themselves."""
+
+    def select(a: jax.Array, b: jax.Array) -> jax.Array:
+        if a is b:
+            return b
+        lanes = condition.reshape(condition.shape + (1,) * (b.ndim - 1))
+        if jnp.issubdtype(b.dtype, jax.dtypes.prng_key):
+            data = jnp.where(lanes[..., None], jax.random.key_data(a), jax.random.key_data(b))
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(b))
+        return jnp.where(lanes, jnp.asarray(a, b.dtype), b)
+
+    return jax.tree.map(select, yes, no)
+
+
+def taken(tree: Any, index: jax.Array) -> Any:
+    """Choose lanes of a tree; an index past the end takes the last."""
+    return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), tree)
+
+
+def like(values: list[jax.Array], others: list[jax.Array]) -> list[jax.Array]:
+    """Give values the types of others."""
+    return [jnp.asarray(value, old.dtype) for value, old in zip(values, others, strict=True)]
+
+
+def no_words(lanes: int) -> rng.Words:
+    """Room for the keys of lanes."""
+    return rng.Words(jnp.zeros(lanes, jnp.uint32), jnp.zeros(lanes, jnp.uint32))

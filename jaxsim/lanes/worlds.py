@@ -1,0 +1,102 @@
+"""The environments of a program with their tables of parameters."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim import counters, rng
+from jaxsim.lanes.state import where
+from jaxsim.lanes.work import is_scored, scores_by_length
+
+Varying = list[jax.Array]
+"""Leaves of the parameters of lanes that differ between rows of the table."""
+
+
+class Worlds:
+    """Environments, each with a table of parameters; leaves () where rows agree, else (V,)."""
+
+    def __init__(self, works: Sequence[Any], tables: Sequence[Any]) -> None:
+        self.works, self.tables = tuple(works), tuple(tables)
+
+    @cached_property
+    def scored(self) -> bool:
+        """Whether rewards and performances follow from the numbers of steps in all of them."""
+        return all(map(is_scored, self.works))
+
+    @cached_property
+    def max_steps(self) -> int:
+        """Most steps of an episode."""
+        return max(work.max_steps for work in self.works)
+
+    def varying(self, row: jax.Array) -> tuple[Varying, ...]:
+        """For each environment, the parameters in a row, (L,), that differ between rows."""
+
+        def of(table: Any) -> Varying:
+            leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(table)]
+            return [leaf.at[row].get(mode="clip") for leaf in leaves if leaf.ndim]
+
+        return tuple(map(of, self.tables))
+
+    def params(self, world: int, varying: Varying) -> Any:
+        """Parameters of an environment: those that differ, and those that all lanes share."""
+        leaves, structure = jax.tree.flatten(self.tables[world])
+        of_lanes = iter(varying)
+        return jax.tree.unflatten(
+            structure, [next(of_lanes) if jnp.ndim(leaf) else leaf for leaf in leaves]
+        )
+
+    def started(self, world: int, key: rng.Words, varying: Varying) -> Any:
+        """Draw what is carried of the states before the hidden first step."""
+        start_key = rng.to_key(rng.fold(key, counters.RESET))
+        work = self.works[world]
+        return work.carried(work.start(start_key, self.params(world, varying)))
+
+    def adopted(
+        self, world: int, drawn: Any, use: jax.Array, start: Any, key: rng.Words, varying: Varying
+    ) -> Any:
+        """Replace drawn starts where others are to be used, if the environment adopts starts.
+
+        Args:
+          world: place of the environment.
+          drawn: from `started`, leaves (L, ...).
+          use: (L,) bool, where `start` replaces `drawn`.
+          start: states before the hidden first step, leaves (L, ...).
+          key: of the episodes.
+          varying: parameters of the lanes.
+        """
+        work = self.works[world]
+        if not hasattr(work, "adopt"):
+            return drawn
+        reset_key = rng.to_key(rng.fold(key, counters.RESET))
+        state = work.adopt(start, reset_key, self.params(world, varying))
+        return where(use, work.carried(state), drawn)
+
+    def observed(self, states: Sequence[Any], length: jax.Array, world: Any) -> Any:
+        """Return the observation of every lane by its environment."""
+        pairs = zip(self.works, states, strict=True)
+        return self.of_lanes(
+            world, [work.observe(work.resumed(state, length)) for work, state in pairs]
+        )
+
+    def of_lanes(self, world: Any, values: Sequence[Any]) -> Any:
+        """For every lane the value of its environment, of one value for each environment."""
+        chosen = values[0]
+        for index, value in enumerate(values[1:], start=1):
+            chosen = where(world == index, value, chosen)
+        return chosen
+
+    def totals(self, world: Any, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of rewards and performance of episodes by their lengths; for scored ones."""
+        tables = [jax.tree.map(jnp.asarray, scores_by_length(work)) for work in self.works]
+        scores = [(reward[length], performance[length]) for reward, performance in tables]
+        reward, performance = self.of_lanes(world, scores)
+        return reward, performance
+
+    def step_rewards(self, world: Any, number: jax.Array) -> jax.Array:
+        """Rewards of steps by their numbers, (L, ...); for scored environments."""
+        rewards = [work.step_reward(number) for work in self.works]
+        chosen: jax.Array = self.of_lanes(world, rewards)
+        return chosen.astype(jnp.float32)
