@@ -10,7 +10,7 @@ from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
-from evaluation.logs.export import Logging
+from evaluation.logs.export import Logging, check_logged
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
@@ -79,10 +79,8 @@ class Job(Playing):
         check_asked(self.rows)
         self.course.check(self.most_episodes)
         self.check_playing()
-        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
-        for number in () if self.logging is None else self.logging.lifetimes:
-            if not first <= number <= last:
-                raise ValueError(f"log-lifetime is {number}; it must be from {first} to {last}")
+        logged = () if self.logging is None else self.logging.lifetimes
+        check_logged(logged, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes)
 
