@@ -1,8 +1,8 @@
 """From the variants of a schedule to environments with tables of traced parameters.
 
 All tasks of a schedule share one observation and one action space, CartPole3D's, into which
-`jaxsim.embedding` puts the worlds of two dimensions; environments of gymnax share vectors as long as
-their longest. An agent meets whatever task comes next.
+`jaxsim.embedding` puts the worlds of two dimensions; environments of gymnax share vectors of the
+length of their longest. An agent meets whatever task comes next.
 """
 
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ class Job(Playing):
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
         check_asked(self.rows)
-        self.check_playing()
+        self.check_playing(schedule)
         self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
         return schedule
@@ -145,7 +145,7 @@ def run(
       CheckpointError: there is no checkpoint that it could go on from.
       OSError: a file could not be written.
     """
-    player = job.player()
+    player = job.player(schedule)
     keeper = job.keeper(schedule, player, stop or Stop(), say)
     with contextlib.closing(keeper):
         records = job.play(schedule, player, keeper, progress)

@@ -78,7 +78,7 @@ class Job(Playing):
             )
         check_asked(self.rows)
         self.course.check(self.most_episodes)
-        self.check_playing()
+        self.check_playing(self.schedule)
         logged = () if self.logging is None else self.logging.lifetimes
         check_logged(logged, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
@@ -134,7 +134,8 @@ def run(
       CheckpointError: there is no checkpoint that it could go on from.
       OSError: a file could not be written.
     """
-    schedule, who = job.schedule, job.player()
+    schedule = job.schedule
+    who = job.player(schedule)
     keeper = job.keeper(schedule, who, stop or Stop(), say)
     with contextlib.closing(keeper):
         try:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim import parameters, rng
 from jaxsim.parameters import Parameter
@@ -284,13 +283,11 @@ def default_params(name: str, values: Mapping[str, Any] | None = None) -> Params
     filled = spec(name).fill(values or {})
     usual = _made(name)[1]
     changed = {
-        field: type(value)(filled[field])
-        for field, value in vars(usual).items()
-        if field in filled
+        field: type(value)(filled[field]) for field, value in vars(usual).items() if field in filled
     }
     inner = jax.tree.map(_strong, usual.replace(**changed))
-    ends = (jnp.float32(filled[end]) for end in (LOW, HIGH))
-    return Params(inner, *ends, jnp.int32(0))
+    low, high = (jnp.float32(filled[end]) for end in (LOW, HIGH))
+    return Params(inner, low, high, jnp.int32(0))
 
 
 def _make(name: str, values: Mapping[str, Any]) -> tuple[GymnaxTask, Params]:
