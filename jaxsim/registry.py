@@ -26,6 +26,7 @@ class EnvSpec:
       parameters: what a user may set, by path.
       fill: completes values by path; where one value's default depends on another, it knows.
       check: raises `ValueError` for values that contradict one another.
+      limits: paths of parameters that limit or score episodes and change nothing in the world.
     """
 
     env_id: str
@@ -33,6 +34,7 @@ class EnvSpec:
     parameters: Mapping[str, Parameter]
     fill: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     check: Callable[[Mapping[str, Any]], None]
+    limits: frozenset[str] = frozenset()
 
     @property
     def task(self) -> str:

@@ -252,7 +252,8 @@ def spec(name: str) -> EnvSpec:
         if not low < high:
             raise ValueError(f"{LOW} is {low} and {HIGH} is {high}; {HIGH} must be the higher")
 
-    return EnvSpec(name, partial(_make, name), table, fill, check)
+    limits = frozenset((STEPS, LOW, HIGH))
+    return EnvSpec(name, partial(_make, name), table, fill, check, limits)
 
 
 def _rows(params: Any) -> list[Parameter]:
