@@ -59,6 +59,8 @@ def test_the_examples_of_the_document_are_played(tmp_path, capsys):
     (log,) = (out / "logs").iterdir()
     assert cli.main(["l2m", "validate", str(log)]) == 0
     assert "gymnax_Breakout-MinAtar" in capsys.readouterr().out
+    assert cli.main(["view", str(out), "--lifetime", "0", "--episode", "0"]) == 2
+    assert "there is no picture of gymnax/Pong-misc" in capsys.readouterr().err
 
 
 def test_agents_that_cannot_play_are_refused_in_one_line(tmp_path, capsys):
