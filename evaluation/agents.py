@@ -7,7 +7,9 @@ from typing import Any
 
 import jax
 
-from jaxsim import agents
+from evaluation.schedule import Schedule
+from evaluation.tasks import Tasks
+from jaxsim import agents, registry
 from jaxsim.agents import Agent
 
 SUFFIX = ".py"
@@ -49,6 +51,20 @@ def get(name: str) -> Agent:
         )
     named = ", ".join(f"{path}:{key}" for key in found.values())
     raise ValueError(f"agent {path} holds {len(found)} agents; name one of {named}")
+
+
+def of_schedule(name: str, schedule: Schedule) -> Agent:
+    """Look up an agent for what a schedule plays; learners see what its tasks show.
+
+    Raises:
+      ValueError: as `get`, or an agent that cannot act on what environments of gymnax show.
+    """
+    if is_file(name) or not schedule.variants[0][0].startswith(registry.GYMNAX):
+        return get(name)
+    env, params = Tasks.of(schedule).variant(0)
+    agent = agents.fitted(name, env, params)
+    check_fit(agent, env, name, params)
+    return agent
 
 
 def _one(path: Path, variable: str, held: dict[str, Any]) -> Agent:

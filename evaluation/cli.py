@@ -139,7 +139,8 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--shard",
         metavar="I/N",
-        help="play the I-th of N parts of the lifetimes; `jaxsim sweep join` joins them",
+        help="play the I-th of N parts of the lifetimes, as worker I-1 of its logs; "
+        "`jaxsim sweep join` joins them",
     )
     run.add_argument(
         "--width",
@@ -286,33 +287,33 @@ def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation import processor, scanner
     from evaluation.l2m import run as main_job
-    from evaluation.l2m.shards import lifetimes_of
+    from evaluation.l2m.shards import Shard
     from evaluation.logs.export import Logging
     from evaluation.logs.home import chosen_folder
     from evaluation.report.custom import load_rows
 
     console = None if arguments.quiet else terminal.console()
-    first, lifetimes = arguments.lifetime_idx, arguments.lifetimes
-    if arguments.shard is not None:
-        first, lifetimes = lifetimes_of(arguments.shard, first, lifetimes)
+    whole = arguments.lifetime_idx, arguments.lifetimes
+    shard = Shard.of(arguments.shard, *whole)
+    in_folder = arguments.log_lifetime or [arguments.lifetime_idx]
     job = main_job.Job(
         syllabus=tuple(arguments.syllabus),
         out=arguments.out,
         agent=arguments.agent,
-        lifetimes=lifetimes,
+        lifetimes=shard.lifetimes,
         seed=arguments.seed,
-        first_lifetime=first,
+        first_lifetime=shard.first_lifetime,
+        worker=shard.worker,
         width=arguments.width,
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,
-        log_lifetimes=tuple(dict.fromkeys(arguments.log_lifetime)),
+        log_lifetimes=shard.logged(arguments.log_lifetime, *whole),
         log_format=arguments.log_format or "l2logger",
         rows=load_rows(arguments.metric),
         logging=Logging.of(
             chosen_folder(arguments.l2data),
-            arguments.log_lifetime,
-            arguments.lifetime_idx,
+            shard.logged(in_folder, *whole),
             arguments.log_format,
         ),
         keep_memory=arguments.keep_memory,

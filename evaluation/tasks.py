@@ -1,7 +1,8 @@
 """From the variants of a schedule to environments with tables of traced parameters.
 
 All tasks of a schedule share one observation and one action space, CartPole3D's, into which
-`jaxsim.embedding` puts the worlds of two dimensions. An agent meets whatever task comes next.
+`jaxsim.embedding` puts the worlds of two dimensions; environments of gymnax share vectors of the
+length of their longest. An agent meets whatever task comes next.
 """
 
 from collections.abc import Sequence
@@ -119,6 +120,10 @@ def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
         else:
             found.append(len(envs))
             envs.append(env)
+    if len(envs) > 1 and all(env.name.startswith(registry.GYMNAX) for env in envs):
+        from jaxsim.adapters import from_gymnax  # here, because gymnax is an extra
+
+        return list(from_gymnax.alike(envs)), np.array(found, np.int32)
     sizes = [env.config.max_blocks for env in envs if isinstance(env, CartPole3D)]
     slots = max([SLOTS, *sizes])
     return [embed(env, slots) for env in envs], np.array(found, np.int32)

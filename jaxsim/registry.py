@@ -11,16 +11,22 @@ from jaxsim.parameters import Parameter
 VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
 
 
+GYMNAX = "gymnax/"
+"""What names of tasks that are environments of gymnax begin with."""
+
+
 @dataclass(frozen=True)
 class EnvSpec:
     """A registered environment.
 
     Attributes:
-      env_id: versioned name, "CartPole3D-v0"; the version rises when behaviour changes.
+      env_id: versioned name, "CartPole3D-v0"; the version rises when behaviour changes. Of gymnax,
+        its name there with "gymnax/" in front.
       factory: (values by parameter path, keyword options) -> (env, params).
       parameters: what a user may set, by path.
       fill: completes values by path; where one value's default depends on another, it knows.
       check: raises `ValueError` for values that contradict one another.
+      limits: paths of parameters that limit or score episodes and change nothing in the world.
     """
 
     env_id: str
@@ -28,11 +34,13 @@ class EnvSpec:
     parameters: Mapping[str, Parameter]
     fill: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     check: Callable[[Mapping[str, Any]], None]
+    limits: frozenset[str] = frozenset()
 
     @property
     def task(self) -> str:
         """Name without the version, as syllabi use it."""
-        return self.env_id.rpartition("-v")[0]
+        match = VERSIONED.fullmatch(self.env_id)
+        return match["task"] if match else self.env_id
 
 
 def _anything_goes(values: Mapping[str, Any]) -> None:
@@ -89,8 +97,13 @@ def spec(name: str) -> EnvSpec:
     """Look up an environment by id, or by task name (its newest version).
 
     Raises:
-      ValueError: no environment has that name; the message lists those that exist.
+      ValueError: no environment has that name; the message lists those that exist. Or it is one of
+        gymnax, which is not installed.
     """
+    if name.startswith(GYMNAX):
+        from jaxsim.adapters import from_gymnax  # here, because gymnax is an extra
+
+        return from_gymnax.spec(name)
     if name in _SPECS:
         return _SPECS[name]
     versions = [s for s in _SPECS.values() if s.task == name]

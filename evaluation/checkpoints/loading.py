@@ -11,6 +11,7 @@ import numpy as np
 from evaluation import agents
 from evaluation.checkpoints import store
 from evaluation.checkpoints.configuration import digest
+from evaluation.schedule import Schedule
 from jaxsim.agents import Agent
 from jaxsim.lanes.crew import words_of
 
@@ -36,11 +37,12 @@ class Player:
     origin: str = ""
 
 
-def load_memory(directory: Path | str) -> tuple[Agent, Any]:
+def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tuple[Agent, Any]:
     """Load an agent with the memories of all lifetimes of a run.
 
     Args:
       directory: of the results of `jaxsim train`, or of one checkpoint below it.
+      schedule: that was played; needed for learners of environments of gymnax alone.
 
     Returns:
       (agent, memory): the agent of that run, and what each of its L lifetimes knew at the newest
@@ -51,11 +53,11 @@ def load_memory(directory: Path | str) -> tuple[Agent, Any]:
       CheckpointError: there is no finished checkpoint, it is damaged, or of another agent.
       ValueError: its agent is not known here.
     """
-    agent, memory, _ = _loaded(Path(directory))
+    agent, memory, _ = _loaded(Path(directory), schedule)
     return agent, memory
 
 
-def _loaded(directory: Path) -> tuple[Agent, Any, str]:
+def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, Any, str]:
     if not directory.is_dir():
         raise store.CheckpointError(f"{directory} is no directory with checkpoints")
     if (directory / store.MANIFEST).exists():
@@ -70,7 +72,7 @@ def _loaded(directory: Path) -> tuple[Agent, Any, str]:
     name = manifest["configuration"].get("agent")
     if not isinstance(name, str):
         raise store.CheckpointError(f"checkpoint {step} does not say which agent it is of")
-    agent = agents.get(name)
+    agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
     like = jax.eval_shape(partial(_one, agent), jax.random.split(jax.random.key(0), 1))
     return agent, store.load_memories(step, manifest, like), digest(manifest)
 
@@ -80,7 +82,9 @@ def _one(agent: Agent, keys: jax.Array) -> Any:
     return jax.tree.map(words_of, jax.vmap(agent.init)(keys))
 
 
-def player(name: str, lifetimes: int, first_lifetime: int = 0) -> Player:
+def player(
+    name: str, lifetimes: int, first_lifetime: int = 0, schedule: Schedule | None = None
+) -> Player:
     """Look up an agent by name.
 
     Args:
@@ -88,13 +92,15 @@ def player(name: str, lifetimes: int, first_lifetime: int = 0) -> Player:
         memories, lifetime k starts with number k modulo N.
       lifetimes: number of lifetimes.
       first_lifetime: number of the first.
+      schedule: what is played; None where it is not known yet.
 
     Raises:
       ValueError: no agent has that name, or as `load_memory`.
     """
     if not name.startswith(PREFIX):
-        return Player(agents.get(name), name)
-    agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)))
+        known = agents.of_schedule(name, schedule) if schedule else agents.get(name)
+        return Player(known, name)
+    agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
     known = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
     return Player(replace(agent, name=name), agent.name, known, origin)

@@ -51,13 +51,16 @@ class Playing:
     resume: bool = False
     files: ClassVar[ResultFiles]
 
-    def check_playing(self) -> None:
+    def check_playing(self, schedule: Schedule) -> None:
         """Check all of this before anything is traced or written.
+
+        Args:
+          schedule: what is played.
 
         Raises:
           ValueError: says what to change.
         """
-        self.player()
+        self.player(schedule)
         scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
         scanner.check_width(self.width)
         counters.root(self.seed)
@@ -80,13 +83,16 @@ class Playing:
         memory.check_fits(self.lifetimes, HELD_BYTES * episodes, what, remedy)
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
-    def player(self) -> Player:
+    def player(self, schedule: Schedule) -> Player:
         """Return the agent with the memories that lifetimes start with.
+
+        Args:
+          schedule: what is played.
 
         Raises:
           ValueError: no such agent.
         """
-        return player(self.agent, self.lifetimes, self.first_lifetime)
+        return player(self.agent, self.lifetimes, self.first_lifetime, schedule)
 
     def configuration(self, played: Schedule | Mapping[str, Any], player: Player) -> dict[str, Any]:
         """Say everything that a run that goes on from this one must have in common with it.

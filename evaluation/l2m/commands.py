@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.arguments import add_command
+
 if TYPE_CHECKING:
     from evaluation.l2m.validate import Verdict
 
@@ -33,12 +35,11 @@ HEADINGS = ("file", "phases", "blocks", "episodes", "tasks", "subtype", "satisfi
 
 def add_to(commands: Any) -> None:
     """Add `validate` to the subcommands of `jaxsim`."""
-    validate = commands.add_parser(
+    validate = add_command(
+        commands,
         "validate",
-        help="check syllabi: grammar, and the rules of their subtype",
-        description="Check syllabi: their grammar, and the rules of CL, ANT_A, ANT_B or ANT_C.",
-        epilog=VALIDATE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "check syllabi: their grammar, and the rules of CL, ANT_A, ANT_B or ANT_C",
+        VALIDATE_EXAMPLES,
     )
     validate.add_argument("files", type=Path, nargs="+", metavar="FILE", help="syllabi, JSON")
     validate.add_argument(

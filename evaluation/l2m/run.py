@@ -3,7 +3,7 @@
 import contextlib
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation import scanner
@@ -13,7 +13,7 @@ from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
 from evaluation.l2m.syllabus import load
-from evaluation.logs.export import FORMATS, Logging, write_lifetimes
+from evaluation.logs.export import FORMATS, Logging, check_logged, write_lifetimes
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.metrics.registry import Row
 from evaluation.records import MEASURES, Records
@@ -33,6 +33,7 @@ class Job(Playing):
       window: smoothing window of the metrics, odd.
       log_lifetimes: lifetimes that are also written as logs.
       log_format: of these, one of `evaluation.logs.export.FORMATS`.
+      worker: number of the shard that this is, from 0; None where it is a whole run.
       rows: metrics of users that are also computed.
       logging: what is also logged in the folder of lifelong-learning data.
       keep_memory: whether the last checkpoint stays, so that another run can go on from it.
@@ -43,6 +44,7 @@ class Job(Playing):
     window: int = DEFAULT_WINDOW
     log_lifetimes: tuple[int, ...] = ()
     log_format: str = "l2logger"
+    worker: int | None = None
     rows: tuple[Row, ...] = ()
     logging: Logging | None = None
     keep_memory: bool = False
@@ -62,17 +64,14 @@ class Job(Playing):
             )
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window is {self.window}; it must be an odd number from 1")
-        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
         logged = () if self.logging is None else self.logging.lifetimes
-        for lifetime in (*self.log_lifetimes, *logged):
-            if not first <= lifetime <= last:
-                raise ValueError(f"log-lifetime is {lifetime}; it must be from {first} to {last}")
+        check_logged((*self.log_lifetimes, *logged), self.first_lifetime, self.lifetimes)
         if self.log_format not in FORMATS:
             raise ValueError(
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
         check_asked(self.rows)
-        self.check_playing()
+        self.check_playing(schedule)
         self.check_room(schedule.num_episodes)
         Tasks.of(schedule)
         return schedule
@@ -146,10 +145,12 @@ def run(
       CheckpointError: there is no checkpoint that it could go on from.
       OSError: a file could not be written.
     """
-    player = job.player()
+    player = job.player(schedule)
     keeper = job.keeper(schedule, player, stop or Stop(), say)
     with contextlib.closing(keeper):
         records = job.play(schedule, player, keeper, progress)
+        if job.worker is not None:
+            records = replace(records, metadata={**records.metadata, "worker": job.worker})
         report = summarise_records(records, job.measure, job.window, job.seed, job.rows)
         _write(job, records, report)
         if job.logging is not None:

@@ -5,39 +5,76 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evaluation.files import results, write_json, write_whole
+from evaluation.logs.export import check_logged
 from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report import summarise_records
+
+_OF_SHARDS = ("lifetimes", "faults", "worker")
+"""Metadata in which the shards of one run differ."""
 
 SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
-def lifetimes_of(text: str, first: int, lifetimes: int) -> tuple[int, int]:
-    """Lifetimes of a shard.
+class Shard(NamedTuple):
+    """What one of several runs plays of a run of L lifetimes, or all of it.
 
-    Args:
-      text: "i/n", shard i of n, from 1 on.
-      first: number of the first lifetime of the whole run.
-      lifetimes: of the whole run, L.
-
-    Returns:
-      (number of the shard's first lifetime, how many it plays); shards differ by one at most.
-
-    Raises:
-      ValueError: no shard, or more shards than lifetimes.
+    Attributes:
+      first_lifetime: number of its first lifetime.
+      lifetimes: how many it plays.
+      worker: its number, from 0; None where it plays all.
     """
-    match = SHARD.fullmatch(text)
-    number, count = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 1 <= number <= count:
-        raise ValueError(f"shard is {text!r}; it must be I/N with I from 1 to N, as 3/16")
-    if count > lifetimes:
-        raise ValueError(f"shard is {text!r}, but there are only {lifetimes} lifetimes to share")
-    begin, end = (lifetimes * k // count for k in (number - 1, number))
-    return first + begin, end - begin
+
+    first_lifetime: int
+    lifetimes: int
+    worker: int | None = None
+
+    @classmethod
+    def of(cls, text: str | None, first: int, lifetimes: int) -> "Shard":
+        """Take a shard of a run.
+
+        Args:
+          text: "i/n", shard i of n, from 1 on; None for all.
+          first: number of the first lifetime of the whole run.
+          lifetimes: of the whole run, L.
+
+        Returns:
+          Consecutive lifetimes; shards differ by one at most.
+
+        Raises:
+          ValueError: no shard, or more shards than lifetimes.
+        """
+        if text is None:
+            return cls(first, lifetimes)
+        match = SHARD.fullmatch(text)
+        number, count = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not 1 <= number <= count:
+            raise ValueError(f"shard is {text!r}; it must be I/N with I from 1 to N, as 3/16")
+        if count > lifetimes:
+            raise ValueError(
+                f"shard is {text!r}, but there are only {lifetimes} lifetimes to share"
+            )
+        begin, end = (lifetimes * k // count for k in (number - 1, number))
+        return cls(first + begin, end - begin, number - 1)
+
+    def logged(self, chosen: Sequence[int], first: int, lifetimes: int) -> tuple[int, ...]:
+        """Those of the lifetimes that the whole run logs that the shard plays.
+
+        Args:
+          chosen: numbers of lifetimes.
+          first: number of the first lifetime of the whole run.
+          lifetimes: of the whole run.
+
+        Raises:
+          ValueError: the whole run has no such lifetime.
+        """
+        check_logged(chosen, first, lifetimes)
+        own = range(self.first_lifetime, self.first_lifetime + self.lifetimes)
+        return tuple(number for number in dict.fromkeys(chosen) if number in own)
 
 
 def joined(shards: Sequence[Records]) -> Records:
@@ -63,7 +100,9 @@ def joined(shards: Sequence[Records]) -> Records:
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
     faults = [fault for part in parts for fault in part.metadata.get("faults", ())]
     lifetimes: dict[str, Any] = {"lifetimes": end - whole.first_lifetime}
-    metadata = {k: lifetimes.get(k, v) for k, v in whole.metadata.items() if k != "faults"}
+    metadata = {
+        k: lifetimes.get(k, v) for k, v in whole.metadata.items() if k not in ("faults", "worker")
+    }
     if faults:
         # Where a run puts them: before the versions.
         versions = metadata.pop("versions")
@@ -73,7 +112,7 @@ def joined(shards: Sequence[Records]) -> Records:
 
 def _about(part: Records) -> dict[str, Any]:
     """What shards of one run have in common."""
-    return {k: v for k, v in part.metadata.items() if k not in ("lifetimes", "faults")}
+    return {k: v for k, v in part.metadata.items() if k not in _OF_SHARDS}
 
 
 def _settings(folder: Path) -> tuple[str, int]:

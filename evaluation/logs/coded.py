@@ -49,9 +49,11 @@ class Coded(Generic[Value]):
         places = [codes.setdefault(function(value), len(codes)) for value in self.values]
         return Coded(tuple(codes), np.array(places, np.int32)[self.codes])
 
-    def first_row(self, position: int) -> int:
-        """The first row that holds the value at a position of `values`."""
-        return int(np.argmax(self.codes == position))
+    def first_rows(self) -> np.ndarray:
+        """The first row that holds each value; -1 where none does."""
+        rows = np.full(len(self.values), -1)
+        rows[self.codes[::-1]] = np.arange(len(self))[::-1]  # the last one assigned stays
+        return rows
 
 
 def coded(column: Sequence[Any] | np.ndarray) -> Coded[Any]:

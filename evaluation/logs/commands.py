@@ -59,29 +59,20 @@ def add_to(commands: Any) -> Any:
     Returns:
       The subparsers of the group, for others to add to.
     """
-    group = commands.add_parser(
-        "l2m",
-        help="validate and convert lifelong-learning logs",
-        description="Work with lifelong-learning logs on disk.",
-        epilog=GROUP_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    group = add_command(
+        commands, "l2m", "validate and convert lifelong-learning logs", GROUP_EXAMPLES
     )
     parts = group.add_subparsers(dest="l2m_command", required=True, metavar="COMMAND")
-    validate = parts.add_parser(
+    validate = add_command(
+        parts,
         "validate",
-        help="check a log and list its regimes",
-        description="Check a log and list its regimes, or every problem with file and line.",
-        epilog=VALIDATE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "check a log and list its regimes, or every problem with file and line",
+        VALIDATE_EXAMPLES,
     )
     validate.add_argument("log", metavar="DIR", help="the log directory, or its bare name")
     validate.set_defaults(handler=_validate)
-    aggregate = parts.add_parser(
-        "aggregate",
-        help="write all rows of a log into one file",
-        description="Write all rows of a log into one file.",
-        epilog=AGGREGATE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    aggregate = add_command(
+        parts, "aggregate", "write all rows of a log into one file", AGGREGATE_EXAMPLES
     )
     aggregate.add_argument("log", metavar="DIR", help="the log directory, or its bare name")
     aggregate.add_argument(

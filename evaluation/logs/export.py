@@ -1,7 +1,7 @@
 """Records as logs of the formats that other tools read."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from evaluation.logs import learnkit
 from evaluation.logs.coded import Coded
 from evaluation.logs.l2logger.batch import write_columns
+from evaluation.logs.l2logger.format import DEFAULT_WORKER
 from evaluation.logs.texts import shortest
 from evaluation.records import MEASURES, Records
 from evaluation.schedule import Schedule
@@ -22,7 +23,7 @@ def write_l2logger(
 ) -> Path:
     """Write one lifetime as an l2logger 1.1 log directory.
 
-    Episodes that were cut off are ``incomplete``.
+    Episodes that were cut off are ``incomplete``. The worker of a shard is ``worker-<number>``.
 
     Args:
       records: of a run.
@@ -40,7 +41,9 @@ def write_l2logger(
     begin = start or datetime.now()
     name = _run_name(records.schedule)
     columns = _schedule_columns(records.schedule) | _episode_columns(records, row, begin)
-    return write_columns(base, name, columns, MEASURES, _info(records, lifetime), start=begin)
+    worker = worker_of(records, "worker", DEFAULT_WORKER)
+    info = _info(records, lifetime)
+    return write_columns(base, name, columns, MEASURES, info, worker, begin)
 
 
 def write_learnkit(
@@ -48,8 +51,9 @@ def write_learnkit(
 ) -> Path:
     """Write one lifetime as a run of the 2019 framework.
 
-    Every episode is one sub-episode of worker ``env-0``, ``NOT_DONE`` if it was cut off. The reward
-    is the column ``reward``; the task score is the further column ``performance``.
+    Every episode is one sub-episode of worker ``env-0``, of a shard ``env-<number>``, and
+    ``NOT_DONE`` if it was cut off. The reward is the column ``reward``; the task score is the
+    further column ``performance``.
 
     Args:
       records: of a run.
@@ -129,12 +133,12 @@ class Logging:
 
     @classmethod
     def of(
-        cls, folder: Path | None, lifetimes: Sequence[int], first: int, log_format: str | None
+        cls, folder: Path | None, lifetimes: Sequence[int], log_format: str | None = None
     ) -> "Logging | None":
-        """What to log; None without a folder. Without numbers the first lifetime is logged."""
-        if folder is None:
+        """What to log; None without a folder or a lifetime."""
+        if folder is None or not lifetimes:
             return None
-        return cls(folder, tuple(lifetimes) or (first,), log_format or "learnkit")
+        return cls(folder, tuple(lifetimes), log_format or "learnkit")
 
     def write(self, records: Records) -> list[Path]:
         """Write the logs; returns their directories."""
@@ -158,6 +162,23 @@ def task_labels(schedule: Schedule) -> list[str]:
     ]
 
 
+def check_logged(numbers: Iterable[int], first: int, lifetimes: int) -> None:
+    """Refuse lifetimes to log that a run does not have.
+
+    Args:
+      numbers: of the lifetimes to log.
+      first: number of the first lifetime of the run.
+      lifetimes: of the run.
+
+    Raises:
+      ValueError: no such lifetime.
+    """
+    last = first + lifetimes - 1
+    for number in numbers:
+        if not first <= number <= last:
+            raise ValueError(f"log-lifetime is {number}; it must be from {first} to {last}")
+
+
 def row_of(records: Records, lifetime: int) -> int:
     """Position of a lifetime in the columns of records.
 
@@ -171,6 +192,12 @@ def row_of(records: Records, lifetime: int) -> int:
             f"lifetime is {lifetime}; it must be from {records.first_lifetime} to {last}"
         )
     return row
+
+
+def worker_of(records: Records, kind: str, otherwise: str) -> str:
+    """Name of the worker that played records, ``<kind>-<number>``, of a shard of a run."""
+    number = records.metadata.get("worker")
+    return otherwise if number is None else f"{kind}-{number}"
 
 
 def _run_name(schedule: Schedule) -> str:
@@ -256,6 +283,7 @@ def _measures(
 
 def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[learnkit.LogRow]:
     schedule, seed = records.schedule, records.metadata.get("seed")
+    worker = worker_of(records, "env", learnkit.DEFAULT_WORKER)
     columns: Mapping[str, list[Any]] = {
         name: (shortest(column[row]) if name in ("reward", "performance") else column[row]).tolist()
         for name, column in records.columns.items()
@@ -274,6 +302,7 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
             block=block.index,
             task=episode,
             measures=measures,
+            worker=worker,
             seed=seed,
             steps=columns["length"][episode],
             termination_status="DONE" if columns["complete"][episode] else "NOT_DONE",

@@ -23,6 +23,7 @@ TIMESTAMP_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 COUNT: Final = re.compile(r"[0-9]{1,15}")
 INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
 WORKER: Final = re.compile(r"[0-9a-zA-Z_\-.]+")
+WORKER_WORDS: Final = "letters, digits, '_', '-' and '.'"
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMESTAMP: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)\.(\d{1,6})", re.ASCII)
 

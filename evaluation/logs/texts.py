@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,11 @@ def plain_scalar(value: object) -> Any:
     if getattr(value, "dtype", None) == np.float32:
         return float(str(np.float32(item())))
     return item()
+
+
+def write_line(stream: IO[str], values: Sequence[Any]) -> None:
+    """Write one row of a table, its fields quoted where they have to be."""
+    csv.writer(stream, delimiter="\t", lineterminator="\n").writerow(values)
 
 
 def field_text(text: str, delimiter: str = "\t") -> str:

@@ -64,12 +64,11 @@ def add_to(commands: Any) -> None:
 
 
 def _add_compare(commands: Any) -> None:
-    compare = commands.add_parser(
+    compare = add_command(
+        commands,
         "compare",
-        help="compare two runs of one syllabus",
-        description="Compare two runs of one syllabus, metric by metric and block by block.",
-        epilog=COMPARE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "compare two runs of one syllabus, metric by metric and block by block",
+        COMPARE_EXAMPLES,
     )
     compare.add_argument("first", type=Path, metavar="RUN_A", help="directory of one run")
     compare.add_argument("second", type=Path, metavar="RUN_B", help="directory of another")
@@ -88,22 +87,16 @@ def _add_compare(commands: Any) -> None:
     compare.add_argument(
         "--json", type=Path, metavar="FILE", help="write all numbers there, and a page beside it"
     )
-    _add_measure(compare)
-    compare.add_argument(
-        "--window", type=int, default=11, metavar="N", help="smoothing window (11)"
-    )
-    compare.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
-    compare.add_argument("--quiet", action="store_true", help="no tables")
+    _add_numbers(compare)
     compare.set_defaults(handler=_compare)
 
 
 def _add_plot(commands: Any) -> None:
-    plot = commands.add_parser(
+    plot = add_command(
+        commands,
         "plot",
-        help="plot a run",
-        description="Plot the lifetimes of a run, or one lifetime from a table of its episodes.",
-        epilog=PLOT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "plot the lifetimes of a run, or one lifetime from a table of its episodes",
+        PLOT_EXAMPLES,
     )
     plot.add_argument(
         "run", type=Path, metavar="RUN", help="directory of a run, or a table NAME_data.feather"
@@ -147,11 +140,8 @@ def _add_score(commands: Any) -> None:
     )
     score.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="directories of runs")
     score.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    _add_measure(score)
-    score.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
-    score.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    _add_numbers(score)
     add_metric(score)
-    score.add_argument("--quiet", action="store_true", help="no tables")
     score.set_defaults(handler=_score)
 
 
@@ -226,13 +216,17 @@ def _metrics(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_measure(parser: Any) -> None:
+def _add_numbers(parser: Any) -> None:
+    """Options of commands that compute metrics of runs."""
     parser.add_argument(
         "--measure",
         default="performance",
         metavar="NAME",
         help="an episode's value: performance, reward or length (performance)",
     )
+    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    parser.add_argument("--quiet", action="store_true", help="no tables")
 
 
 def _compare(arguments: argparse.Namespace) -> int:

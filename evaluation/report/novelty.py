@@ -68,10 +68,15 @@ def _changes(task: str, parameters: Mapping[str, Any]) -> bool:
     if not own:
         return False
     try:
-        table = registry.spec(task).parameters
+        spec = registry.spec(task)
     except ValueError:  # a task of a data set or of a user
         return True
-    return any(path not in table or table[path].default != value for path, value in own.items())
+    table = spec.parameters
+    return any(
+        path not in table or table[path].default != value
+        for path, value in own.items()
+        if path not in spec.limits
+    )
 
 
 def predictions_of(records: Records) -> Predictions | None:

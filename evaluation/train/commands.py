@@ -141,7 +141,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
         resume=arguments.resume,
         rows=load_rows(arguments.metric),
         logging=Logging.of(
-            chosen_folder(arguments.l2data), arguments.log_lifetime, arguments.lifetime_idx, None
+            chosen_folder(arguments.l2data), arguments.log_lifetime or [arguments.lifetime_idx]
         ),
     )
 

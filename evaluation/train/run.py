@@ -10,7 +10,7 @@ from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
-from evaluation.logs.export import Logging
+from evaluation.logs.export import Logging, check_logged
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import INTERVALS
 from evaluation.records import Records
@@ -78,11 +78,9 @@ class Job(Playing):
             )
         check_asked(self.rows)
         self.course.check(self.most_episodes)
-        self.check_playing()
-        first, last = self.first_lifetime, self.first_lifetime + self.lifetimes - 1
-        for number in () if self.logging is None else self.logging.lifetimes:
-            if not first <= number <= last:
-                raise ValueError(f"log-lifetime is {number}; it must be from {first} to {last}")
+        self.check_playing(self.schedule)
+        logged = () if self.logging is None else self.logging.lifetimes
+        check_logged(logged, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes)
 
@@ -136,7 +134,8 @@ def run(
       CheckpointError: there is no checkpoint that it could go on from.
       OSError: a file could not be written.
     """
-    schedule, who = job.schedule, job.player()
+    schedule = job.schedule
+    who = job.player(schedule)
     keeper = job.keeper(schedule, who, stop or Stop(), say)
     with contextlib.closing(keeper):
         try:

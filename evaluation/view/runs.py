@@ -14,6 +14,7 @@ from evaluation.session import PurePlayer, Session
 from evaluation.tasks import entries
 from evaluation.view.recording import Recording
 from evaluation.view.replays import memory_before, taught
+from jaxsim import registry
 from jaxsim.render.viewer import Film
 
 CLOSE = 1e-3
@@ -42,9 +43,12 @@ def of_run(run: Path, *, lifetime: int, episode: int, agent: str | None = None) 
     total = held.schedule.num_episodes
     if not 0 <= episode < total:
         raise ValueError(f"episode is {episode}; a lifetime of {run} has 0 to {total - 1}")
+    task = held.schedule.blocks[int(held.schedule.episode_blocks()[episode])].task
+    if task.startswith(registry.GYMNAX):
+        raise ValueError(f"there is no picture of {task}; the run's report.html has its numbers")
     name = agent or str(held.metadata.get("agent", ""))
     try:
-        known = player(name, 1, lifetime)
+        known = player(name, 1, lifetime, held.schedule)
     except ValueError as error:
         raise ValueError(f"{error}; say who played {run} with --agent") from error
 

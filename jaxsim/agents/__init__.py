@@ -1,6 +1,7 @@
 """Agents as pure functions: policies and novelty predictions."""
 
 from functools import cache
+from typing import Any
 
 from jaxsim import parameters
 from jaxsim.agents import mpc, reference, residual, wow
@@ -62,11 +63,30 @@ def get(name: str) -> Agent:
     return joined(agent, DETECTORS[detector]) if detector else agent
 
 
-def _learner(name: str) -> Agent:
+def fitted(name: str, env: Any, params: Any) -> Agent:
+    """Look up a built-in agent for an environment that looks unlike CartPole3D.
+
+    Learners are shown all numbers of its observation, and `random` draws from its actions; any
+    other is as `get` has it.
+
+    Args:
+      name: of an agent.
+      env: environment.
+      params: of it, scalar leaves.
+
+    Raises:
+      ValueError: as `get`.
+    """
+    if name == reference.random.name:
+        return reference.among(env.num_actions)
+    return _learner(name, (env, params)) if name in LEARNERS else get(name)
+
+
+def _learner(name: str, of: tuple[Any, Any] | None = None) -> Agent:
     # Imported here, so that those who do not learn do not wait for optax.
     from jaxsim import training
 
-    return training.get(name)
+    return training.get(name, sight=training.features.flat(*of) if of else None)
 
 
 __all__ = [
@@ -80,6 +100,7 @@ __all__ = [
     "Episodes",
     "NoveltyPrediction",
     "Told",
+    "fitted",
     "get",
     "joined",
     "never_fails",

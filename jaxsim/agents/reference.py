@@ -1,5 +1,6 @@
 """The reference agents of CartPole3D: `random`, `nothing`, `pd` and `greedy`."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,9 +30,9 @@ CODED_PUSHES = tuple((ACTIONS.index(name), (fx, fy)) for name, fx, fy in PUSHES)
 Decision = tuple[jax.Array, NoveltyPrediction, Memory]
 
 
-def _random(memory: Memory, observation: Any, key: jax.Array) -> Decision:
-    """Choose uniformly; the bias of the remainder is below 2^-29."""
-    action = rng.bits(rng.words(key), 0) % jnp.uint32(len(ACTIONS))
+def _random(actions: int, memory: Memory, observation: Any, key: jax.Array) -> Decision:
+    """Choose uniformly; the bias of the remainder is below 2^-29 for the few actions there are."""
+    action = rng.bits(rng.words(key), 0) % jnp.uint32(actions)
     return action.astype(jnp.int32), NoveltyPrediction.none(), memory
 
 
@@ -105,7 +106,12 @@ def _greedy(memory: Memory, observation: Observation, key: jax.Array) -> Decisio
     return action, NoveltyPrediction.none(), memory
 
 
-random = Agent("random", _random)
+def among(actions: int) -> Agent:
+    """The agent `random` of environments with another number of actions."""
+    return Agent("random", partial(_random, actions))
+
+
+random = among(len(ACTIONS))
 nothing = Agent("nothing", _nothing)
 pd = Agent("pd", _pd)
 greedy = Agent("greedy", _greedy)

@@ -20,6 +20,8 @@ HASTE = 8.0  # m/s, speed by which a distance counts as a time
 ROOM, SPEED = 5.0, 10.0  # m and m/s, sizes that stand for one
 PAIRS = 4  # horizontal vectors that describe cart and pole
 EACH = 11  # numbers that describe a block
+BODY = 64
+"""Most numbers of an observation that the model of the world predicts one by one."""
 
 
 class View(NamedTuple):
@@ -167,15 +169,24 @@ cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIO
 
 
 def flat(env: Any, params: Any) -> Sight:
-    """Return the sight of any environment: all numbers of its observation, one after the other."""
+    """Return the sight of any environment: all numbers of its observation, one after the other.
+
+    The model of the world predicts them too, or of more than `BODY`, as those of a picture, the
+    means of so many equal stretches.
+    """
 
     def look(observation: Any) -> View:
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
         seen = jnp.concatenate(leaves)
-        return View(seen, seen, jnp.arange(env.num_actions), around.nothing())
+        body = seen
+        if seen.size > BODY:
+            stretch = -(-seen.size // BODY)
+            body = jnp.pad(seen, (0, stretch * BODY - seen.size)).reshape(BODY, stretch).mean(1)
+        return View(seen, body, jnp.arange(env.num_actions), around.nothing())
 
     def first(key: jax.Array) -> Any:
-        return look(env.reset(key, params)[0]).seen
+        view = look(env.reset(key, params)[0])
+        return view.seen, view.body
 
-    (size,) = jax.eval_shape(first, jax.random.key(0)).shape
-    return Sight(env.name, size, size, env.num_actions, look)
+    seen, body = jax.eval_shape(first, jax.random.key(0))
+    return Sight(env.name, seen.size, body.size, env.num_actions, look)

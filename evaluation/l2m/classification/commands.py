@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.arguments import add_command
 from evaluation.report import terminal
 
 EXAMPLES: Final = """examples:
@@ -22,12 +23,8 @@ def add_to(commands: Any) -> None:
     Args:
       commands: what ``add_subparsers`` returned.
     """
-    parser = commands.add_parser(
-        "classify",
-        help="play a syllabus of classification and report its metrics",
-        description="Play a syllabus of classification over many lifetimes; report its metrics.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_command(
+        commands, "classify", "play a syllabus of classification and report its metrics", EXAMPLES
     )
     add_arguments(parser)
 

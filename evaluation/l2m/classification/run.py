@@ -15,6 +15,7 @@ from evaluation.l2m.classification.course import Course, Score, read_examples
 from evaluation.l2m.classification.data import ImageData
 from evaluation.l2m.classification.log import write_log
 from evaluation.l2m.classification.syllabus import Syllabus, load
+from evaluation.logs.export import check_logged
 from evaluation.metrics import DEFAULT_WINDOW
 from evaluation.records import COLUMNS, Records
 from evaluation.report import Report, summarise_records
@@ -57,11 +58,7 @@ class Job:
             raise ValueError(f"seed is {self.seed}; it must be from 0 to {2**32 - 1}")
         if self.window < 1 or self.window % 2 == 0:
             raise ValueError(f"window is {self.window}; it must be an odd number from 1")
-        for lifetime in self.log_lifetimes:
-            if not 0 <= lifetime < self.lifetimes:
-                raise ValueError(
-                    f"log-lifetime is {lifetime}; it must be from 0 to {self.lifetimes - 1}"
-                )
+        check_logged(self.log_lifetimes, 0, self.lifetimes)
         check_output_directory(self.out, self.overwrite)
         return load(self.syllabus)
 

@@ -3,6 +3,8 @@
 import argparse
 from typing import Any
 
+from evaluation.arguments import add_command
+
 EPILOG = """examples:
   jaxsim l2metrics -l logs/expert-1 -s w            # store a single-task expert
   jaxsim l2metrics -l logs/my-run -p performance
@@ -25,12 +27,11 @@ _WINDOWS = "flat hanning hamming bartlett blackman none"
 
 def add_to(commands: Any) -> None:
     """Add the command to the subparsers of the program."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "l2metrics",
-        help="compute lifelong-learning metrics from l2logger logs, as l2metrics 3.1 or better",
-        description="Compute lifelong-learning metrics from l2logger logs.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "compute lifelong-learning metrics from l2logger logs, as l2metrics 3.1 or better",
+        EPILOG,
     )
     _add_inputs(parser)
     _add_methods(parser)

@@ -4,6 +4,7 @@ Each is a thin class around a kernel of `evaluation.metrics`; what an edition ch
 """
 
 import functools
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -20,9 +21,9 @@ from evaluation.l2m.report2019.base import (
     Metric,
     Values,
 )
-from evaluation.l2m.report2019.frames import DataFrame, blocks_of, by_block, counts_of
+from evaluation.l2m.report2019.frames import DataFrame, How, blocks_of, by_block, counts_of
 from evaluation.l2m.report2019.table import LoggedBlock
-from evaluation.metrics import DEFAULT_WINDOW, IndexConvention, Pairing
+from evaluation.metrics import DEFAULT_WINDOW, IndexConvention, Numbers, Pairing
 from evaluation.metrics import editions2019 as editions
 from evaluation.metrics import transfer2019 as transfers
 from evaluation.metrics.editions2019 import Edition
@@ -63,8 +64,38 @@ class Settings:
             raise ValueError(f"window must be an odd number from 1, not {self.window}")
 
 
+@dataclass(frozen=True)
+class _Log:
+    """A log block by block, for the settings of a metric.
+
+    Attributes:
+      data: pandas DataFrame of its rows.
+      blocks: the B blocks.
+      settings: of the metric.
+    """
+
+    data: DataFrame
+    blocks: tuple[LoggedBlock, ...]
+    settings: Settings
+
+    @property
+    def counts(self) -> npt.NDArray[np.int32]:
+        """Episodes of each block, (B,)."""
+        return counts_of(self.data)
+
+    def column(self, name: str = "", how: How = "mean") -> npt.NDArray[np.float64]:
+        """A column, (B, T), as `by_block`; that of the measure without a name."""
+        return by_block(self.data, name or self.settings.measure, how)
+
+    def learning(self, index: IndexConvention | None = None) -> tuple[Numbers, Numbers]:
+        """Saturation value and time to saturation, (B,)."""
+        own = self.settings
+        index = index or own.index
+        return _saturation(self.column(), self.counts, own.window, own.edition, index)
+
+
 class _Predefined(Metric):
-    """A metric with settings and a fixed name."""
+    """A metric with settings and a fixed name, its title."""
 
     title: ClassVar[str] = ""
 
@@ -81,115 +112,109 @@ class _Predefined(Metric):
         """What the report calls it."""
         return self.title
 
-    def _learning(self, dataframe: DataFrame) -> tuple[kernels.Numbers, kernels.Numbers]:
-        """Saturation value and time to saturation, (B,)."""
-        own = self.settings
-        values = by_block(dataframe, own.measure)
-        return _saturation(values, counts_of(dataframe), own.window, own.edition, own.index)
-
-
-class _Saturation(_Predefined):
-    title = "Average Within Block Saturation Calculation"
-    capability = "continual_learning"
-    description = "Highest smoothed performance of a block, and how soon it is reached"
-
     def calculate(
         self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
     ) -> Values:
-        """Compute saturation_value and eps_to_saturation of each block."""
-        saturation, time = self._learning(dataframe)
-        return Values.of_blocks(
-            blocks_of(phase_info),
-            {"saturation_value": saturation, "eps_to_saturation": time},
-            {
-                "saturation_value": "global_within_block_saturation",
-                "eps_to_saturation": "global_num_eps_to_saturation",
-            },
-        )
+        """Compute the metric."""
+        return self._values(_Log(dataframe, blocks_of(phase_info), self.settings))
+
+    @abstractmethod
+    def _values(self, log: _Log) -> Values:
+        """The numbers of a log."""
 
 
-class _Integral(_Predefined):
+class _OfBlocks(_Predefined):
+    """A metric with numbers of each block.
+
+    Attributes:
+      averages: quantity -> name of its mean over blocks, where that is no ``global_<quantity>``.
+    """
+
+    averages: ClassVar[Mapping[str, str]] = {}
+
+    def _values(self, log: _Log) -> Values:
+        return Values.of_blocks(log.blocks, self._quantities(log), self.averages)
+
+    @abstractmethod
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        """Numbers of each block, (B,), by name."""
+
+
+class _Saturation(_OfBlocks):
+    title = "Average Within Block Saturation Calculation"
+    capability = "continual_learning"
+    description = "Highest smoothed performance of a block, and how soon it is reached"
+    averages: ClassVar[Mapping[str, str]] = {
+        "saturation_value": "global_within_block_saturation",
+        "eps_to_saturation": "global_num_eps_to_saturation",
+    }
+
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        return dict(zip(self.averages, log.learning(), strict=True))
+
+
+class _Integral(_OfBlocks):
+    """Compare training blocks only."""
+
     title = "Normalized Integral of Performance"
     capability = "continual_learning"
     description = "Sum of the smoothed performance of a block over its length"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute normalized_integral of each block; compare training blocks only."""
-        values = by_block(dataframe, self.settings.measure)
-        integral = _integral(values, counts_of(dataframe), self.settings.window)
-        return Values.of_blocks(blocks_of(phase_info), {"normalized_integral": integral})
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        integral = _integral(log.column(), log.counts, self.settings.window)
+        return {"normalized_integral": integral}
 
 
-class _Recovery(_Predefined):
+class _Recovery(_OfBlocks):
+    """In the edition "2019" the time stands at the training block before the change.
+
+    It is the number of episodes of the task's next training block; otherwise it stands at the block
+    after the change.
+    """
+
     title = "Recovery Time"
     capability = "continual_learning"
     description = "Episodes until performance is back after a change"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute recovery_time.
-
-        In the edition "2019" it stands at the training block before the change and is the number of
-        episodes of the task's next training block; otherwise at the block after the change.
-        """
-        own, blocks = self.settings, blocks_of(phase_info)
-        values = by_block(dataframe, own.measure)
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        own = self.settings
         if own.edition == "2019":
-            pairing = kernels.pair_blocks(blocks).recovery
+            pairing = kernels.pair_blocks(log.blocks).recovery
         else:
-            pairing = editions.pair_changes(blocks)
-        time = _recovery(values, counts_of(dataframe), pairing, own.window, own.edition, own.index)
-        return Values.of_blocks(blocks, {"recovery_time": time})
+            pairing = editions.pair_changes(log.blocks)
+        time = _recovery(log.column(), log.counts, pairing, own.window, own.edition, own.index)
+        return {"recovery_time": time}
 
 
-class _Maintenance(_Predefined):
+class _Maintenance(_OfBlocks):
     title = "Performance Maintenance on Test Sets"
     capability = "adapt_to_new_tasks"
     description = "Training minus later test; a positive saturation difference is forgetting"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute saturation_difference and eps_to_sat_dif of each test block."""
-        blocks = blocks_of(phase_info)
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
         if self.settings.edition == "2019":
-            pairing = kernels.pair_blocks(blocks).maintenance
+            pairing = kernels.pair_blocks(log.blocks).maintenance
         else:
-            pairing = editions.pair_first_training(blocks)
-        saturation, time = self._learning(dataframe)
-        return Values.of_blocks(
-            blocks,
-            {
-                "saturation_difference": kernels.performance_maintenance(saturation, pairing),
-                "eps_to_sat_dif": kernels.performance_maintenance(time, pairing),
-            },
-        )
+            pairing = editions.pair_first_training(log.blocks)
+        saturation, time = log.learning()
+        return {
+            "saturation_difference": kernels.performance_maintenance(saturation, pairing),
+            "eps_to_sat_dif": kernels.performance_maintenance(time, pairing),
+        }
 
 
-class _Relative(_Predefined):
+class _Relative(_OfBlocks):
     title = "Performance relative to Single Task Expert"
     capability = "adapt_to_new_tasks"
     description = "Saturation value over that of the single-task expert of the task"
 
-    def relative(self, dataframe: DataFrame, phase_info: DataFrame) -> kernels.Numbers:
-        """Return the saturation values over the experts', (B,)."""
-        blocks = blocks_of(phase_info)
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
         experts = self.settings.experts
         # A data set may be listed by either of its logged names or by the name they share.
-        listed = (block for block in reversed(blocks) if block.class_name in experts)
+        listed = (block for block in reversed(log.blocks) if block.class_name in experts)
         known = {block.task: experts[block.class_name] for block in listed}
-        values = transfers.expert_values(blocks, {**known, **experts})
-        return transfers.ste_relative(self._learning(dataframe)[0], values)
-
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute STE_normalized_saturation of each block."""
-        quantities = {"STE_normalized_saturation": self.relative(dataframe, phase_info)}
-        return Values.of_blocks(blocks_of(phase_info), quantities)
+        values = transfers.expert_values(log.blocks, {**known, **experts})
+        return {"STE_normalized_saturation": transfers.ste_relative(log.learning()[0], values)}
 
 
 class _Transfer(_Relative):
@@ -202,38 +227,33 @@ class _Transfer(_Relative):
         super().__init__(settings)
         self.parametric = parametric
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute forward_transfer and reverse_transfer of each test block, and the matrices."""
-        relative = self.relative(dataframe, phase_info)
+    def _values(self, log: _Log) -> Values:
+        """Transfer of each test block, and the matrices."""
+        (relative,) = self._quantities(log).values()
         single = self.settings.edition != "2019"
-        pairs = {"": transfers.pair_transfer(blocks_of(phase_info), "task", single)}
-        if self.parametric and _has_variants(blocks_of(phase_info)):
-            pairs["parametric_"] = transfers.pair_transfer(blocks_of(phase_info), "variant")
-        quantities: dict[str, kernels.Numbers | npt.ArrayLike] = {}
-        matrices = {}
+        pairs = {"": transfers.pair_transfer(log.blocks, "task", single)}
+        if self.parametric and _has_variants(log.blocks):
+            pairs["parametric_"] = transfers.pair_transfer(log.blocks, "variant")
+        quantities, matrices = {}, {}
         for prefix, pair in pairs.items():
             names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
             for word, direction in (("forward", pair.forward), ("reverse", pair.reverse)):
                 name = f"{prefix}{word}_transfer"
                 quantities[name] = transfers.transfer(relative, direction)
                 matrices[name] = Matrix.of(names, transfers.transfer_matrix(relative, direction))
-        return Values.of_blocks(blocks_of(phase_info), quantities, matrices=matrices)
+        return Values.of_blocks(log.blocks, quantities, matrices=matrices)
 
 
 class _Mean(_Predefined):
     title = "Global Mean"
     description = "Mean performance over all episodes of the syllabus"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute the mean over episodes, each the mean over its sub-episodes."""
-        values = by_block(dataframe, self.settings.measure)
-        inside = np.arange(values.shape[1]) < counts_of(dataframe)[:, None]
-        mean = float(values[inside].mean())
-        return Values({"global_mean": mean}, {"global_mean": mean})
+    def _values(self, log: _Log) -> Values:
+        """The mean over episodes, each the mean over its sub-episodes."""
+        values = log.column()
+        inside = np.arange(values.shape[1]) < log.counts[:, None]
+        mean = {"global_mean": float(values[inside].mean())}
+        return Values(mean, mean)
 
 
 class WithinBlockSaturation(_Saturation, AgentMetric):
@@ -269,65 +289,47 @@ class GlobalMean(_Mean, AgentMetric):
     """Mean reward over all episodes."""
 
 
-class AverageReward(_Predefined, AgentMetric):
+class AverageReward(_OfBlocks, AgentMetric):
     """Mean reward over the sub-episodes of each block."""
 
     title = "Average Achieved Reward"
     capability = "continual_learning"
     description = "Mean reward of the sub-episodes of a block"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute avg_achieved_reward of each block."""
-        totals = by_block(dataframe, self.settings.measure, "sum")
-        rows = by_block(dataframe, self.settings.measure, "count")
-        average = _average(totals, rows, counts_of(dataframe))
-        return Values.of_blocks(blocks_of(phase_info), {"avg_achieved_reward": average})
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        totals, rows = log.column(how="sum"), log.column(how="count")
+        return {"avg_achieved_reward": _average(totals, rows, log.counts)}
 
 
-class RewardPerStep(_Predefined, AgentMetric):
+class RewardPerStep(_OfBlocks, AgentMetric):
     """Reward of each block over its steps."""
 
     title = "Reward Per Step"
     capability = "continual_learning"
     description = "Reward of a block over its steps"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute reward_per_step of each block."""
-        totals = by_block(dataframe, self.settings.measure, "sum")
-        steps = by_block(dataframe, "steps", "sum")
-        return Values.of_blocks(
-            blocks_of(phase_info),
-            {"reward_per_step": _average(totals, steps, counts_of(dataframe))},
-        )
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        totals, steps = log.column(how="sum"), log.column("steps", "sum")
+        return {"reward_per_step": _average(totals, steps, log.counts)}
 
 
-class AverageLearning(_Predefined, AgentMetric):
-    """Reward collected until saturation, per episode until then."""
+class AverageLearning(_OfBlocks, AgentMetric):
+    """Reward collected until saturation, per episode until then, of each training block."""
 
     title = "Average Learning"
     capability = "continual_learning"
     description = "Reward collected until saturation, per episode until then"
 
-    def calculate(
-        self, dataframe: DataFrame, phase_info: DataFrame, metrics_df: DataFrame
-    ) -> Values:
-        """Compute average_learning of each training block."""
-        totals = by_block(dataframe, self.settings.measure, "sum")
-        numbers = by_block(dataframe, "task", "first")
+    def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
+        totals, edition = log.column(how="sum"), self.settings.edition
+        numbers = log.column("task", "first")
         offsets = np.nan_to_num(numbers - numbers[:, :1], nan=0)
-        training = np.array([block.mode == "train" for block in blocks_of(phase_info)])
-        time = self._learning(dataframe)[1]
-        counts, edition = counts_of(dataframe), self.settings.edition
         if edition == "2019":  # the number of episodes used, whatever they are numbered
-            values = by_block(dataframe, self.settings.measure)
-            time = _saturation(values, counts, self.settings.window, edition, "end")[1]
             offsets = np.broadcast_to(np.arange(offsets.shape[1]), offsets.shape)
-        learning = _learned(totals, counts, time, training, edition, offsets)
-        return Values.of_blocks(blocks_of(phase_info), {"average_learning": learning})
+        time = log.learning("end" if edition == "2019" else None)[1]
+        training = np.array([block.mode == "train" for block in log.blocks])
+        learning = _learned(totals, log.counts, time, training, edition, offsets)
+        return {"average_learning": learning}
 
 
 class ClassificationSaturation(_Saturation, ClassificationMetric):
@@ -463,7 +465,7 @@ def _saturation(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> tuple[kernels.Numbers, kernels.Numbers]:
+) -> tuple[Numbers, Numbers]:
     return (
         editions.saturation(values, counts, window, edition),
         editions.episodes_to_saturation(values, counts, window, edition, index),
@@ -478,7 +480,7 @@ def _recovery(
     window: int,
     edition: Edition,
     index: IndexConvention,
-) -> kernels.Numbers:
+) -> Numbers:
     if edition == "2019":
         return kernels.recovery_time(values, counts, pairing, window, index)
     return editions.recovery_since_change(values, counts, pairing, window, edition)

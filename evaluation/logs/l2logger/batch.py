@@ -1,7 +1,8 @@
 """Writer of l2logger logs from columns: a lifetime a call, with the bytes of the row writer."""
 
+import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,35 +11,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from evaluation.files import whole_directory
+from evaluation.logs.cells import Place
 from evaluation.logs.coded import Coded, coded
 from evaluation.logs.l2logger.format import (
-    BLOCK_SUBTYPES,
-    BLOCK_TYPES,
-    DATA_FILE,
     DEFAULT_SUBTYPE,
+    DEFAULT_WORKER,
     EXP_STATUSES,
     STANDARD_COLUMNS,
+    WORDS,
 )
-from evaluation.logs.l2logger.writer import (
-    check_extra_names,
-    checked_metrics_columns,
-    directory_name,
-    info_texts,
-    params_text,
-    row_error,
-)
-from evaluation.logs.tables import CONTROL, usable_worker
-from evaluation.logs.texts import (
-    Lines,
-    coded_texts,
-    moments,
-    number_texts,
-    plain_scalar,
-    timestamp_texts,
-)
+from evaluation.logs.l2logger.writer import NewLog, check_extra_names, header_of
+from evaluation.logs.texts import Lines, coded_texts, moments, number_texts, timestamp_texts
 
-DEFAULT_WORKER: Final = "worker-default"
 _REQUIRED: Final = ("block_num", "exp_num", "block_type", "task_name", "task_params")
 
 
@@ -81,29 +65,12 @@ def write_columns(
     Source: l2logger log format 1.1.
     """
     began = datetime.now() if start is None else start
-    name = directory_name(scenario_name, began)
-    metrics = checked_metrics_columns(metrics_columns)
-    infos = info_texts(metrics, scenario_info)
+    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, began)
     defaults = {"worker_id": worker_id, "timestamp": began}
-    table = checked_table({**defaults, **columns}, metrics)
+    table = checked_table({**defaults, **columns}, log.metrics)
     if not table.rows:
         raise ValueError("columns are empty: a log needs at least one episode")
-    final = Path(base_dir) / name
-    with whole_directory(final) as partial:
-        for file_name, text in infos.items():
-            (partial / file_name).write_text(text, encoding="utf-8", newline="")
-        for folder, content in table.pieces():
-            append_piece(partial / folder, table.header, content)
-    return final
-
-
-def append_piece(folder: Path, header: Sequence[str], content: memoryview) -> None:
-    """Append rows to the table in a folder; a new table gets its header first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / DATA_FILE).open("ab") as stream:
-        if not stream.tell():
-            stream.write("\t".join(header).encode() + b"\n")
-        stream.write(content)
+    return log.write(table.header, table.pieces())
 
 
 @dataclass(frozen=True)
@@ -169,24 +136,18 @@ def checked_table(columns: Mapping[str, Any], metrics: tuple[str, ...]) -> Table
     rows = _length(columns)
     block_num = _numbers("block_num", columns["block_num"], rows)
     exp_num = _numbers("exp_num", columns["exp_num"], rows)
+    defaults = {"block_subtype": DEFAULT_SUBTYPE, "exp_status": EXP_STATUSES[0]}
+    given = {**defaults, **columns}
     words = {
-        "worker_id": _words("worker_id", columns["worker_id"], rows),
-        "block_type": _words("block_type", columns["block_type"], rows, BLOCK_TYPES),
-        "block_subtype": _words(
-            "block_subtype", columns.get("block_subtype", DEFAULT_SUBTYPE), rows, BLOCK_SUBTYPES
-        ),
-        "task_name": _words("task_name", columns["task_name"], rows),
-        "task_params": _params(columns["task_params"], rows),
-        "exp_status": _words(
-            "exp_status", columns.get("exp_status", EXP_STATUSES[0]), rows, EXP_STATUSES
-        ),
+        name: _checked(_coded(name, given[name], rows), functools.partial(check, name))
+        for name, check in _CHECKS.items()
     }
     texts = {name: coded_texts(column) for name, column in words.items()}
     texts["block_num"], texts["exp_num"] = number_texts(block_num), number_texts(exp_num)
     texts["timestamp"] = timestamp_texts(_timestamps(columns["timestamp"], rows))
     texts |= {name: number_texts(_metric(name, columns[name], rows)) for name in metrics}
     texts |= {name: _extra(name, columns[name], rows) for name in extras}
-    header = (*STANDARD_COLUMNS, *sorted((*metrics, *extras)))
+    header = header_of(metrics, extras)
     return Table(
         header,
         rows,
@@ -217,50 +178,34 @@ def _length(columns: Mapping[str, Any]) -> int:
 
 
 def _coded(name: str, value: Any, rows: int) -> Coded[Any]:
-    """A column of text."""
+    """A column of text or of parameters."""
     if isinstance(value, Coded):
         return value
     if not _is_column(value):
         return Coded((value,), np.zeros(rows, np.int32))
+    if name == "task_params":
+        return _coded_objects(value)
     try:
         return coded(value.tolist() if isinstance(value, np.ndarray) else value)
     except TypeError as error:
         raise ValueError(f"column {name!r} must hold text or numbers: {error}") from error
 
 
-def _words(name: str, value: Any, rows: int, allowed: tuple[str, ...] | None = None) -> Coded[str]:
-    """A column of names, or of words that are allowed."""
-    column = _coded(name, value, rows)
-    for position, text in enumerate(column.values):
-        problem = _word_problem(name, text, allowed)
-        if problem and np.any(column.codes == position):
-            raise row_error(column.first_row(position), name, f"{problem}, not {text!r}")
-    return column
+_CHECKS: Final[Mapping[str, Callable[[str, Place, Any], str]]] = {
+    "worker_id": lambda name, at, value: at.folder(name, value),
+    **dict.fromkeys(WORDS, lambda name, at, value: at.word(name, value, WORDS[name])),
+    "task_name": lambda name, at, value: at.text(name, value),
+    "task_params": lambda name, at, value: at.params(name, value),
+}
+"""What the columns of text must hold."""
 
 
-def _word_problem(name: str, text: object, allowed: tuple[str, ...] | None) -> str:
-    if allowed is not None:
-        return "" if text in allowed else f"must be one of {', '.join(allowed)}"
-    if name == "worker_id":
-        fine = isinstance(text, str) and usable_worker(text)
-        return "" if fine else "must be letters, digits, '_', '-' and '.'"
-    fine = isinstance(text, str) and text != "" and not CONTROL.search(text)
-    return "" if fine else "must be printable text"
-
-
-def _params(value: Any, rows: int) -> Coded[str]:
-    """The JSON text of parameters, each mapping encoded once."""
-    if isinstance(value, Coded):
-        column = value
-    elif _is_column(value):
-        column = _coded_objects(value)
-    else:
-        column = Coded((value,), np.zeros(rows, np.int32))
-    texts = tuple(
-        params_text(column.first_row(position), params)
-        for position, params in enumerate(column.values)
+def _checked(column: Coded[Any], check: Callable[[Place, Any], str]) -> Coded[str]:
+    """The column as it is written, each value checked where it is first."""
+    places = zip(column.first_rows().tolist(), column.values, strict=True)
+    return Coded(
+        tuple("" if row < 0 else check(Place(row), value) for row, value in places), column.codes
     )
-    return Coded(texts, column.codes)
 
 
 def _coded_objects(values: Sequence[Any]) -> Coded[Any]:
@@ -279,11 +224,11 @@ def _numbers(name: str, value: Any, rows: int) -> np.ndarray:
     numbers = np.broadcast_to(array, (rows,)).astype(np.int64)
     if np.any(numbers < 0):
         row = int(np.argmax(numbers < 0))
-        raise row_error(row, name, f"must be 0 or more, not {numbers[row]}")
+        raise Place(row).error(name, f"must be 0 or more, not {numbers[row]}")
     falls = np.diff(numbers) < 0
     if np.any(falls):
         row = int(np.argmax(falls)) + 1
-        raise row_error(row, name, f"must not fall from {numbers[row - 1]} to {numbers[row]}")
+        raise Place(row).error(name, f"must not fall from {numbers[row - 1]} to {numbers[row]}")
     return numbers
 
 
@@ -294,7 +239,7 @@ def _timestamps(value: Any, rows: int) -> np.ndarray:
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"column 'timestamp' must hold moments: {error}") from error
     if np.any(np.isnat(times)):
-        raise row_error(int(np.argmax(np.isnat(times))), "timestamp", "is not a time")
+        raise Place(int(np.argmax(np.isnat(times)))).error("timestamp", "is not a time")
     return np.broadcast_to(times, (rows,))
 
 
@@ -306,7 +251,7 @@ def _metric(name: str, value: Any, rows: int) -> np.ndarray:
     numbers = np.broadcast_to(array, (rows,))
     if np.any(np.isinf(numbers)):
         row = int(np.argmax(np.isinf(numbers)))
-        raise row_error(row, name, "must be finite, or NaN where it was not measured")
+        raise Place(row).error(name, "must be finite, or NaN where it was not measured")
     return numbers
 
 
@@ -314,11 +259,9 @@ def _extra(name: str, value: Any, rows: int) -> pa.LargeStringArray:
     """Text or numbers."""
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
         return number_texts(value)
-    column = _coded(name, value, rows)
-    for position, item in enumerate(column.values):
-        if item is not None and not isinstance(plain_scalar(item), str | int | float):
-            words = f"must be text or a number, not {item!r}"
-            raise row_error(column.first_row(position), name, words)
-    return coded_texts(
-        Coded(tuple("" if v is None else str(plain_scalar(v)) for v in column.values), column.codes)
-    )
+    return coded_texts(_checked(_coded(name, value, rows), functools.partial(_extra_text, name)))
+
+
+def _extra_text(name: str, at: Place, value: Any) -> str:
+    cell = at.extra(name, value)
+    return "" if cell is None else str(cell)

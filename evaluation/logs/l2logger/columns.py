@@ -23,14 +23,12 @@ import pyarrow.csv
 from evaluation.logs.arrow import to_numpy
 from evaluation.logs.coded import Coded, coded, from_arrow
 from evaluation.logs.l2logger.format import (
-    BLOCK_SUBTYPES,
-    BLOCK_TYPES,
     DATA_FILE,
     DEFAULT_SUBTYPE,
-    EXP_STATUSES,
     REQUIRED_COLUMNS,
     STANDARD_COLUMNS,
     TASK_NAME,
+    WORDS,
     Log,
 )
 from evaluation.logs.l2logger.reader import Header, read_header, read_log, task_name_warning
@@ -47,9 +45,7 @@ _TEXT_COLUMNS: Final = (
 )
 _CODED_CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "worker_id": WORKER.fullmatch,
-    "block_type": BLOCK_TYPES.__contains__,
-    "block_subtype": BLOCK_SUBTYPES.__contains__,
-    "exp_status": EXP_STATUSES.__contains__,
+    **{name: words.__contains__ for name, words in WORDS.items()},
     "task_params": lambda text: text.startswith("{"),
 }
 _NUMBER: Final = re.compile(rb"[0-9eE.+\-nNaAiIfFtTyY]*")

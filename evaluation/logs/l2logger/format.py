@@ -18,8 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
+from evaluation.logs.cells import Scalar
 from evaluation.logs.problems import Problem
 from evaluation.logs.tables import CONTROL
 
@@ -41,6 +42,13 @@ REQUIRED_COLUMNS: Final = tuple(n for n in STANDARD_COLUMNS if n != "block_subty
 BLOCK_TYPES: Final = ("train", "test")
 BLOCK_SUBTYPES: Final = ("wake", "sleep")
 EXP_STATUSES: Final = ("complete", "incomplete")
+WORDS: Final = {
+    "block_type": BLOCK_TYPES,
+    "block_subtype": BLOCK_SUBTYPES,
+    "exp_status": EXP_STATUSES,
+}
+"""Columns that hold one of few words, and the words."""
+DEFAULT_WORKER: Final = "worker-default"
 SCENARIO_FIELDS: Final = {
     "complexity": ("1-low", "2-intermediate", "3-high"),
     "difficulty": ("1-easy", "2-medium", "3-hard"),
@@ -49,7 +57,6 @@ SCENARIO_FIELDS: Final = {
 """Fields that evaluators look for in scenario_info.json, and their values."""
 DEFAULT_SUBTYPE: Final = "wake"
 TASK_NAME: Final = re.compile(r"[0-9a-zA-Z]+_[0-9a-zA-Z]+")
-Scalar: TypeAlias = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)

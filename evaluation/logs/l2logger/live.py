@@ -1,9 +1,6 @@
 """Log episodes while they are played, with the interface and the bytes of l2logger's DataLogger."""
 
-import csv
 import json
-import math
-import operator
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,34 +12,34 @@ import numpy as np
 
 from evaluation.closing import Closing
 from evaluation.files import write_whole
-from evaluation.logs.l2logger.batch import DEFAULT_WORKER, append_piece, checked_table
+from evaluation.logs.cells import Place
+from evaluation.logs.l2logger.batch import checked_table
 from evaluation.logs.l2logger.format import (
-    BLOCK_SUBTYPES,
-    BLOCK_TYPES,
     DATA_FILE,
     DEFAULT_SUBTYPE,
+    DEFAULT_WORKER,
     EXP_STATUSES,
     FORMAT_VERSION,
     STANDARD_COLUMNS,
     metrics_columns_problem,
 )
-from evaluation.logs.l2logger.writer import check_extra_names, directory_name
-from evaluation.logs.tables import timestamp_text, usable_worker
-from evaluation.logs.texts import plain_scalar
+from evaluation.logs.l2logger.writer import (
+    append_piece,
+    check_extra_names,
+    directory_name,
+    header_of,
+    standard_cells,
+)
+from evaluation.logs.tables import timestamp_text
+from evaluation.logs.texts import plain_scalar, write_line
 
 _DEFAULTS: Final = {
     "worker_id": DEFAULT_WORKER,
     "block_subtype": DEFAULT_SUBTYPE,
     "exp_status": EXP_STATUSES[0],
 }
-_ALLOWED: Final = {
-    "block_type": BLOCK_TYPES,
-    "block_subtype": BLOCK_SUBTYPES,
-    "exp_status": EXP_STATUSES,
-}
 _ORDERED: Final = ("block_num", "exp_num")
 _MAX_OPEN: Final = 64
-_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 
 class RecordError(ValueError, RuntimeError):
@@ -191,8 +188,8 @@ class DataLogger(Closing):
             self._close_tables()
             self._closed = True
 
-    def _error(self, column: str, message: str) -> RecordError:
-        return RecordError(f"record {self._count}, column {column!r}: {message}")
+    def _error(self, column: str, message: str) -> ValueError:
+        return Place(self._count, "record", RecordError).error(column, message)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -210,7 +207,7 @@ class DataLogger(Closing):
             check_extra_names(extras, self._metrics)
         except ValueError as error:
             raise RecordError(str(error)) from error
-        fields = (*STANDARD_COLUMNS, *sorted((*self._metrics, *extras)))
+        fields = header_of(self._metrics, extras)
         self._check_same_fields(fields)
         return fields
 
@@ -221,28 +218,12 @@ class DataLogger(Closing):
 
     def _checked_cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The cells of a record as they are written."""
-        worker = row["worker_id"]
-        if not isinstance(worker, str) or not usable_worker(worker):
-            words = "letters, digits, '_', '-' and '.'"
-            raise self._error("worker_id", f"must be {words}, not {worker!r}")
-        for name, allowed in _ALLOWED.items():
-            if row[name] not in allowed:
-                words = f"one of {', '.join(allowed)}, not {row[name]!r}"
-                raise self._error(name, f"must be {words}")
-        cells = {name: _cell(value) for name, value in row.items()}
-        for name in _ORDERED:
-            cells[name] = self._checked_number(name, row[name])
-        self._check_order(worker, cells["block_num"], cells["exp_num"])
-        cells["task_params"] = self._params_text(row["task_params"])
+        at = Place(self._count, "record", RecordError)
+        cells = {name: _cell(value) for name, value in row.items()} | standard_cells(at, row)
+        self._check_order(cells["worker_id"], cells["block_num"], cells["exp_num"])
         for name in self._metrics:
-            cells[name] = self._checked_metric(name, row[name])
+            cells[name] = None if row[name] is None else at.measure(name, row[name])
         return cells
-
-    def _checked_number(self, name: str, value: object) -> int:
-        plain = plain_scalar(value)
-        if isinstance(plain, bool) or not isinstance(plain, int) or plain < 0:
-            raise self._error(name, f"must be an integer from 0, not {value!r}")
-        return operator.index(plain)
 
     def _check_order(self, worker: str, block: int, episode: int) -> None:
         for name, least, value in zip(
@@ -251,25 +232,6 @@ class DataLogger(Closing):
             if value < least:
                 words = f"from {least} to {value} within worker {worker!r}"
                 raise self._error(name, f"must not fall {words}")
-
-    def _params_text(self, params: object) -> str:
-        if not isinstance(params, Mapping):
-            kind = type(params).__name__
-            raise self._error("task_params", f"must be a dict, not {kind}")
-        try:
-            return _PARAMS_ENCODER.encode(dict(params))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise self._error("task_params", f"must be strict JSON: {error}") from error
-
-    def _checked_metric(self, name: str, value: object) -> int | float | None:
-        plain = plain_scalar(value)
-        if plain is None:
-            return None
-        if isinstance(plain, bool) or not isinstance(plain, int | float):
-            raise self._error(name, f"must be a number, not {value!r}")
-        if math.isinf(plain):
-            raise self._error(name, "must be finite, or NaN where it was not measured")
-        return plain
 
     def _table(self, folder: str, fields: tuple[str, ...]) -> "_Table":
         """The open table of a folder."""
@@ -292,14 +254,13 @@ class _Table:
     def __init__(self, folder: Path, fields: tuple[str, ...]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._stream = (folder / DATA_FILE).open("a", encoding="utf-8", newline="")
-        self._lines = csv.writer(self._stream, delimiter="\t", lineterminator="\n")
         self.close = self._stream.close
         if not self._stream.tell():
             self.write(fields)
 
     def write(self, values: Sequence[Any]) -> None:
         """Append a row; it is on disk when this returns."""
-        self._lines.writerow(values)
+        write_line(self._stream, values)
         self._stream.flush()
 
 

@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.logs.l2logger.format import (
-    BLOCK_SUBTYPES,
-    BLOCK_TYPES,
     DATA_FILE,
     DEFAULT_SUBTYPE,
-    EXP_STATUSES,
     READABLE_VERSIONS,
     REQUIRED_COLUMNS,
     SCENARIO_FIELDS,
     STANDARD_COLUMNS,
     TASK_NAME,
+    WORDS,
     Log,
     LogRow,
     Regime,
@@ -26,6 +24,7 @@ from evaluation.logs.problems import LogError, Problem, Problems
 from evaluation.logs.tables import (
     COUNT,
     WORKER,
+    WORKER_WORDS,
     check_header,
     find_tables,
     parse_number,
@@ -264,20 +263,13 @@ def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: Prob
     for name in ("block_num", "exp_num"):
         if not COUNT.fullmatch(cells[name]):
             problems.error(path, line, f"{name} must be an integer from 0, not {cells[name]!r}")
-    for name, allowed in (
-        ("block_type", BLOCK_TYPES),
-        ("block_subtype", BLOCK_SUBTYPES),
-        ("exp_status", EXP_STATUSES),
-    ):
+    for name, allowed in WORDS.items():
         if cells[name] not in allowed:
             listed = ", ".join(allowed)
             problems.error(path, line, f"{name} must be one of {listed}, not {cells[name]!r}")
     if not WORKER.fullmatch(cells["worker_id"]):
-        problems.error(
-            path,
-            line,
-            f"worker_id must be letters, digits, '_', '-' and '.', not {cells['worker_id']!r}",
-        )
+        worker = cells["worker_id"]
+        problems.error(path, line, f"worker_id must be {WORKER_WORDS}, not {worker!r}")
     if not TASK_NAME.fullmatch(cells["task_name"]):
         problems.warning(path, line, task_name_warning(cells["task_name"]))
 

@@ -1,33 +1,28 @@
 """Writer of l2logger logs: one lifetime, whole or not at all."""
 
-import csv
+import io
 import json
-import math
-import numbers
-import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from evaluation.files import whole_directory
+from evaluation.logs.cells import Place, Scalar
 from evaluation.logs.l2logger.format import (
-    BLOCK_SUBTYPES,
-    BLOCK_TYPES,
     DATA_FILE,
-    EXP_STATUSES,
+    DEFAULT_WORKER,
     FORMAT_VERSION,
     SCENARIO_FIELDS,
     STANDARD_COLUMNS,
+    WORDS,
     LogRow,
-    Scalar,
     metrics_columns_problem,
 )
-from evaluation.logs.tables import CONTROL, timestamp_text, usable_worker
-from evaluation.logs.texts import plain_scalar
-
-_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+from evaluation.logs.tables import CONTROL
+from evaluation.logs.texts import write_line
 
 
 def write_log(
@@ -36,7 +31,7 @@ def write_log(
     rows: Sequence[LogRow],
     metrics_columns: Sequence[str],
     scenario_info: Mapping[str, Any],
-    worker_id: str = "worker-default",
+    worker_id: str = DEFAULT_WORKER,
     start: datetime | None = None,
 ) -> Path:
     """Write the log of one lifetime, whole or not at all.
@@ -66,16 +61,81 @@ def write_log(
     Source: l2logger log format 1.1.
     """
     began = datetime.now() if start is None else start
-    name = directory_name(scenario_name, began)
-    columns = checked_metrics_columns(metrics_columns)
-    infos = info_texts(columns, scenario_info)
-    header, records = _checked_records(rows, columns, worker_id, began)
-    final = Path(base_dir) / name
-    with whole_directory(final) as partial:
-        for file_name, text in infos.items():
-            (partial / file_name).write_text(text, encoding="utf-8", newline="")
-        _write_tables(partial, header, records)
-    return final
+    log = NewLog.checked(base_dir, scenario_name, metrics_columns, scenario_info, began)
+    if not rows:
+        raise ValueError("rows is empty: a log needs at least one episode")
+    extras = sorted(rows[0].extras)
+    check_extra_names(extras, log.metrics)
+    header = header_of(log.metrics, extras)
+    defaults = {"worker_id": worker_id, "timestamp": began}
+    records, least = [], (0, 0)
+    for number, row in enumerate(rows):
+        records.append(_cells(Place(number), row, log.metrics, extras, defaults, least))
+        least = records[-1]["block_num"], records[-1]["exp_num"]
+    return log.write(header, _pieces(header, records))
+
+
+@dataclass(frozen=True)
+class NewLog:
+    """A log that is to be written.
+
+    Attributes:
+      directory: it will be.
+      metrics: names of the metrics.
+      infos: texts of the two info files by name.
+    """
+
+    directory: Path
+    metrics: tuple[str, ...]
+    infos: Mapping[str, str]
+
+    @classmethod
+    def checked(
+        cls,
+        base_dir: str | os.PathLike[str],
+        scenario_name: str,
+        metrics_columns: Sequence[str],
+        scenario_info: Mapping[str, Any],
+        start: datetime,
+    ) -> "NewLog":
+        """Take the arguments of a writer.
+
+        Raises:
+          ValueError: something that format 1.1 does not allow.
+        """
+        directory = Path(base_dir) / directory_name(scenario_name, start)
+        if problem := metrics_columns_problem(metrics_columns):
+            raise ValueError(f"metrics_columns {problem}")
+        names = list(metrics_columns)
+        logger_info = {"metrics_columns": names, "log_format_version": FORMAT_VERSION}
+        infos = {
+            "logger_info.json": _info_text(logger_info),
+            "scenario_info.json": _checked_scenario_info(scenario_info),
+        }
+        return cls(directory, tuple(names), infos)
+
+    def write(self, header: Sequence[str], pieces: Iterable[tuple[str, Any]]) -> Path:
+        """Write all files, or none; return the directory.
+
+        Args:
+          header: names of the columns.
+          pieces: folder of a table and the UTF-8 text of rows of it.
+        """
+        with whole_directory(self.directory) as partial:
+            for file_name, text in self.infos.items():
+                (partial / file_name).write_text(text, encoding="utf-8", newline="")
+            for folder, content in pieces:
+                append_piece(partial / folder, header, content)
+        return self.directory
+
+
+def append_piece(folder: Path, header: Sequence[str], content: Any) -> None:
+    """Append the UTF-8 text of rows to the table in a folder; a new table gets its header first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / DATA_FILE).open("ab") as stream:
+        if not stream.tell():
+            stream.write("\t".join(header).encode() + b"\n")
+        stream.write(content)
 
 
 def directory_name(scenario_name: str, start: datetime) -> str:
@@ -86,27 +146,6 @@ def directory_name(scenario_name: str, start: datetime) -> str:
             f"scenario_name must have a printable part before its first dot, not {scenario_name!r}"
         )
     return f"{label}-{start.timestamp()}".replace(".", "-")
-
-
-def checked_metrics_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of metrics that a log may have."""
-    problem = metrics_columns_problem(names if not isinstance(names, str) else None)
-    if problem:
-        raise ValueError(f"metrics_columns {problem}")
-    return tuple(names)
-
-
-def info_texts(columns: Sequence[str], scenario_info: Mapping[str, Any]) -> dict[str, str]:
-    """The two info files of a log by name.
-
-    Raises:
-      ValueError: scenario_info holds what the format does not allow.
-    """
-    logger_info = {"metrics_columns": list(columns), "log_format_version": FORMAT_VERSION}
-    return {
-        "logger_info.json": _info_text(logger_info),
-        "scenario_info.json": _checked_scenario_info(scenario_info),
-    }
 
 
 def _checked_scenario_info(info: Mapping[str, Any]) -> str:
@@ -125,32 +164,6 @@ def _info_text(info: Mapping[str, Any]) -> str:
     return json.dumps(dict(info), indent=2, allow_nan=False)
 
 
-class _Record(NamedTuple):
-    """A checked row: where it goes and its fields as they are written."""
-
-    worker_id: str
-    block_num: int
-    block_type: str
-    fields: tuple[Scalar, ...]
-
-
-def _checked_records(
-    rows: Sequence[LogRow], columns: tuple[str, ...], worker_id: str, start: datetime
-) -> tuple[list[str], list[_Record]]:
-    """The header and all rows ready to be written."""
-    if not rows:
-        raise ValueError("rows is empty: a log needs at least one episode")
-    extras = sorted(rows[0].extras)
-    check_extra_names(extras, columns)
-    records = []
-    blocks = episodes = 0
-    for number, row in enumerate(rows):
-        blocks = _checked_number(number, "block_num", row.block_num, blocks)
-        episodes = _checked_number(number, "exp_num", row.exp_num, episodes)
-        records.append(_checked_record(number, row, columns, extras, worker_id, start))
-    return [*STANDARD_COLUMNS, *sorted((*columns, *extras))], records
-
-
 def check_extra_names(names: Iterable[str], columns: tuple[str, ...]) -> None:
     """Refuse names that an extra column cannot have."""
     for name in names:
@@ -160,122 +173,69 @@ def check_extra_names(names: Iterable[str], columns: tuple[str, ...]) -> None:
             raise ValueError(f"row 0, column {name!r}: an extra column needs a name of its own")
 
 
-def _checked_record(
-    number: int,
+def header_of(metrics: Iterable[str], extras: Iterable[str]) -> tuple[str, ...]:
+    """Names of all columns in the order in which they are written."""
+    return (*STANDARD_COLUMNS, *sorted((*metrics, *extras)))
+
+
+def standard_cells(
+    at: Place, record: Mapping[str, Any], least: tuple[int, int] = (0, 0)
+) -> dict[str, Any]:
+    """The standard columns that every writer checks alike, as they are written.
+
+    Args:
+      at: the row.
+      record: values by column.
+      least: numbers of block and episode of the row before.
+    """
+    return {
+        "block_num": at.count("block_num", record["block_num"], least[0]),
+        "exp_num": at.count("exp_num", record["exp_num"], least[1]),
+        "worker_id": at.folder("worker_id", record["worker_id"]),
+        **{name: at.word(name, record[name], allowed) for name, allowed in WORDS.items()},
+        "task_params": at.params("task_params", record["task_params"]),
+    }
+
+
+def _cells(
+    at: Place,
     row: LogRow,
-    columns: tuple[str, ...],
+    metrics: tuple[str, ...],
     extras: list[str],
-    worker_id: str,
-    start: datetime,
-) -> _Record:
-    worker = worker_id if row.worker_id is None else row.worker_id
-    for column, value, allowed in (
-        ("block_type", row.block_type, BLOCK_TYPES),
-        ("block_subtype", row.block_subtype, BLOCK_SUBTYPES),
-        ("exp_status", row.exp_status, EXP_STATUSES),
-    ):
-        if value not in allowed:
-            raise row_error(number, column, f"must be one of {', '.join(allowed)}, not {value!r}")
-    if not isinstance(worker, str) or not usable_worker(worker):
-        raise row_error(
-            number, "worker_id", f"must be letters, digits, '_', '-' and '.', not {worker!r}"
+    defaults: Mapping[str, Any],
+    least: tuple[int, int],
+) -> dict[str, Any]:
+    """A row as it is written."""
+    record = {name: getattr(row, name) for name in STANDARD_COLUMNS}
+    record |= {name: value for name, value in defaults.items() if record[name] is None}
+    if set(row.extras) != set(extras):
+        raise at.error(
+            ", ".join(sorted(map(str, set(row.extras) ^ set(extras)))),
+            f"every row must have the extra columns of row 0 ({', '.join(extras) or 'none'})",
         )
-    name = row.task_name
-    if not isinstance(name, str) or not name or CONTROL.search(name):
-        raise row_error(number, "task_name", f"must be printable text, not {name!r}")
-    when = start if row.timestamp is None else row.timestamp
-    if not isinstance(when, datetime):
-        raise row_error(number, "timestamp", f"must be a datetime, not {type(when).__name__}")
-    cells = dict(zip(columns, _metric_fields(number, row.metrics, columns), strict=True))
-    cells |= zip(extras, _extra_fields(number, row.extras, extras), strict=True)
-    fields = (
-        operator.index(row.block_num),
-        operator.index(row.exp_num),
-        worker,
-        row.block_type,
-        row.block_subtype,
-        name,
-        params_text(number, row.task_params),
-        row.exp_status,
-        timestamp_text(when),
-        *(cells[name] for name in sorted(cells)),
-    )
-    return _Record(worker, operator.index(row.block_num), row.block_type, fields)
-
-
-def row_error(number: int, column: str, message: str) -> ValueError:
-    """An error that names row and column."""
-    return ValueError(f"row {number}, column {column!r}: {message}")
-
-
-def _checked_number(number: int, column: str, value: object, least: int) -> int:
-    """A block or episode number: a whole number not below the one before it."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise row_error(number, column, f"must be an integer, not {value!r}")
-    whole = operator.index(value)
-    if whole < 0:
-        raise row_error(number, column, f"must be 0 or more, not {whole}")
-    if whole < least:
-        raise row_error(number, column, f"must not fall from {least} to {whole}")
-    return whole
-
-
-def params_text(number: int, params: Mapping[str, Any]) -> str:
-    """The parameters of a row as strict JSON text."""
-    if not isinstance(params, Mapping):
-        kind = type(params).__name__
-        raise row_error(number, "task_params", f"must be a mapping, not {kind}")
-    try:
-        return _PARAMS_ENCODER.encode(dict(params))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise row_error(number, "task_params", f"must be strict JSON: {error}") from error
-
-
-def _metric_fields(
-    number: int, metrics: Mapping[str, float], columns: tuple[str, ...]
-) -> list[Scalar]:
-    for name in columns:
-        if name not in metrics:
-            raise row_error(number, name, "is a metric of this log and missing in this row")
     for name in metrics:
-        if name not in columns:
-            raise row_error(number, str(name), "is not among metrics_columns; use extras for it")
-    return [_metric_field(number, name, metrics[name]) for name in columns]
+        if name not in row.metrics:
+            raise at.error(name, "is a metric of this log and missing in this row")
+    for name in row.metrics:
+        if name not in metrics:
+            raise at.error(str(name), "is not among metrics_columns; use extras for it")
+    return {
+        **standard_cells(at, record, least),
+        "task_name": at.text("task_name", record["task_name"]),
+        "timestamp": at.moment("timestamp", record["timestamp"]),
+        **{name: at.measure(name, row.metrics[name]) for name in metrics},
+        **{name: at.extra(name, row.extras[name]) for name in extras},
+    }
 
 
-def _metric_field(number: int, name: str, value: object) -> Scalar:
-    plain = plain_scalar(value)
-    if isinstance(plain, bool) or not isinstance(plain, int | float):
-        raise row_error(number, name, f"must be a number, not {value!r}")
-    if math.isinf(plain):
-        raise row_error(number, name, "must be finite, or NaN where it was not measured")
-    return plain
-
-
-def _extra_fields(number: int, extras: Mapping[str, Scalar], names: list[str]) -> list[Scalar]:
-    if set(extras) != set(names):
-        raise row_error(
-            number,
-            ", ".join(sorted(map(str, set(extras) ^ set(names)))),
-            f"every row must have the extra columns of row 0 ({', '.join(names) or 'none'})",
-        )
-    fields = [plain_scalar(extras[name]) for name in names]
-    for name, value in zip(names, fields, strict=True):
-        if value is not None and not isinstance(value, str | int | float):
-            raise row_error(number, name, f"must be text or a number, not {value!r}")
-    return fields
-
-
-def _write_tables(root: Path, header: list[str], records: Iterable[_Record]) -> None:
-    """One file a worker and block, each with a header."""
-    tables: dict[tuple[str, str], list[tuple[Scalar, ...]]] = {}
+def _pieces(
+    header: Sequence[str], records: Iterable[Mapping[str, Scalar]]
+) -> Iterator[tuple[str, bytes]]:
+    """The rows of each worker and block."""
+    tables: dict[str, io.StringIO] = {}
     for record in records:
-        place = (record.worker_id, f"{record.block_num}-{record.block_type}")
-        tables.setdefault(place, []).append(record.fields)
-    for (worker, block), lines in tables.items():
-        folder = root / worker / block
-        folder.mkdir(parents=True)
-        with (folder / DATA_FILE).open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(lines)
+        folder = f"{record['worker_id']}/{record['block_num']}-{record['block_type']}"
+        stream = tables.setdefault(folder, io.StringIO())
+        write_line(stream, [record[name] for name in header])
+    for folder, stream in tables.items():
+        yield folder, stream.getvalue().encode()

@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
+from evaluation.logs.cells import Scalar
 from evaluation.logs.problems import Problem
 
 DATA_FILE: Final = "data-log.tsv"
@@ -52,7 +53,6 @@ WITH_LABELS: Final = "GET_LABELS"
 REWARD: Final = "reward"
 DEFAULT_WORKER: Final = "env-0"
 PHASE: Final = re.compile(r"([1-9][0-9]{0,8})\.(train|test)")
-Scalar: TypeAlias = str | int | float | None
 
 
 def is_measure(column: str) -> bool:

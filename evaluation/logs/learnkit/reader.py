@@ -27,6 +27,7 @@ from evaluation.logs.learnkit.format import (
 from evaluation.logs.problems import LogError, Problem, Problems
 from evaluation.logs.tables import (
     COUNT,
+    WORKER_WORDS,
     check_header,
     find_tables,
     parse_number,
@@ -161,8 +162,7 @@ def _read_key(path: Path, line: int, cells: Mapping[str, str], problems: Problem
 def _check_worker(path: Path, line: int, worker: str, problems: Problems) -> None:
     """A worker has a usable name, and its rows lie in its directory."""
     if not usable_worker(worker):
-        words = "letters, digits, '_', '-' and '.'"
-        problems.error(path, line, f"worker must be {words}, not {worker!r}")
+        problems.error(path, line, f"worker must be {WORKER_WORDS}, not {worker!r}")
         return
     folder = path.parents[2].name
     if folder not in (f"worker-{worker}", worker):

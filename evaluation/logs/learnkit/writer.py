@@ -1,20 +1,17 @@
 """Writers of 2019 logs: a whole run at once, or row by row while it is played."""
 
-import csv
-import json
 import math
-import numbers
-import operator
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from evaluation.closing import Closing
 from evaluation.files import whole_directory
 from evaluation.logs import home
+from evaluation.logs.cells import Place, Scalar
 from evaluation.logs.learnkit.format import (
     DATA_FILE,
     LAST_COLUMNS,
@@ -25,14 +22,11 @@ from evaluation.logs.learnkit.format import (
     STANDARD_COLUMNS,
     TERMINATIONS,
     LogRow,
-    Scalar,
     is_measure,
     parse_phase,
 )
-from evaluation.logs.tables import CONTROL, WORKER, timestamp_text, usable_worker
-from evaluation.logs.texts import plain_scalar
-
-_PARAMS_ENCODER: Final = json.JSONEncoder(allow_nan=False)
+from evaluation.logs.tables import CONTROL, WORKER, WORKER_WORDS
+from evaluation.logs.texts import write_line
 
 
 def write_log(
@@ -180,8 +174,8 @@ class RunLogger(Closing):
 
 def _checked_name(name: str) -> str:
     if not WORKER.fullmatch(name) or name.startswith("."):
-        words = "letters, digits, '_', '-' and '.'"
-        raise ValueError(f"the name of a run must be {words} and not begin with '.', not {name!r}")
+        words = f"{WORKER_WORDS} and not begin with '.'"
+        raise ValueError(f"the name of a run must be {words}, not {name!r}")
     return name
 
 
@@ -216,23 +210,24 @@ class _Tree(Closing):
         """
         if self._closed:
             raise ValueError("the log is closed: no row can be added")
-        check = _RowCheck(self.count, row)
-        params = check.everything(self._last, self._header or _header(row))
+        at, header = Place(self.count), self._header or _header(row)
+        cells = _cells(at, row, self._last, header)
+        params = at.params("params", row.params)
         known = (row.phase, row.class_name, params)
         if self._blocks.get(row.block, known) != known:
             words = " ".join(self._blocks[row.block])
-            raise check.error("block", f"is {row.block}, which is {words}; number a new block")
-        header = self._header or _header(row)
-        cells = check.cells(header)
+            raise at.error("block", f"is {row.block}, which is {words}; number a new block")
         self._header, self._last = header, row
         self._blocks[row.block] = known
         ordinal = self._phases.setdefault(row.phase, len(self._phases) + 1)
         phase = f"{ordinal}-{row.phase.replace('.', '_')}"
-        self._open(self._root / f"worker-{row.worker}" / phase / row.class_name)
+        folder = self._root / f"worker-{row.worker}" / phase / row.class_name
+        self._open(folder)
         if (row.worker, row.block) not in self._reported:
             self._reported.add((row.worker, row.block))
-            self._report(row, params)
-        self._append(cells)
+            report = (row.phase, row.worker, row.class_name, cells["block"], params)
+            _append(folder / REPORT_FILE, report)
+        self._append([cells[name] for name in header])
         self.count += 1
 
     def _open(self, folder: Path) -> None:
@@ -250,25 +245,16 @@ class _Tree(Closing):
             _append(folder / REPORT_FILE, REPORT_COLUMNS)
             self._append(self._header)
 
-    def _report(self, row: LogRow, params: str) -> None:
-        values = (row.phase, row.worker, row.class_name, row.block, params)
-        assert self._folder is not None
-        _append(self._folder / REPORT_FILE, values)
-
     def _append(self, values: Sequence[Scalar]) -> None:
         assert self._stream is not None
-        _write_line(self._stream, values)
+        write_line(self._stream, values)
         if self._flush:
             self._stream.flush()
 
 
 def _append(path: Path, values: Sequence[Scalar]) -> None:
     with path.open("a", encoding="utf-8", newline="") as stream:
-        _write_line(stream, values)
-
-
-def _write_line(stream: IO[str], values: Sequence[Scalar]) -> None:
-    csv.writer(stream, delimiter="\t", quotechar='"', lineterminator="\n").writerow(values)
+        write_line(stream, values)
 
 
 def _header(row: LogRow) -> list[str]:
@@ -278,115 +264,46 @@ def _header(row: LogRow) -> list[str]:
     return [*STANDARD_COLUMNS, *extras, *row.measures, *last]
 
 
-class _RowCheck:
-    """One row on its way to the table."""
+def _cells(at: Place, row: LogRow, last: LogRow | None, header: Sequence[str]) -> dict[str, Scalar]:
+    """A checked row as it is written."""
+    phase = parse_phase(row.phase)
+    if phase is None:
+        words = "<number from 1>.train or <number from 1>.test"
+        raise at.error("phase", f"must be {words}, not {row.phase!r}")
+    before = 0 if last is None else (parse_phase(last.phase) or (0, ""))[0]
+    if phase[0] < before:
+        raise at.error("phase", f"must not fall from {before} to {row.phase!r}")
+    least = {} if last is None else {"block": last.block, "task": last.task}
+    counts = {name: getattr(row, name) for name in ("block", "task", "sub_task", "seed", "steps")}
+    optional = [name for name in ("seed", "steps") if counts[name] is None]
+    cells: dict[str, Scalar] = {
+        "phase": row.phase,
+        "worker": at.folder("worker", row.worker),
+        "class_name": at.folder("class_name", row.class_name),
+        "termination_status": at.word("termination_status", row.termination_status, TERMINATIONS),
+        "source": at.word("source", row.source, SOURCES),
+        "timestamp": "" if row.timestamp is None else at.moment("timestamp", row.timestamp),
+        **{
+            name: None if name in optional else at.count(name, value, least.get(name, 0))
+            for name, value in counts.items()
+        },
+    }
+    _check_columns(at, row, header)
+    for name, value in row.measures.items():
+        number = at.measure(name, value)
+        cells[name] = None if math.isnan(number) and name != REWARD else number
+    return cells | {name: at.extra(name, value) for name, value in row.extras.items()}
 
-    def __init__(self, number: int, row: LogRow) -> None:
-        self._number = number
-        self._row = row
 
-    def error(self, column: str, message: str) -> ValueError:
-        """An error that names row and column."""
-        return ValueError(f"row {self._number}, column {column!r}: {message}")
-
-    def everything(self, last: LogRow | None, header: Sequence[str]) -> str:
-        """Check all fields; return the parameters as JSON text."""
-        row = self._row
-        if parse_phase(row.phase) is None:
-            words = "<number from 1>.train or <number from 1>.test"
-            raise self.error("phase", f"must be {words}, not {row.phase!r}")
-        if not isinstance(row.worker, str) or not usable_worker(row.worker):
-            words = "letters, digits, '_', '-' and '.'"
-            raise self.error("worker", f"must be {words}, not {row.worker!r}")
-        if not isinstance(row.class_name, str) or not usable_worker(row.class_name):
-            words = "letters, digits, '_', '-' and '.'"
-            raise self.error("class_name", f"must be {words}, not {row.class_name!r}")
-        for name, allowed in (("termination_status", TERMINATIONS), ("source", SOURCES)):
-            if getattr(row, name) not in allowed:
-                words = f"one of {', '.join(allowed)}, not {getattr(row, name)!r}"
-                raise self.error(name, f"must be {words}")
-        if row.timestamp is not None and not isinstance(row.timestamp, datetime):
-            kind = type(row.timestamp).__name__
-            raise self.error("timestamp", f"must be a datetime, not {kind}")
-        self._check_numbers(last)
-        self._check_columns(header)
-        return self._params()
-
-    def _check_numbers(self, last: LogRow | None) -> None:
-        row = self._row
-        self._check_count("block", 0 if last is None else last.block)
-        self._check_count("task", 0 if last is None else last.task)
-        self._check_count("sub_task", 0)
-        for name in ("seed", "steps"):
-            if getattr(row, name) is not None:
-                self._check_count(name, 0)
-        before = 0 if last is None else (parse_phase(last.phase) or (0, ""))[0]
-        if (parse_phase(row.phase) or (0, ""))[0] < before:
-            raise self.error("phase", f"must not fall from {before} to {row.phase!r}")
-
-    def _check_count(self, column: str, least: int) -> None:
-        """A whole number not below another."""
-        value = getattr(self._row, column)
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise self.error(column, f"must be an integer, not {value!r}")
-        if value < 0:
-            raise self.error(column, f"must be 0 or more, not {value}")
-        if value < least:
-            raise self.error(column, f"must not fall from {least} to {value}")
-
-    def _check_columns(self, header: Sequence[str]) -> None:
-        row = self._row
-        if not row.measures:
-            raise self.error(REWARD, "is missing, and so is any column that starts with 'score'")
-        for name in row.measures:
-            if not is_measure(name) or CONTROL.search(name):
-                raise self.error(name, "a measure is 'reward' or starts with 'score'")
-        for name in row.extras:
-            taken = name in STANDARD_COLUMNS or is_measure(name)
-            if not name or taken or CONTROL.search(name):
-                raise self.error(name, "an extra column needs a printable name of its own")
-        differing = set(header) ^ {*STANDARD_COLUMNS, *row.measures, *row.extras}
-        if differing:
-            listed = ", ".join(sorted(differing))
-            raise self.error(listed, "every row must have the columns of row 0")
-
-    def _params(self) -> str:
-        params = self._row.params
-        if not isinstance(params, Mapping):
-            raise self.error("params", f"must be a mapping, not {type(params).__name__}")
-        try:
-            return _PARAMS_ENCODER.encode(dict(params))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise self.error("params", f"must be strict JSON: {error}") from error
-
-    def cells(self, header: Sequence[str]) -> list[Scalar]:
-        """The fields as they are written."""
-        row = self._row
-        values: dict[str, Scalar] = {
-            "timestamp": "" if row.timestamp is None else timestamp_text(row.timestamp),
-            "phase": row.phase,
-            "worker": row.worker,
-            "class_name": row.class_name,
-            "termination_status": row.termination_status,
-            "source": row.source,
-        }
-        for name in ("block", "seed", "task", "sub_task", "steps"):
-            value = getattr(row, name)
-            values[name] = None if value is None else operator.index(value)
-        values |= {name: self._measure(name, value) for name, value in row.measures.items()}
-        values |= {name: self._extra(name, value) for name, value in row.extras.items()}
-        return [values[name] for name in header]
-
-    def _measure(self, name: str, value: object) -> Scalar:
-        plain = plain_scalar(value)
-        if isinstance(plain, bool) or not isinstance(plain, int | float):
-            raise self.error(name, f"must be a number, not {value!r}")
-        if math.isinf(plain):
-            raise self.error(name, "must be finite, or NaN where it was not measured")
-        return None if math.isnan(plain) and name != REWARD else plain
-
-    def _extra(self, name: str, value: object) -> Scalar:
-        plain = plain_scalar(value)
-        if plain is not None and not isinstance(plain, str | int | float):
-            raise self.error(name, f"must be text or a number, not {value!r}")
-        return plain
+def _check_columns(at: Place, row: LogRow, header: Sequence[str]) -> None:
+    if not row.measures:
+        raise at.error(REWARD, "is missing, and so is any column that starts with 'score'")
+    for name in row.measures:
+        if not is_measure(name) or CONTROL.search(name):
+            raise at.error(name, "a measure is 'reward' or starts with 'score'")
+    for name in row.extras:
+        if not name or name in STANDARD_COLUMNS or is_measure(name) or CONTROL.search(name):
+            raise at.error(name, "an extra column needs a printable name of its own")
+    differing = set(header) ^ {*STANDARD_COLUMNS, *row.measures, *row.extras}
+    if differing:
+        raise at.error(", ".join(sorted(differing)), "every row must have the columns of row 0")

@@ -1,33 +1,17 @@
 """The page of a report: sections in one text, with style, chart library and script inside."""
 
+import functools
 import html
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-PLACES = re.compile("@(TITLE|STYLE|BODY|DATA|SCRIPT|CONTENTS)@")
+from jaxsim.render import pages
 
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
-<title>@TITLE@</title>
-<style>@STYLE@</style>
-</head>
-<body>
-<header><h1>@TITLE@</h1></header>
+FOLDER = "evaluation.report.html"
+BODY = """<header><h1>@TITLE@</h1></header>
 <nav aria-label="Contents">@CONTENTS@</nav>
-<main>@BODY@</main>
-<script type="application/json" id="charts">@DATA@</script>
-<script>@SCRIPT@</script>
-</body>
-</html>
-"""  # noqa: E501
+<main>@SECTIONS@</main>"""
 
 
 @dataclass(frozen=True)
@@ -93,18 +77,15 @@ def page(title: str, sections: Sequence[Section]) -> str:
             f'<section id="s{number}"><h2>{heading}</h2><p>{html.escape(section.text)}</p>'
             f"{drawn}{section.body}</section>"
         )
-    data = json.dumps(charts, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    filled = {
-        "TITLE": html.escape(title),
-        "STYLE": _shipped("uplot.min.css") + _shipped("report.css"),
-        "CONTENTS": " ".join(contents),
-        "BODY": "".join(parts),
-        "DATA": data,
-        "SCRIPT": f"/* uPlot: {_shipped('uplot.LICENSE')} */\n{_shipped('uplot.min.js')}\n"
-        + _shipped("report.js"),
-    }
-    return PLACES.sub(lambda match: filled[match[1]], TEMPLATE)
-
-
-def _shipped(name: str) -> str:
-    return (resources.files("evaluation.report.html") / name).read_text(encoding="utf-8")
+    shipped = functools.partial(pages.shipped, FOLDER)
+    return pages.page(
+        BODY,
+        "charts",
+        charts,
+        title=title,
+        style=shipped("uplot.min.css", "report.css"),
+        script=f"/* uPlot: {shipped('uplot.LICENSE')} */\n{shipped('uplot.min.js')}\n"
+        + shipped("report.js"),
+        CONTENTS=" ".join(contents),
+        SECTIONS="".join(parts),
+    )

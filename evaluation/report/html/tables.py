@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.report.html.meanings import MEANINGS
+from evaluation.metrics.table import BY_NAME
 
 TALL = 30
 """Rows from which a table scrolls by itself."""
@@ -81,7 +81,7 @@ def metrics(values: Mapping[str, Any], path: str) -> str:
         [
             html.escape(name.replace("_", " ")),
             cell(value, _inside(path, name)),
-            html.escape(MEANINGS.get(name, "")),
+            html.escape(BY_NAME[name].text if name in BY_NAME else ""),
         ]
         for name, value in values.items()
     ]

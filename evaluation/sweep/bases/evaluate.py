@@ -7,7 +7,6 @@ the same shape, so that cells that differ in the agent alone play the same start
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, Final
 
 import jax
@@ -17,7 +16,7 @@ import pyarrow as pa
 import jaxsim
 from evaluation import agents
 from evaluation.evaluate.job import MOST_EPISODES
-from evaluation.metrics.statistics import bootstrap_interval, describe
+from evaluation.metrics.statistics import DEFAULT_LEVEL, bootstrap_interval, describe, wilson
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import (
     Place,
@@ -165,33 +164,17 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.T
     values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
     across = values.swapaxes(0, 1)  # (E, C, 2)
     interval = bootstrap_interval(across, seed, method="calibrated")
-    hits = [part.reshape(shape).sum(axis=1) for part in (fallen, complete & ~fallen, ~complete)]
-    share = np.stack(hits, axis=-1) / episodes
-    low, high = wilson(share, episodes)
+    ends = (fallen, complete & ~fallen, ~complete)
+    hits = np.stack([part.reshape(shape).sum(axis=1) for part in ends], axis=-1)
+    low, high = wilson(hits, episodes, DEFAULT_LEVEL)
     count = np.full((len(numbers), len(NAMES)), episodes)
     found = {
-        "value": np.concatenate([describe(across).mean, share], axis=1),
+        "value": np.concatenate([describe(across).mean, hits / episodes], axis=1),
         "low": np.concatenate([interval.low, low], axis=1),
         "high": np.concatenate([interval.high, high], axis=1),
         "count": count,
     }
     return metrics_table(numbers.tolist(), NAMES, found, np.full(count.shape, None))
-
-
-def wilson(share: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the 95 % intervals of shares of independent episodes.
-
-    Args:
-      share: (...) found shares.
-      number: of episodes, n.
-
-    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
-    """
-    z = NormalDist().inv_cdf(0.975)
-    middle = share + z * z / (2 * number)
-    reach = z * np.sqrt(share * (1 - share) / number + (z / (2 * number)) ** 2)
-    scale = 1 + z * z / number
-    return np.maximum(0.0, (middle - reach) / scale), np.minimum(1.0, (middle + reach) / scale)
 
 
 BASE: Final = Evaluate()

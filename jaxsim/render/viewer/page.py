@@ -1,15 +1,12 @@
 """The viewer's page: films and a player in one text."""
 
 import html
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
+from jaxsim.render import pages
 from jaxsim.render.viewer.film import Film
 
-PLACES = re.compile("@(TITLE|STYLE|SCRIPT|DATA)@")
 MOST_FILMS = 8
 NOTEBOOK_HEIGHT = 720  # pixels
 
@@ -26,19 +23,15 @@ def page(films: Sequence[Film], title: str = "") -> str:
     """
     if not 1 <= len(films) <= MOST_FILMS:
         raise ValueError(f"{len(films)} films were given; a page shows from 1 to {MOST_FILMS}")
-    data = json.dumps([film.to_json() for film in films], allow_nan=False, separators=(",", ":"))
-    parts = {
-        "TITLE": html.escape(title or films[0].title),
-        "STYLE": _shipped("style.css"),
-        "SCRIPT": _shipped("scene.js") + _shipped("player.js"),
-        # Nothing in a text may end the element that holds it.
-        "DATA": data.replace("<", "\\u003c"),
-    }
-    return PLACES.sub(lambda match: parts[match[1]], _shipped("page.html"))
-
-
-def _shipped(name: str) -> str:
-    return (resources.files("jaxsim.render.viewer") / name).read_text(encoding="utf-8")
+    folder = "jaxsim.render.viewer"
+    return pages.page(
+        pages.shipped(folder, "page.html"),
+        "data",
+        [film.to_json() for film in films],
+        title=title or films[0].title,
+        style=pages.shipped(folder, "style.css"),
+        script=pages.shipped(folder, "scene.js", "player.js"),
+    )
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ def test_what_is_neither_text_nor_number_is_written_as_text(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"block_num": -1}, "record 1, column 'block_num': must be an integer from 0, not -1"),
+        ({"block_num": -1}, "record 1, column 'block_num': must be 0 or more, not -1"),
         ({"block_num": True}, "record 1, column 'block_num': must be an integer"),
         ({"exp_num": 2.0}, "record 1, column 'exp_num': must be an integer"),
         ({"exp_num": 4}, "record 1, column 'exp_num': must not fall from 5 to 4"),
@@ -295,7 +295,7 @@ def test_what_is_neither_text_nor_number_is_written_as_text(tmp_path):
         ({"worker_id": "a b"}, "record 1, column 'worker_id': must be letters"),
         ({"worker_id": ".."}, "record 1, column 'worker_id': must be letters"),
         ({"timestamp": "now"}, "record 1, column 'timestamp': is set by the logger"),
-        ({"task_params": "{}"}, "record 1, column 'task_params': must be a dict, not str"),
+        ({"task_params": "{}"}, "record 1, column 'task_params': must be a mapping, not str"),
         ({"task_params": {"x": {1}}}, "record 1, column 'task_params': must be strict JSON"),
         ({"task_params": {"x": float("nan")}}, "record 1, column 'task_params': must be strict"),
         ({"reward": "much"}, "record 1, column 'reward': must be a number"),

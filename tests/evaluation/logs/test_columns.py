@@ -282,4 +282,4 @@ def test_coded_columns():
     assert list(column.take(np.array([3, 0])).array()) == ["C", "b"]
     joined = column.mapped(lambda text: "x" if text in "ab" else text)
     assert (joined.values, list(joined.codes)) == (("x", "C"), [0, 0, 0, 1])
-    assert column.first_row(2) == 3
+    assert list(column.first_rows()) == [0, 1, 3]

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -7,7 +8,10 @@ import numpy as np
 import pytest
 
 from evaluation import cli, scanner
-from evaluation.logs import export, learnkit, read_log, validate_log
+from evaluation.l2m import l2metrics
+from evaluation.l2m.l2metrics.result import run_json
+from evaluation.l2m.l2metrics.settings import COMPAT
+from evaluation.logs import export, learnkit, read_log, validate_log, write_log
 from evaluation.logs.texts import number_texts, plain_scalar
 from evaluation.records import MEASURES
 from tests.evaluation import toy
@@ -259,3 +263,26 @@ def test_numbers_are_the_shortest_text_that_reads_back():
     np.testing.assert_array_equal(np.array([float(text) for text in texts], np.float32), values)
     assert number_texts(np.array([0.1, 1 / 3])).to_pylist() == ["0.1", repr(1 / 3)]
     assert [plain_scalar(value) for value in values[:3]] == [0.075, 0.33333334, 2.0]
+
+
+def test_several_workers_are_read_as_one_would_have_written_it(records, directory, tmp_path):
+    """Three workers take turns with the episodes of one lifetime."""
+    log = read_log(directory)
+    rows = [dataclasses.replace(row, worker_id=f"w-{row.exp_num % 3}") for row in log.rows]
+    many = write_log(tmp_path, "many", rows, log.metrics_columns, log.scenario_info)
+    one, other = ([*read_log(path).rows] for path in (directory, many))
+    assert {row.worker_id for row in other} == {"w-0", "w-1", "w-2"}
+    assert [dataclasses.replace(row, worker_id="worker-default") for row in other] == one
+    settings = l2metrics.Settings("performance", compat=COMPAT)
+    numbers = [
+        run_json(analysis) for analysis in l2metrics.run([directory, many], settings).analyses
+    ]
+    assert [values.pop("run_id") for values in numbers] == [directory.name, many.name]
+    assert json.dumps(numbers[0]) == json.dumps(numbers[1])
+
+    old = learnkit.read_log(export.write_learnkit(records, 1, tmp_path / "old", START))
+    shared = [dataclasses.replace(row, worker=f"env-{row.task % 3}") for row in old.rows]
+    several = learnkit.read_log(learnkit.write_log(tmp_path / "new", "many", shared, START))
+    assert several.blocks == old.blocks
+    for name, column in vars(learnkit.episodes(old)).items():
+        np.testing.assert_array_equal(getattr(learnkit.episodes(several), name), column)

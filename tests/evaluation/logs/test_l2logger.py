@@ -281,7 +281,7 @@ def test_a_failure_while_writing_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(writer, "_write_tables", full_disk)
+    monkeypatch.setattr(writer, "append_piece", full_disk)
     with pytest.raises(OSError, match="no space"):
         write(tmp_path)
     assert list(tmp_path.iterdir()) == []

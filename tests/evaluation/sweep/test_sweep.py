@@ -97,14 +97,6 @@ def test_a_program_is_compiled_once_for_all_gravities_and_seeds(tmp_path):
     assert compiled == []
 
 
-def test_shares_have_the_interval_of_the_novelty_metrics():
-    from evaluation.metrics.novelty.cells import wilson
-
-    for hits, number in ((0, 64), (3, 10), (64, 64), (500, 1000)):
-        ends = base.wilson(np.array([hits / number]), number)
-        assert [end[0] for end in ends] == pytest.approx(wilson(hits, number), abs=1e-12)
-
-
 def test_agents_play_the_same_starts(whole):
     """Cells that differ in the agent alone are paired."""
     table = pq.read_table(whole / "merged" / "rows.parquet").to_pandas()

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import subprocess
+from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 
 from evaluation import cli, sweep
+from evaluation.logs import learnkit, read_columns
 from evaluation.sweep import launch, playing, tables
 from tests.evaluation.sweep import small
 from tests.evaluation.sweep.test_bases import SYLLABUS
@@ -212,16 +214,51 @@ def test_what_a_command_for_a_scheduler_needs(tmp_path, capsys, monkeypatch):
 # Shards of one run --------------------------------------------------------------------------------
 
 
+def l2logger_log(path):
+    """Worker of a log, and what is logged."""
+    log = read_columns(path)
+    numbers = {name: column.tolist() for name, column in log.metrics.items()}
+    (worker,) = log.worker_id.values
+    return worker, (log.scenario_info["lifetime"], log.exp_num.tolist(), numbers)
+
+
+def learnkit_log(path):
+    log = learnkit.read_log(path)
+    (worker,) = {row.worker for row in log.rows}
+    return worker, [(row.block, row.task, row.measures, row.extras) for row in log.rows]
+
+
+def assert_same_logs(whole, shards, read, names):
+    """The shards have the logs of the whole run, each with its number for a worker."""
+    one, other = ([read(path) for path in sorted(logs)] for logs in (whole, shards))
+    assert len(one) == 2
+    assert sorted(str(log) for _, log in one) == sorted(str(log) for _, log in other)
+    assert {worker for worker, _ in one} == {names[0]}
+    assert {worker for worker, _ in other} == set(names[1:])
+
+
 def test_joined_shards_are_the_whole_run(tmp_path, capsys):
     syllabus = tmp_path / "s.json"
     syllabus.write_text(SYLLABUS)
     run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "11", "--seed", "2", "--quiet"]
-    run += ["--lifetime-idx", "5", "--window", "3"]
-    assert cli.main([*run, "--out", str(tmp_path / "whole")]) == 0
+    run += ["--lifetime-idx", "5", "--window", "3", "--log-lifetime", "12", "--log-lifetime", "5"]
+    data = [str(tmp_path / name) for name in ("data", "shared-data")]
+    assert cli.main([*run, "--out", str(tmp_path / "whole"), "--l2data", data[0]]) == 0
     parts = []
     for number in (2, 1, 3):
         parts.append(str(tmp_path / f"part-{number}"))
-        assert cli.main([*run, "--shard", f"{number}/3", "--out", parts[-1]]) == 0
+        words = ["--shard", f"{number}/3", "--out", parts[-1], "--l2data", data[1]]
+        assert cli.main([*run, *words]) == 0
+    logs = [list(Path(folder, "logs").iterdir()) for folder in data]
+    assert_same_logs(*logs, learnkit_log, ("env-0", "env-0", "env-2"))
+    logs = [list(tmp_path.glob(f"{part}/logs/*")) for part in ("whole", "part-*")]
+    assert_same_logs(*logs, l2logger_log, ("worker-default", "worker-0", "worker-2"))
+    exported = tmp_path / "exported"
+    words = ["--lifetimes", "15", "--out", str(exported)]
+    assert cli.main(["l2m", "export", parts[-1], *words]) == 0
+    assert [path.name for path in exported.glob("*/worker-*")] == ["worker-2"]
+    assert cli.main([*run, "--shard", "1/3", "--log-lifetime", "16", "--out", str(exported)]) == 2
+    assert "log-lifetime is 16; it must be from 5 to 15" in capsys.readouterr().err
     assert small.sweep("join", *parts, "--out", tmp_path / "joined") == 0
     for name in ("records.parquet", "schedule.json", "report.json"):
         assert (tmp_path / "joined" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

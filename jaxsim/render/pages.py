@@ -1,0 +1,53 @@
+"""HTML pages in one file: style, data and script inside, and nothing from elsewhere."""
+
+import html
+import json
+import re
+from importlib import resources
+from typing import Any, Final
+
+PLACES: Final = re.compile("@([A-Z]+)@")
+FRAME: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
+<title>@TITLE@</title>
+<style>@STYLE@</style>
+</head>
+<body>
+{body}
+<script type="application/json" id="{name}">@DATA@</script>
+<script>@SCRIPT@</script>
+</body>
+</html>
+"""  # noqa: E501
+
+
+def page(
+    body: str, name: str, data: Any, *, title: str, style: str, script: str, **more: str
+) -> str:
+    """Return a page.
+
+    Args:
+      body: HTML in which a place such as @TITLE@ is filled.
+      name: id of the element that holds the data.
+      data: plain JSON values, for the script.
+      title: text.
+      style: CSS.
+      script: JavaScript.
+      **more: HTML of further places, in capital letters.
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    # Nothing in a text may end the element that holds it.
+    parts = {"DATA": text.replace("<", "\\u003c"), "TITLE": html.escape(title)}
+    parts |= {"STYLE": style, "SCRIPT": script, **more}
+    frame = FRAME.format(body=body, name=name)
+    return PLACES.sub(lambda match: parts[match[1]], frame)
+
+
+def shipped(package: str, *names: str) -> str:
+    """Texts of files that are part of a package, one behind another."""
+    folder = resources.files(package)
+    return "".join((folder / name).read_text(encoding="utf-8") for name in names)
