@@ -33,7 +33,8 @@ MERGE_EXAMPLES = """examples:
   jaxsim sweep merge runs/gravity --out results/gravity --overwrite
 
 Writes rows.parquet (one row an episode), cells.parquet (every metric of every cell, with its
-interval) and sweep.json. Their bytes do not depend on who played which unit when.
+interval) and sweep.json; of up to 20,000 cells report.html too, with its numbers in report.json.
+Their bytes do not depend on who played which unit when.
 """
 TABLE_EXAMPLES = """examples:
   jaxsim sweep table runs/gravity --rows gravity --columns agent

@@ -226,6 +226,8 @@ def merge(arguments: argparse.Namespace) -> int:
         found = merging.merge(plan, arguments.out, show)
     if not arguments.quiet:
         print(f"{found.rows:,} rows of {found.cells:,} cells in {found.folder}")
+        if not found.reported:
+            print("too many cells for report.html; jaxsim sweep table shows any two axes")
     return 0
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.files import results, write_json
-from evaluation.sweep import store
+from evaluation.sweep import report, store
 from evaluation.sweep.plans import Plan
 from evaluation.sweep.store import Found
 
@@ -32,11 +32,13 @@ class Merged(NamedTuple):
       folder: with rows.parquet, cells.parquet and sweep.json.
       rows: number of rows.
       cells: number of cells.
+      reported: whether report.json and report.html are in the folder too.
     """
 
     folder: Path
     rows: int
     cells: int
+    reported: bool
 
 
 def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None) -> Merged:
@@ -79,8 +81,9 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
             "cells": plan.grid.cells,
             "rows": rows,
         }
+        reported = report.write(partial, partial / CELLS, about)
         write_json(partial / MARKER, about)
-    return Merged(folder, rows, plan.grid.cells)
+    return Merged(folder, rows, plan.grid.cells, reported)
 
 
 def _one_each(plan: Plan) -> list[Found]:

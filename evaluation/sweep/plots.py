@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from evaluation.files import write_whole
-from evaluation.sweep.tables import Table
+from evaluation.sweep.means import Table
 
 MOST_LINES: Final = 8
 """Columns of numbers that are drawn as lines; of more, the table is a heat map."""

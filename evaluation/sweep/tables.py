@@ -1,48 +1,18 @@
-"""A metric of a sweep over one or two axes, as numbers with intervals."""
+"""A metric of merged results over one or two axes: read, printed, and as CSV."""
 
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.sweep import merging, plans
-
-MOST_VALUES: Final = 1000
-"""Values of an axis that a table has room for."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """One metric over one or two axes.
-
-    Attributes:
-      metric: its name.
-      rows: name of the axis of the rows.
-      columns: name of the axis of the columns; None for one column.
-      row_values: (R,) values of the rows.
-      column_values: (C,) values of the columns.
-      value: (R, C) mean over the cells that agree in both; NaN where there is none.
-      low, high: (R, C) ends of its 95 % interval.
-      cells: (R, C) number of these cells.
-    """
-
-    metric: str
-    rows: str
-    columns: str | None
-    row_values: tuple[Any, ...]
-    column_values: tuple[Any, ...]
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    cells: np.ndarray
+from evaluation.sweep.means import Table, axes_of, tabulate
 
 
 def table(
@@ -65,7 +35,7 @@ def table(
       ValueError: no merged results, or a name that they do not have; lists those they have.
     """
     data = _read(folder)
-    axes = [name for name in data.column_names[1:] if name not in _NOT_AXES]
+    axes = axes_of(data)
     for name in (rows, columns):
         if name is not None and name not in axes:
             raise ValueError(f"no axis {name!r}; there are {', '.join(axes)}")
@@ -78,10 +48,7 @@ def table(
     data = data.filter(pc.equal(data["metric"], chosen))
     for text in where:
         data = _narrowed(data, text, axes)
-    return _computed(data, chosen, rows, columns)
-
-
-_NOT_AXES: Final = ("cell", "metric", "value", "low", "high", "count", "reason")
+    return tabulate(data, chosen, rows, columns)
 
 
 def _read(folder: Path) -> pa.Table:
@@ -114,49 +81,6 @@ def _narrowed(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
         listed = ", ".join(map(str, pc.unique(data[name]).to_pylist()[:20]))
         raise ValueError(f"no cell has {text}; {name!r} takes {listed}")
     return found
-
-
-def _computed(data: pa.Table, metric: str, rows: str, columns: str | None) -> Table:
-    down = _places(data, rows)
-    across = _places(data, columns) if columns is not None else ((), np.zeros(len(data), int))
-    row_values, row = down
-    column_values, column = across
-    shape = len(row_values), max(1, len(column_values))
-    found = {key: _numbers(data, key) for key in ("value", "low", "high")}
-    value, low, high = (np.full(shape, np.nan) for _ in range(3))
-    cells = np.zeros(shape, int)
-    order = np.lexsort((np.arange(len(data)), column, row))
-    place = row[order] * shape[1] + column[order]
-    for members in np.split(order, np.flatnonzero(np.diff(place)) + 1):
-        at = row[members[0]], column[members[0]]
-        cells[at] = len(members)
-        if len(members) == 1:
-            value[at], low[at], high[at] = (found[key][members[0]] for key in found)
-            continue
-        numbers = found["value"][members]
-        if np.isfinite(numbers).any():
-            value[at] = np.nanmean(numbers)
-        interval = bootstrap_interval(numbers[:, None])
-        low[at], high[at] = interval.low[0], interval.high[0]
-    heads = column_values or (metric,)
-    return Table(metric, rows, columns, row_values, heads, value, low, high, cells)
-
-
-def _numbers(data: pa.Table, name: str) -> np.ndarray:
-    numbers: np.ndarray = data[name].to_numpy().astype(np.float64)
-    return numbers
-
-
-def _places(data: pa.Table, name: str) -> tuple[tuple[Any, ...], np.ndarray]:
-    """Values of an axis, numbers in order, and the place of each row among them."""
-    listed = data[name].to_pylist()
-    values = list(dict.fromkeys(listed))
-    if not isinstance(values[0], str):
-        values.sort()
-    if len(values) > MOST_VALUES:
-        raise ValueError(f"axis {name!r} has {len(values):,} values; a table takes {MOST_VALUES:,}")
-    place = {value: index for index, value in enumerate(values)}
-    return tuple(values), np.array([place[value] for value in listed])
 
 
 def csv_text(found: Table) -> str:

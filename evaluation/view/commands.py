@@ -1,6 +1,7 @@
 """The command `jaxsim view`."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ EXAMPLES = """examples:
   jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --out episode.html
   jaxsim view --level 203 --agent pd --agent mpc --out two.html --gif two.gif
   jaxsim view runs/x --lifetime 812 --episode 37
+  jaxsim view runs/x --ends
   jaxsim view runs/sailon --trial 3 --episode 12
   jaxsim view runs/sailon/transcripts/trial-00003/episode-00012.jsonl
 
 The file needs nothing else and no network: a double click opens it. Without --out it goes to
 view.html. Episodes of a run are played again from its records; agents that learn live their
 lifetime again up to there, from its start or from the nearest checkpoint, and the page says which.
+With --ends there is a page of each episode under "Worst and best lifetimes" of the run's report, in
+the run's folder views, and the report links them.
 """
 
 MOST_VIDEO_PIXELS = 1024
@@ -56,8 +60,9 @@ def add_to(commands: Any) -> None:
         help="number of the episode, from 0 (0); repeated, episodes stand side by side",
     )
     view.add_argument(
-        "--out", type=Path, default=Path("view.html"), metavar="FILE", help="page (view.html)"
+        "--ends", action="store_true", help="of a run: the worst and best lifetimes of its report"
     )
+    view.add_argument("--out", type=Path, metavar="FILE", help="page (view.html)")
     view.add_argument("--gif", type=Path, metavar="FILE", help="also write a GIF (extra view)")
     view.add_argument("--mp4", type=Path, metavar="FILE", help="also write an MP4 (extra view)")
     view.add_argument(
@@ -68,6 +73,8 @@ def add_to(commands: Any) -> None:
 
 
 def _view(arguments: argparse.Namespace) -> int:
+    if arguments.ends:
+        return _view_ends(arguments)
     from evaluation.view import videos
     from jaxsim.render import viewer
 
@@ -77,8 +84,9 @@ def _view(arguments: argparse.Namespace) -> int:
             if path.suffix != ending:
                 raise ValueError(f"{path} must end in {ending}")
             videos.check(path)
-    if arguments.out.is_dir():
-        raise ValueError(f"{arguments.out} is a directory; name a file, as --out episode.html")
+    out = arguments.out or Path("view.html")
+    if out.is_dir():
+        raise ValueError(f"{out} is a directory; name a file, as --out episode.html")
     if not 16 <= arguments.pixels <= MOST_VIDEO_PIXELS:
         raise ValueError(f"pixels is {arguments.pixels}; it must be from 16 to {MOST_VIDEO_PIXELS}")
     episodes = arguments.episode or [0]
@@ -87,7 +95,7 @@ def _view(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{sources} episodes do not fit on a page; leave some out")
     films = _films(arguments, episodes)
     text = viewer.page(films)
-    write_whole(arguments.out, text)
+    write_whole(out, text)
     for path in pictures:
         videos.write(films, path, arguments.pixels - arguments.pixels % 2)
     if not arguments.quiet:
@@ -95,7 +103,43 @@ def _view(arguments: argparse.Namespace) -> int:
             print(f"{film.title}: {film.ticks} ticks; {film.facts}")
             if film.note:
                 print(film.note)
-        print(f"{arguments.out}: {len(text.encode()) / 1000:.0f} kB")
+        print(f"{out}: {len(text.encode()) / 1000:.0f} kB")
+    return 0
+
+
+def _view_ends(arguments: argparse.Namespace) -> int:
+    """Write a page of each episode that a report names, and link them from it."""
+    from evaluation import records, view
+    from evaluation.report import html
+    from jaxsim.render import viewer
+
+    run = arguments.source
+    names = ("level", "difficulty", "seed", "lifetime", "trial", "episode", "out", "gif", "mp4")
+    _refuse(arguments, "--ends", *names)
+    if run is None or not run.is_dir():
+        raise ValueError(f"--ends needs the directory of a run; {run or 'none'} is no directory")
+    reports = [run / name for name in ("report.json", "report.html")]
+    if not all(path.is_file() for path in reports):
+        raise ValueError(f"{run} has no report.json with its report.html; name a finished run")
+    held = records.read_run(run)
+    try:
+        measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{reports[0]} is no report of a run; play the run again") from error
+    agent = arguments.agent[0] if arguments.agent else None
+    coordinates = html.ends(held, measure)
+    pages = {
+        html.view_of(lifetime, episode): viewer.page(
+            [view.of_run(run, lifetime=lifetime, episode=episode, agent=agent)]
+        )
+        for lifetime, episode in coordinates
+    }
+    for name, text in pages.items():
+        (run / name).parent.mkdir(exist_ok=True)
+        write_whole(run / name, text)
+    write_whole(reports[1], html.linked(reports[1].read_text(encoding="utf-8"), pages))
+    if not arguments.quiet:
+        print(f"{len(pages)} pages in {run / html.VIEWS}, linked from {reports[1]}")
     return 0
 
 

@@ -5,6 +5,6 @@ that stand in this folder as they were released. The file asks for nothing from 
 """
 
 from evaluation.report.html.page import page
-from evaluation.report.html.sections import of_report, of_run
+from evaluation.report.html.sections import VIEWS, ends, linked, of_report, of_run, view_of
 
-__all__ = ["of_report", "of_run", "page"]
+__all__ = ["VIEWS", "ends", "linked", "of_report", "of_run", "page", "view_of"]

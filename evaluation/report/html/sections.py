@@ -1,12 +1,14 @@
 """What a report says, section by section, from its JSON and, of a run, from its records."""
 
 import html
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.records import Records
 from evaluation.report.html import tables
 from evaluation.report.html.page import Chart, Section, page
@@ -15,7 +17,12 @@ MOST_POINTS = 600
 """Of a curve; a longer one is shown by means of neighbours."""
 ENDS = 5
 """Lifetimes that are named at either end."""
-Z = 1.96
+VIEWS = "views"
+"""Folder of a run with pages of episodes."""
+AXES = ("episodes", "episode", "minutes")
+MOST_LINES = 6
+RESAMPLES = 1000
+"""Of the band of a curve, which nobody reads to the third digit."""
 
 
 def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: str = "DIR") -> str:
@@ -41,8 +48,17 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
     return page(f"{name}, played by {report.get('agent', 'an agent')}", made)
 
 
-def of_report(title: str, report: Mapping[str, Any], command: str = "") -> str:
-    """Return the page of any other report: facts, then a table of each list or group of numbers."""
+def of_report(
+    title: str, report: Mapping[str, Any], command: str = "", axes: Sequence[str] = AXES
+) -> str:
+    """Return the page of any other report: facts, then a table of each list or group of numbers.
+
+    Args:
+      title: heading.
+      report: the values of its JSON.
+      command: that made it.
+      axes: fields of rows that charts are drawn over.
+    """
     facts = {k: v for k, v in report.items() if not _is_group(v)}
     made = [Section("What this is", "Settings, versions and totals.", tables.facts(facts))]
     if command:
@@ -50,7 +66,7 @@ def of_report(title: str, report: Mapping[str, Any], command: str = "") -> str:
     for name, value in report.items():
         if not _is_group(value):
             continue
-        chart = _chart_of(value)
+        chart = _chart_of(value, axes)
         made.append(Section(_words(name), "", _group(value, f"/{name}"), chart))
     return page(title, made)
 
@@ -75,20 +91,20 @@ def _group(value: Any, path: str) -> str:
     return "".join(parts)
 
 
-def _chart_of(value: Any) -> Chart | None:
+def _chart_of(value: Any, axes: Sequence[str]) -> Chart | None:
     """A chart of rows that have an axis and means with intervals, as a training curve has."""
     if not isinstance(value, list) or len(value) < 2:
         return None
-    axis = next((n for n in ("episodes", "episode", "minutes") if n in value[0]), None)
+    axis = next((n for n in axes if isinstance(value[0].get(n), int | float)), None)
     if axis is not None and tables.is_entry(value[0]):
         value = [{axis: row[axis], "mean": row} for row in value]
-    names = [n for n, v in value[0].items() if tables.is_entry(v)]
+    names = [n for n, v in value[0].items() if tables.is_entry(v)][:MOST_LINES]
     if axis is None or not names:
         return None
     key = "mean" if "mean" in value[0][names[0]] else "value"
-    lines = {n: [row[n].get(key) for row in value] for n in names[:3]}
+    lines = {n: [row[n].get(key) for row in value] for n in names}
     bands = {
-        n: ([row[n]["low"] for row in value], [row[n]["high"] for row in value]) for n in names[:1]
+        n: ([row[n]["low"] for row in value], [row[n]["high"] for row in value]) for n in names
     }
     return Chart(axis, [row[axis] for row in value], lines, bands)
 
@@ -116,13 +132,14 @@ def _curve(records: Records, measure: str) -> Section:
     sizes = np.diff([*starts, episodes])
     means = np.add.reduceat(values, starts, axis=1) / sizes
     mean = np.nan_to_num(means.mean(0))
-    error = means.std(0, ddof=1) / np.sqrt(lifetimes) if lifetimes > 1 else np.zeros_like(mean)
+    band = bootstrap_interval(means, resamples=RESAMPLES)
     shades, first = [], 0
     for block in records.schedule.blocks:
         name = f"{block.task} {block.mode}"
         shades.append((float(first), float(first + block.count), name))
         first += block.count
-    ends = (np.nan_to_num(mean - Z * error), np.nan_to_num(mean + Z * error))
+    # A single lifetime has no interval.
+    ends = (np.where(np.isfinite(end), end, mean) for end in (band.low, band.high))
     chart = Chart(
         "episode",
         starts.tolist(),
@@ -132,8 +149,9 @@ def _curve(records: Records, measure: str) -> Section:
     )
     each = f"each point is {group} episodes" if group > 1 else "each point is an episode"
     text = (
-        f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval (1.96 standard errors); "
-        f"{each}. Stretches are the blocks: stronger ones are trained, pale ones tested."
+        f"Mean {measure} over {lifetimes} lifetimes with its 95 % interval (percentile bootstrap "
+        f"over lifetimes); {each}. Stretches are the blocks: stronger ones are trained, pale ones "
+        "tested."
     )
     return Section("Curve", text, "", chart)
 
@@ -227,21 +245,56 @@ def _novelty(records: Records) -> list[Section]:
     return [Section("Novelty detection", text, tables.table(head, rows, "novelty"))]
 
 
+def ends(records: Records, measure: str) -> list[tuple[int, int]]:
+    """The lifetimes that a report names, and the worst episode of each.
+
+    Args:
+      records: of a run.
+      measure: column used as an episode's value.
+
+    Returns:
+      (lifetime, episode) of up to `ENDS` worst lifetimes, then of as many best ones.
+    """
+    values = np.asarray(records.columns[measure], np.float64)
+    order = np.argsort(np.nan_to_num(values.mean(1)), kind="stable")
+    lanes = order if len(order) <= 2 * ENDS else np.concatenate([order[:ENDS], order[-ENDS:]])
+    return [(records.first_lifetime + int(lane), int(np.argmin(values[lane]))) for lane in lanes]
+
+
+def view_of(lifetime: int, episode: int) -> str:
+    """Place of the page that shows an episode, from the run's directory."""
+    return f"{VIEWS}/lifetime-{lifetime}-episode-{episode}.html"
+
+
+def linked(page: str, views: Iterable[str]) -> str:
+    """Return the page of a run with links to pages of episodes, in place of the commands.
+
+    Args:
+      page: from `of_run`.
+      views: places from `view_of`.
+    """
+    for view in views:
+        cell = re.escape(f'<code data-view="{view}">') + "[^<]*</code>"
+        page = re.sub(cell, f'<a href="{view}">{view.removeprefix(VIEWS + "/")}</a>', page)
+    return page
+
+
 def _lifetimes(records: Records, measure: str, run: str) -> Section:
     """The worst and the best lifetimes, with commands that open an episode of each."""
     values = np.asarray(records.columns[measure], np.float64)
-    means = np.nan_to_num(values.mean(1))
-    order = np.argsort(means, kind="stable")
-    ends = order if len(order) <= 2 * ENDS else np.concatenate([order[:ENDS], order[-ENDS:]])
     rows = []
-    for lane in ends:
-        lifetime, worst = records.first_lifetime + int(lane), int(np.argmin(values[lane]))
+    for lifetime, worst in ends(records, measure):
+        lane = values[lifetime - records.first_lifetime]
         words = ("jaxsim", "view", run, "--lifetime", str(lifetime), "--episode", str(worst))
-        opened = f"<code>{html.escape(shlex.join(words))}</code>"
-        cells = [str(lifetime), f"{means[lane]:.4g}", str(worst), f"{values[lane, worst]:.4g}"]
-        rows.append([*cells, opened])
+        place = f'data-view="{view_of(lifetime, worst)}"'
+        opened = f"<code {place}>{html.escape(shlex.join(words))}</code>"
+        mean = np.nan_to_num(lane.mean())
+        rows.append([str(lifetime), f"{mean:.4g}", str(worst), f"{lane[worst]:.4g}", opened])
     head = ("lifetime", f"mean {measure}", "worst episode", measure, "see it")
-    text = "The command opens the worst episode of the lifetime in the viewer."
+    text = (
+        "The worst episode of each, in the viewer. Links to all of them: "
+        f"{shlex.join(('jaxsim', 'view', run, '--ends'))}."
+    )
     return Section("Worst and best lifetimes", text, tables.table(head, rows, "lifetimes"))
 
 

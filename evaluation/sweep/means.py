@@ -1,0 +1,100 @@
+"""Means of a metric over the cells of a sweep that agree in one or two axes, with intervals."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.metrics.statistics import bootstrap_interval
+
+MOST_VALUES: Final = 1000
+"""Values of an axis that a table has room for."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One metric over one or two axes.
+
+    Attributes:
+      metric: its name.
+      rows: name of the axis of the rows.
+      columns: name of the axis of the columns; None for one column.
+      row_values: (R,) values of the rows.
+      column_values: (C,) values of the columns.
+      value: (R, C) mean over the cells that agree in both; NaN where there is none.
+      low, high: (R, C) ends of its 95 % interval.
+      cells: (R, C) number of these cells.
+    """
+
+    metric: str
+    rows: str
+    columns: str | None
+    row_values: tuple[Any, ...]
+    column_values: tuple[Any, ...]
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    cells: np.ndarray
+
+
+def axes_of(data: pa.Table) -> list[str]:
+    """Names of the axes among the columns of cells.parquet."""
+    return [name for name in data.column_names[1:] if name not in _NOT_AXES]
+
+
+_NOT_AXES: Final = ("cell", "metric", "value", "low", "high", "count", "reason")
+
+
+def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None) -> Table:
+    """Average a metric over the cells that agree in one or two axes.
+
+    Args:
+      data: rows of cells.parquet, all of this metric.
+      metric: its name.
+      rows: axis of the rows.
+      columns: axis of the columns; None for one column.
+
+    Raises:
+      ValueError: an axis has more than `MOST_VALUES` values.
+    """
+    down = _places(data, rows)
+    across = _places(data, columns) if columns is not None else ((), np.zeros(len(data), int))
+    row_values, row = down
+    column_values, column = across
+    shape = len(row_values), max(1, len(column_values))
+    found = {key: _numbers(data, key) for key in ("value", "low", "high")}
+    value, low, high = (np.full(shape, np.nan) for _ in range(3))
+    cells = np.zeros(shape, int)
+    order = np.lexsort((np.arange(len(data)), column, row))
+    place = row[order] * shape[1] + column[order]
+    for members in np.split(order, np.flatnonzero(np.diff(place)) + 1):
+        at = row[members[0]], column[members[0]]
+        cells[at] = len(members)
+        if len(members) == 1:
+            value[at], low[at], high[at] = (found[key][members[0]] for key in found)
+            continue
+        numbers = found["value"][members]
+        if np.isfinite(numbers).any():
+            value[at] = np.nanmean(numbers)
+        interval = bootstrap_interval(numbers[:, None])
+        low[at], high[at] = interval.low[0], interval.high[0]
+    heads = column_values or (metric,)
+    return Table(metric, rows, columns, row_values, heads, value, low, high, cells)
+
+
+def _numbers(data: pa.Table, name: str) -> np.ndarray:
+    numbers: np.ndarray = data[name].to_numpy().astype(np.float64)
+    return numbers
+
+
+def _places(data: pa.Table, name: str) -> tuple[tuple[Any, ...], np.ndarray]:
+    """Values of an axis, numbers in order, and the place of each row among them."""
+    listed = data[name].to_pylist()
+    values = list(dict.fromkeys(listed))
+    if not isinstance(values[0], str):
+        values.sort()
+    if len(values) > MOST_VALUES:
+        raise ValueError(f"axis {name!r} has {len(values):,} values; a table takes {MOST_VALUES:,}")
+    place = {value: index for index, value in enumerate(values)}
+    return tuple(values), np.array([place[value] for value in listed])

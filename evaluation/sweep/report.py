@@ -1,0 +1,115 @@
+"""The report of a sweep: its metrics over its axes, and its best and worst cells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evaluation.files import write_json, write_whole
+from evaluation.sweep.means import Table, axes_of, tabulate
+
+JSON, PAGE = "report.json", "report.html"
+MOST_CELLS: Final = 20_000
+"""Cells of a sweep that gets a report: `sweep table` is for larger ones."""
+MOST_METRICS: Final = 8
+MOST_ROWS: Final = 200
+MOST_COLUMNS: Final = 6
+ENDS: Final = 5
+REPLICATES: Final = "seed"
+"""An axis that others are averaged over."""
+
+
+def write(folder: Path, cells: Path, about: Mapping[str, Any]) -> bool:
+    """Write report.json and report.html of merged results.
+
+    Args:
+      folder: to write to.
+      cells: the table of all metrics of all cells.
+      about: what the sweep is, plain JSON values.
+
+    Returns:
+      Whether there are: a sweep of more than `MOST_CELLS` cells gets none.
+    """
+    if about["cells"] > MOST_CELLS:
+        return False
+    from evaluation.report import html
+
+    data = pq.read_table(cells)
+    values = summarise(data, about)
+    write_json(folder / JSON, values)
+    page = html.of_report(f"Sweep {about['name']}", values, axes=axes_of(data))
+    write_whole(folder / PAGE, page)
+    return True
+
+
+def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the report as plain JSON values.
+
+    Args:
+      data: rows of cells.parquet.
+      about: what the sweep is.
+    """
+    metrics = list(dict.fromkeys(data["metric"].to_pylist()))
+    parts = {name: data.filter(pc.equal(data["metric"], name)) for name in metrics[:MOST_METRICS]}
+    values = {**about, "metrics": metrics}
+    for name, part in list(parts.items())[:1]:
+        order = np.argsort(-part["value"].to_numpy().astype(float), kind="stable")
+        values |= {f"best cells by {name}": _cells(part, order[:ENDS], name)}
+        values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS], name)}
+    for name, part in parts.items():
+        for rows, columns in _pairs(part):
+            by = rows if columns is None else f"{rows} and {columns}"
+            values[f"{name} by {by}"] = _rows(tabulate(part, name, rows, columns))
+    return values
+
+
+def _pairs(data: pa.Table) -> Iterator[tuple[str, str | None]]:
+    """Axes of each table: that with most values by each that has few, then each alone."""
+    sizes = {axis: len(pc.unique(data[axis])) for axis in axes_of(data)}
+    usable = {axis: size for axis, size in sizes.items() if 1 < size <= MOST_ROWS}
+    axes = [axis for axis in usable if axis != REPLICATES] or list(usable) or list(sizes)[:1]
+    numeric = [axis for axis in axes if not pa.types.is_string(data.schema.field(axis).type)]
+    first = max(numeric or axes, key=lambda axis: sizes[axis], default=None)
+    for axis in axes:
+        if axis != first and sizes[axis] <= MOST_COLUMNS:
+            yield str(first), axis
+    for axis in axes:
+        yield axis, None
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    """A table as JSON, one object a row with an entry for each column."""
+    return [
+        {table.rows: value}
+        | {str(name): _entry(table, r, c) for c, name in enumerate(table.column_values)}
+        for r, value in enumerate(table.row_values)
+    ]
+
+
+def _entry(table: Table, row: int, column: int) -> dict[str, Any]:
+    numbers = {name: getattr(table, name)[row, column] for name in ("value", "low", "high")}
+    entry: dict[str, Any] = {name: _number(number) for name, number in numbers.items()}
+    entry["cells"] = int(table.cells[row, column])
+    return entry if entry["value"] is not None else entry | {"reason": "no cell has a value"}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def _cells(data: pa.Table, order: Sequence[int], name: str) -> list[dict[str, Any]]:
+    """Some cells with what they play and their value; those without a value are left out."""
+    axes = axes_of(data)
+    return [
+        {
+            "cell": row["cell"],
+            "plays": ", ".join(f"{axis} {row[axis]}" for axis in axes),
+            name: {end: _number(row[end]) for end in ("value", "low", "high")},
+        }
+        for row in data.take(list(order)).to_pylist()
+        if _number(row["value"]) is not None
+    ]
