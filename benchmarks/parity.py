@@ -57,6 +57,7 @@ class Case:
     difficulty: str
     recording: Recording
     changes: Mapping[str, float] = field(default_factory=dict)  # of physics besides, by path
+    levels: frozenset[int] | None = None  # that share its program; None for all
 
     @property
     def values(self) -> dict[str, Any]:
@@ -81,7 +82,7 @@ class Case:
 
     def starts(self, dtype: str) -> list[State]:
         """State before the hidden tick of every recorded seed."""
-        config = environment(dtype, self.slots).config
+        config = environment(dtype, self.slots, self.levels).config
         starts = (
             cartpole3d.wsu_start(int(seed), self.level, self.difficulty, dtype)
             for seed in self.recording.seeds
@@ -96,13 +97,16 @@ class Case:
 
 
 def cases(folder: Path, policy: str = "pd") -> Iterator[Case]:
-    """Recordings of every level that the package has."""
-    for level in cartpole3d.levels():
-        for difficulty in DIFFICULTIES:
-            path = folder / f"L{level.number}_{difficulty}_{policy}.npz"
-            if path.exists():
-                slots = most_slots(level.number, difficulty)
-                yield Case(level.number, difficulty, read_recording(path, slots))
+    """Recordings of every level that the package has; their programs play no other level."""
+    paths = {
+        (level.number, difficulty): path
+        for level in cartpole3d.levels()
+        for difficulty in DIFFICULTIES
+        if (path := folder / f"L{level.number}_{difficulty}_{policy}.npz").exists()
+    }
+    levels = frozenset(level for level, _ in paths)
+    for cell, path in paths.items():
+        yield Case(*cell, read_recording(path, most_slots(*cell)), levels=levels)
 
 
 def most_slots(level: int, difficulty: str) -> int:
@@ -112,22 +116,33 @@ def most_slots(level: int, difficulty: str) -> int:
 
 
 @cache
-def environment(dtype: str, slots: int = UNROLLED) -> CartPole3D:
-    """One environment that plays every level for which so many slots are taken."""
+def environment(
+    dtype: str, slots: int = UNROLLED, levels: frozenset[int] | None = None
+) -> CartPole3D:
+    """One environment that plays every level for which so many slots are taken.
+
+    Args:
+      dtype: of its numbers.
+      slots: of blocks.
+      levels: numbers of the levels to play, for a smaller program; None for all.
+    """
     played = [
         jaxsim.make("CartPole3D-v0", level=level.number, difficulty=difficulty, dtype=dtype)[0]
         for level in cartpole3d.levels()
         for difficulty in DIFFICULTIES
         if most_slots(level.number, difficulty) == slots
+        and (levels is None or level.number in levels)
     ]
     whole = reduce(CartPole3D.covering, played)
     return CartPole3D(replace(whole.config, max_blocks=slots))
 
 
 @cache
-def compiled_step(dtype: str, slots: int = UNROLLED) -> Callable[..., Any]:
-    """One program for every level with so many slots."""
-    return jax.jit(environment(dtype, slots).step)
+def compiled_step(
+    dtype: str, slots: int = UNROLLED, levels: frozenset[int] | None = None
+) -> Callable[..., Any]:
+    """One program for every level with so many slots; see `environment`."""
+    return jax.jit(environment(dtype, slots, levels).step)
 
 
 def drawn(params: Params, share: Any) -> Params:
@@ -167,8 +182,10 @@ def pad(tree: Any, lanes: int = LANES) -> Any:
     return jax.tree.map(one, tree)
 
 
-def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observation, State]:
-    """Advance any number of lanes."""
+def step(
+    dtype: str, levels: frozenset[int] | None, state: State, action: Any, params: Params
+) -> tuple[Observation, State]:
+    """Advance any number of lanes by the program of some levels; see `environment`."""
     slots = max(len(state.blocks), *state.blocks[0].alive.shape[1:], 1)
     lanes = LANES if slots == UNROLLED else STACKED_LANES
     count = state.step.shape[0]
@@ -178,7 +195,7 @@ def step(dtype: str, state: State, action: Any, params: Params) -> tuple[Observa
     for first in range(0, count, lanes):
         part = chosen(arguments, slice(first, first + lanes))
         own = part[0].step.shape[0]
-        advance = compiled_step(dtype, slots)
+        advance = compiled_step(dtype, slots, levels)
         observation, state, *_ = advance(jax.random.key(0), *pad(part, lanes))
         parts.append(chosen(jax.tree.map(np.asarray, (observation, state)), slice(own)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
@@ -192,7 +209,7 @@ def reset_error(case: Case) -> float:
     if case.level == 208:
         starts = supplied(starts, chosen(case.supplies, episode), 1)
     params = quiet(drawn(params_of(case, "float64", len(rows)), case.shares(1)[episode, 0]))
-    observation, _ = step("float64", starts, np.zeros(len(rows)), params)
+    observation, _ = step("float64", case.levels, starts, np.zeros(len(rows)), params)
     ours = observation_arrays(observation)
     return max(
         float(np.abs(ours[name] - values[rows]).max())
@@ -218,7 +235,7 @@ def field_errors(case: Case) -> dict[str, np.ndarray]:
     shares = case.shares(int(recording.tick.max()) + 1)
     share = shares[recording.episode[rows], recording.tick[rows]]
     params = quiet(drawn(params_of(case, "float64", len(rows)), share))
-    observation, after = step("float64", state, recording.action[rows], params)
+    observation, after = step("float64", case.levels, state, recording.action[rows], params)
     ours = cartpole3d.state_to_arrays(after)
     return recording.errors(rows, ours, observation_arrays(observation))
 
@@ -239,7 +256,7 @@ def tick_errors(case: Case) -> dict[str, TickErrors]:
 
 def _states(case: Case, rows: np.ndarray) -> State:
     """Recorded states, with what their episodes drew and the pose reported last."""
-    config = environment("float64", case.slots).config
+    config = environment("float64", case.slots, case.levels).config
     recording = case.recording
     state = recording.states(rows, config)
     drawn_starts = jax.tree.map(np.asarray, stack(case.starts("float64")))
@@ -287,9 +304,8 @@ def policy(observation: Observation, gains: Any) -> jax.Array:
 
 @partial(jax.jit, static_argnums=0)
 def _episodes(
-    slots: int, start: State, params: Params, gains: Any, shares: jax.Array, supplies: Any
+    env: CartPole3D, start: State, params: Params, gains: Any, shares: jax.Array, supplies: Any
 ) -> jax.Array:
-    env = environment("float32", slots)
     key = jax.random.key(0)
 
     def tick(k: Any, carry: Any) -> Any:
@@ -333,7 +349,8 @@ def _same_lengths(found: list[Case], slots: int) -> np.ndarray:
     if slots > UNROLLED:
         parts = [case.supplies for case in found]
         supplies = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    ours = _episodes(slots, starts, joined, table, per_tick, supplies)
+    env = environment("float32", slots, found[0].levels)
+    ours = _episodes(env, starts, joined, table, per_tick, supplies)
     return np.asarray(ours) == np.concatenate(lengths)
 
 

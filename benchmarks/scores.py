@@ -64,28 +64,32 @@ class Score:
 
 
 @cache
-def _player(policy: str, slots: int) -> Any:
-    """Compiled play of `CHUNK` episodes of any level that is played with so many slots."""
-    env = environment("float32", slots)
+def _player(slots: int, levels: frozenset[int] | None) -> Any:
+    """Compiled play of `CHUNK` episodes under any policy; see `parity.environment`."""
+    env = environment("float32", slots, levels)
+    acts = [agents.get(policy).act for policy in POLICIES]
 
     @jax.jit
-    def play(root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
+    def play(policy: jax.Array, root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
+        agent = agents.Agent("any", partial(jax.lax.switch, policy, acts))
         key = rng.fold(root, numbers)
         active = jnp.ones(CHUNK, bool)
-        return play_episode(agents.get(policy), env, params, key, active, ())[1].performance
+        return play_episode(agent, env, params, key, active, ())[1].performance
 
     return play
 
 
-def performances(policy: str, cell: Cell, episodes: int, seed: int) -> np.ndarray:
-    """Performance of each episode, (episodes,)."""
+def performances(
+    policy: str, cell: Cell, episodes: int, seed: int, levels: frozenset[int] | None = None
+) -> np.ndarray:
+    """Performance of each episode, (episodes,), in a program that plays some levels, or all."""
     _, params = jaxsim.make("CartPole3D-v0", level=cell[0], difficulty=cell[1])
     params = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (CHUNK,)), params)
     root = rng.words(jax.random.key(seed))
     starts = range(0, episodes, CHUNK)
     numbers = jnp.arange(CHUNK, dtype=jnp.uint32)
-    play = _player(policy, most_slots(*cell))
-    played = [play(root, numbers + start, params) for start in starts]
+    play = partial(_player(most_slots(*cell), levels), POLICIES.index(policy), root)
+    played = [play(numbers + start, params) for start in starts]
     return np.concatenate([np.asarray(p) for p in played])[:episodes]
 
 
@@ -171,7 +175,8 @@ def page(folder: Path, episodes: int, seed: int) -> Iterator[str]:
     """Lines of the page."""
     theirs = {policy: original(folder, policy) for policy in POLICIES}
     keys = [(p, cell) for p in POLICIES for cell in sorted(theirs[p])]
-    play = partial(performances, episodes=episodes, seed=seed)
+    levels = frozenset(level for _, (level, _) in keys)
+    play = partial(performances, episodes=episodes, seed=seed, levels=levels)
     ours = {key: play(*key) for key in keys}
     p_values = np.array(
         [stats.ttest_ind(ours[p, c], theirs[p][c], equal_var=False).pvalue for p, c in keys]

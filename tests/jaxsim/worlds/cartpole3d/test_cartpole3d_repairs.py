@@ -1,6 +1,7 @@
 """Options that mend what levels of the original do not do, off unless asked for."""
 
 from dataclasses import fields, replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -111,12 +112,13 @@ def test_blocks_leave_the_room_of_the_original(blown_and_bounced):
 # --- wind on the pole -------------------------------------------------------------------------
 
 
+@cache
 def states(count=6):
     """Starts of level 206 with different winds and yaws, float64, and their parameters."""
     env, params = jaxsim.make(
         "CartPole3D-v0", {"repairs/wind_on_pole": 1}, level=206, dtype="float64"
     )
-    state = env.start(jax.random.split(jax.random.key(1), count), params)
+    state = jax.jit(env.start)(jax.random.split(jax.random.key(1), count), params)
     half = np.linspace(-1.0, 1.0, count)
     lean = 0.05
     pose = replace(
