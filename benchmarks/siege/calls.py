@@ -37,13 +37,12 @@ def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow
         names = names or list(commands)
         for number in itertools.count(first):
             name = names[number % len(names)]
-            run, out = commands[name], folder / f"out-{number}"
+            run = commands[name]
             if name not in known:
-                traced = folder / f"traced-{len(known)}"
+                traced = run.begin(folder / f"traced-{len(known)}")
                 places = _places(run, traced, folder / "calls")
-                known[name] = contents(traced), places
-            out.mkdir()
-            draw = random.Random(f"{seed} {number}")
+                known[name] = contents(run, traced), places
+            out, draw = run.begin(folder / str(number)), random.Random(f"{seed} {number}")
             yield _killed(name, run, out, draw, *known[name], number)
 
 
@@ -61,7 +60,6 @@ Place = tuple[str, int]
 
 def _places(run: Run, out: Path, log: Path) -> list[Place]:
     """The system calls of a run that are about its results."""
-    out.mkdir()
     trace = ("strace", "-f", "-y", "-qq", "-s", "256", "-e", f"trace={','.join(CALLS)}")
     ended = finish(start(run, out, before=(*trace, "-e", "signal=none", "-o", str(log))))
     if ended.code:
@@ -100,7 +98,7 @@ def _killed(
         if code == 0:
             break
         sent += 1
-    wrong = differing(contents(out), wanted) if code == 0 else completed(run, out, wanted)
+    wrong = differing(contents(run, out), wanted) if code == 0 else completed(run, out, wanted)
     label = f"kills inside system calls of `jaxsim {name}`"
     if wrong:
         return Blow(label, sent, "failed", f"try {number}, inside {', '.join(tried)}: {wrong}")

@@ -62,16 +62,16 @@ class Disk:
     """A folder for results, that can be made small, read-only, and as it should be.
 
     Args:
+      run: what writes there.
       folder: an empty one.
       mounted: whether it is a file system of its own.
     """
 
-    def __init__(self, folder: Path, mounted: bool) -> None:
-        self.out, self._mounted = folder / "out", mounted
-        self._folder = folder
+    def __init__(self, run: Run, folder: Path, mounted: bool) -> None:
+        self._folder, self._mounted = folder, mounted
         if mounted:
             _mount("-t", "tmpfs", "-o", f"size={ROOMY}", "tmpfs", str(folder))
-        self.out.mkdir()
+        self.out = run.begin(folder)
 
     def shrink(self, size: int) -> str:
         """Leave room for so many bytes; what a process has to begin with, statements of Python."""
@@ -120,7 +120,7 @@ def can_mount() -> bool:
         return False
     with tempfile.TemporaryDirectory() as folder:
         try:
-            Disk(Path(folder), True).close()
+            Disk(Run(()), Path(folder), True).close()
         except (ValueError, OSError):
             return False
     return True
@@ -151,7 +151,7 @@ def _attacked(
                 known[name] = found, ended.seconds
             own = folder / f"disk-{number}"
             own.mkdir()
-            with contextlib.closing(Disk(own, mounted)) as disk:
+            with contextlib.closing(Disk(run, own, mounted)) as disk:
                 how, came, wrong = meet(run, disk, draw, *known[name])
                 if not wrong:
                     disk.repair()
@@ -171,7 +171,7 @@ def _met_full(
     ended = finish(start(run, disk.out, prepare=disk.shrink(size)))
     how, wrong = f"{size} bytes", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(disk.out), wanted)
+        return how, "", wrong or differing(contents(run, disk.out), wanted)
     return how, "said so, and the same files with room", wrong
 
 
@@ -192,5 +192,5 @@ def _met_read_only(
     ended = finish(process)
     how, wrong = f"after {wait:.3f} s", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(disk.out), wanted)
+        return how, "", wrong or differing(contents(run, disk.out), wanted)
     return how, "said so, and the same files once writable", wrong

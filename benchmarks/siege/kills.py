@@ -1,35 +1,80 @@
-"""Runs that are killed at any moment, and have to go on to the very same files."""
+"""Runs that are killed at any moment, and have to go on to the very same files.
+
+Processes are forked from one that has imported the package, and find their programs compiled: a
+kill costs what a run does, and not what Python does before.
+"""
 
 import itertools
+import os
 import random
+import shutil
 import signal
-import subprocess
 import tempfile
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from benchmarks.siege import Blow
-from benchmarks.siege.runs import LONGEST, Run, completed, contents, differing, runs, start, whole
+from benchmarks.siege.runs import (
+    LONGEST,
+    Ended,
+    Run,
+    completed,
+    contents,
+    differing,
+    fork,
+    nursery,
+    runs,
+    whole,
+)
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-MOST_KILLS = 4  # of one run
+MOST_KILLS = 20  # of one run
+ABREAST = 2
+"""Runs that are attacked at a time."""
+SHARES = {"run": 16, "sweep run": 8, "sailon generate": 4}
+"""Tries of cheap runs, for one of each other one."""
+EARLY = 1.0, 1.5
+"""Parameters of the beta distribution of moments, in lengths of a run; early ones cost less."""
 
 
 def kills(seed: int, first: int = 0) -> Iterator[Blow]:
     """Kill runs; one blow a run that has come to its end."""
-    with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
-        folder = Path(place)
-        commands, wanted = runs(folder), {}
-        names = list(commands)
-        for number in itertools.count(first):
+    with (
+        tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place,
+        ThreadPoolExecutor(ABREAST) as pool,
+    ):
+        folder, context = Path(place), nursery()
+        commands = runs(folder)
+        names = [name for name in commands for _ in range(SHARES.get(name, 1))]
+        random.Random(0).shuffle(names)
+        wanted: dict[str, tuple[dict[str, bytes], Ended]] = {}
+        one_at_a_time = threading.Lock()
+
+        def attempt(number: int) -> Blow:
             name = names[number % len(names)]
-            if name not in wanted:
-                found, ended = whole(commands[name], folder / f"whole-{len(wanted)}")
-                wanted[name] = found, ended.seconds
-            draw = random.Random(f"{seed} {number}")
-            out = folder / f"out-{number}"
-            out.mkdir()
-            yield _killed(name, commands[name], out, draw, *wanted[name], number)
+            draw, run = random.Random(f"{seed} {number}"), commands[name]
+            with one_at_a_time:
+                if name not in wanted:
+                    wanted[name] = whole(run, folder / name, context)
+            files, ended = wanted[name]
+            place = folder / str(number)
+            out = run.begin(place)
+            blow = _killed(name, run, out, draw, files, ended.seconds, number, context)
+            shutil.rmtree(place)
+            return blow
+
+        ahead = deque(pool.submit(attempt, first + number) for number in range(ABREAST))
+        try:
+            for number in itertools.count(first + ABREAST):
+                yield ahead.popleft().result()
+                ahead.append(pool.submit(attempt, number))
+        finally:
+            for later in ahead:
+                later.cancel()
 
 
 def _killed(
@@ -40,22 +85,25 @@ def _killed(
     wanted: Mapping[str, bytes],
     took: float,
     number: int,
+    context: ForkServerContext,
 ) -> Blow:
     """Kill a run some times, let it come to its end, and compare its files."""
     sent, code = 0, -1
     for kill in range(draw.randint(1, MOST_KILLS)):
-        process = start(run, out, again=kill > 0)
-        how, wait = draw.choice(SIGNALS), draw.uniform(0.0, 1.1 * took)
-        try:
-            process.communicate(timeout=wait)
-        except subprocess.TimeoutExpired:
-            process.send_signal(how)
-            process.communicate(timeout=LONGEST)
+        process = fork(context, run, out, again=kill > 0)
+        how, wait = draw.choice(SIGNALS), took * draw.betavariate(*EARLY)
+        process.join(wait)
+        if process.exitcode is None and process.pid:
+            os.kill(process.pid, how)
+            process.join(LONGEST)
             sent += 1
-        code = process.returncode
+        code = -1 if process.exitcode is None else process.exitcode
         if code == 0:
             break
-    wrong = differing(contents(out), wanted) if code == 0 else completed(run, out, wanted)
+    if code == 0:
+        wrong = differing(contents(run, out), wanted)
+    else:
+        wrong = completed(run, out, wanted, context)
     label = f"kills of `jaxsim {name}`"
     if wrong:
         return Blow(label, sent, "failed", f"try {number}: {wrong}")

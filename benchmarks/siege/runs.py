@@ -1,24 +1,58 @@
 """The runs that are attacked, and what they leave."""
 
+import contextlib
+import io
+import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+from evaluation.cache import folder as cache
+from evaluation.cli import main
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 600.0  # s, of one process
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
 SYLLABUS = """{"instructions": [
-  {"$phase": "1.train"}, {"$repeat": {"$episode": "CartPole"}, "count": 600},
-  {"$phase": "1.test"}, {"$repeat": {"$episode": "CartPole", "pole/length": 0.7}, "count": 200}
+  {"$phase": "1.train"}, {"$repeat": {"$episode": "CartPole"}, "count": 120},
+  {"$phase": "1.test"}, {"$repeat": {"$episode": "CartPole", "pole/length": 0.7}, "count": 40}
 ]}"""
 EXPERIMENT = """{"novelty": [200, 203], "difficulty": ["hard"], "novelty_visibility": [0],
   "trials": 2, "training_episodes": 1, "testing_episodes": 3}"""
 SETTINGS = """{"novelty": [203], "difficulty": ["hard"], "trials": 200, "testing_episodes": 20}"""
+SWEEP = """base = "evaluate"
+name = "siege"
+[fixed]
+episodes = 64
+task = "CartPole"
+agent = "random"
+[axes]
+"pole/length" = {linear = [0.4, 0.8], count = 5}
+seed = {integers = [0, 7]}
+"""
 OFTEN = ("--checkpoint-every", "0s", "--quiet")
+
+
+PRELOADED = (
+    *("evaluation.cli", "evaluation.l2m.run", "evaluation.report.l2m", "evaluation.train.run"),
+    *("evaluation.train.commands", "evaluation.checkpoints.playing", "evaluation.sweep.playing"),
+    *(
+        "optax",
+        "orbax.checkpoint",
+        "pandas",
+        "pyarrow.parquet",
+        "scipy.special",
+        "matplotlib.pyplot",
+    ),
+)
+"""What a process has imported from which others are forked."""
 
 
 class Run(NamedTuple):
@@ -28,11 +62,30 @@ class Run(NamedTuple):
       words: of the command, without `--out`.
       again: what the command needs more after an end before its time.
       file: its result in the folder that it is given; "" if the folder is.
+      option: in front of the folder.
+      given: a folder whose files lie in that folder before; None for none.
+      timed: results that say how long it took.
     """
 
     words: tuple[str, ...]
     again: tuple[str, ...] = ()
     file: str = ""
+    option: tuple[str, ...] = ("--out",)
+    given: Path | None = None
+    timed: tuple[str, ...] = ()
+
+    def command(self, out: Path, again: bool) -> list[str]:
+        """All words, for a folder of results, of a first or a later time."""
+        later = self.again if again else ()
+        return [*self.words, *later, *self.option, str(out / self.file)]
+
+    def begin(self, place: Path) -> Path:
+        """Make the folder of results in a place; all have one name, which reports repeat."""
+        out = place / "out"
+        out.mkdir(parents=True)
+        if self.given:
+            shutil.copytree(self.given, out, dirs_exist_ok=True)
+        return out
 
 
 def runs(folder: Path) -> dict[str, Run]:
@@ -40,15 +93,25 @@ def runs(folder: Path) -> dict[str, Run]:
     syllabus, experiment = folder / "syllabus.json", folder / "experiment.json"
     syllabus.write_text(SYLLABUS)
     experiment.write_text(EXPERIMENT)
-    settings = folder / "settings.json"
+    settings, sweep = folder / "settings.json", folder / "sweep.toml"
     settings.write_text(SETTINGS)
-    play = ("run", str(syllabus), "--agent", "random", "--lifetimes", "64", *OFTEN)
+    sweep.write_text(SWEEP)
+    planned = folder / "planned"
+    with contextlib.redirect_stdout(io.StringIO()):
+        if code := main(["sweep", "plan", str(sweep), "--minutes", "1e-4", "--out", str(planned)]):
+            raise ValueError(f"jaxsim sweep plan ends with {code}")
+    play = ("run", str(syllabus), "--agent", "random", "--lifetimes", "8", *OFTEN)
     train = ("train", "CartPole", "--episodes", "96", "--eval-every", "32", "--lifetimes", "8")
+    levels = ("--levels", "200", "--difficulties", "hard", "--visibilities", "0")
+    trials = ("--trials", "8", "--episodes", "20", "--agent", "random", "--quiet")
+    over, timed = ("--overwrite",), ("report.json", "report.html")
     return {
         "run": Run(play, ("--resume",)),
-        "sailon generate": Run(("sailon", "generate", str(settings)), (), "drawn.json"),
+        "sweep run": Run(("sweep", "run", "--quiet"), option=(), given=planned),
+        "sailon generate": Run(("sailon", "generate", str(settings)), file="drawn.json"),
         "train": Run((*train, *OFTEN), ("--resume",)),
-        "sailon run": Run(("sailon", "run", str(experiment), "--agent", "pd"), ("--overwrite",)),
+        "sailon run": Run(("sailon", "run", str(experiment), "--agent", "pd"), over),
+        "sailon evaluate": Run(("sailon", "evaluate", *levels, *trials), over, timed=timed),
     }
 
 
@@ -69,14 +132,35 @@ def start(
       before: words of a program that the command is started by.
       prepare: statements of Python that the new process begins with.
     """
-    words = [*run.words, *(run.again if again else ())]
     return subprocess.Popen(
-        [*before, sys.executable, "-c", prepare + PROGRAM, *words, "--out", str(out / run.file)],
+        [*before, sys.executable, "-c", prepare + PROGRAM, *run.command(out, again)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def nursery() -> ForkServerContext:
+    """A process that has imported the package, to fork others from; none starts JAX in it."""
+    cache.use(os.environ)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOADED))
+    return context
+
+
+def fork(context: ForkServerContext, run: Run, out: Path, again: bool = False) -> BaseProcess:
+    """Start a command in a process that need not import anything."""
+    process = context.Process(target=_forked, args=(run.command(out, again), f"{out}.said"))
+    process.start()
+    return process
+
+
+def _forked(words: list[str], said: str) -> NoReturn:
+    """Be the command, whose words go to a file."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    sys.exit(main(words))
 
 
 class Ended(NamedTuple):
@@ -94,24 +178,48 @@ def finish(process: "subprocess.Popen[str]") -> Ended:
     return Ended(process.returncode, said, time.monotonic() - began)
 
 
-def contents(out: Path) -> dict[str, bytes]:
-    """Files of a result directory; checkpoints and what begins with a dot are no results."""
+def await_(process: BaseProcess, said: str) -> Ended:
+    """Wait for the end of a forked process, whose words go to a file."""
+    began = time.monotonic()
+    process.join(LONGEST)
+    code = -1 if process.exitcode is None else process.exitcode
+    return Ended(code, Path(said).read_text(errors="replace"), time.monotonic() - began)
+
+
+def contents(run: Run, out: Path) -> dict[str, bytes]:
+    """Files of results that are the same each time, but for checkpoints and hidden files."""
     files = (p.relative_to(out) for p in out.rglob("*") if p.is_file())
     kept = (p for p in files if "checkpoints" not in p.parts and not p.parts[0].startswith("."))
-    return {str(path): (out / path).read_bytes() for path in kept}
+    return {str(path): (out / path).read_bytes() for path in kept if path.name not in run.timed}
 
 
-def whole(run: Run, out: Path) -> tuple[dict[str, bytes], Ended]:
-    """What a run leaves that nobody attacks.
+def whole(
+    run: Run, place: Path, context: ForkServerContext | None = None
+) -> tuple[dict[str, bytes], Ended]:
+    """What a run leaves that nobody attacks, and how it ended the second time, all compiled.
 
     Raises:
-      ValueError: it fails by itself.
+      ValueError: it fails by itself, or leaves something else the second time.
     """
-    out.mkdir()
-    ended = finish(start(run, out))
-    if ended.code:
-        raise ValueError(f"not attacked, it ends with {ended.code}: {ended.said.strip()[-200:]}")
-    return contents(out), ended
+    times = []
+    for time_ in ("first", "second"):
+        out = run.begin(place / time_)
+        ended = play(run, out, False, context)
+        if ended.code:
+            raise ValueError(
+                f"not attacked, it ends with {ended.code}: {ended.said.strip()[-200:]}"
+            )
+        times.append(contents(run, out))
+    if odd := differing(*times):
+        raise ValueError(f"not attacked, {odd}")
+    return times[0], ended
+
+
+def play(run: Run, out: Path, again: bool, context: ForkServerContext | None = None) -> Ended:
+    """Let a run come to its end, in a process that is forked if there is what forks it."""
+    if context is None:
+        return finish(start(run, out, again=again))
+    return await_(fork(context, run, out, again), f"{out}.said")
 
 
 def complaint(ended: Ended) -> str:
@@ -128,12 +236,14 @@ def complaint(ended: Ended) -> str:
     return ""
 
 
-def completed(run: Run, out: Path, wanted: Mapping[str, bytes]) -> str:
+def completed(
+    run: Run, out: Path, wanted: Mapping[str, bytes], context: ForkServerContext | None = None
+) -> str:
     """Let an attacked run come to its end in peace; how its files differ, "" if they do not."""
-    ended = finish(start(run, out, again=True))
+    ended = play(run, out, True, context)
     if ended.code:
         return f"exit code {ended.code} in the end: {ended.said.strip()[-200:]}"
-    return differing(contents(out), wanted)
+    return differing(contents(run, out), wanted)
 
 
 def differing(found: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> str:

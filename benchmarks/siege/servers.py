@@ -1,6 +1,7 @@
 """Servers that are sent nonsense, with their memory, threads and descriptors watched."""
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -11,9 +12,12 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from benchmarks.siege import Blow
+from evaluation.sciencebirds.codec import REQUESTS
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
@@ -22,39 +26,56 @@ WARM_UP = 300
 MOST_GROWTH = 1.05
 KEPT, LONGEST = 5, 500
 """Lines that a server has said last, and characters of them that are shown."""
-ROUND = 50
+ROUND = 100
 """Connections of a blow."""
+ABREAST = 8
+"""Connections at a time."""
+MOST_MESSAGES = 100
+"""Of a connection."""
+SENSE = 0.3
+"""Share of the messages that a client could send; the others are random bytes."""
 SAMPLE = ROOT / "examples" / "sciencebirds" / "sequences.xml"
 COMMANDS = {
     "gvgai serve": ["gvgai", "serve", "--port", "0", "--sessions", "100000000"],
     "sciencebirds serve": ["sciencebirds", "serve", "--port", "0", "--config-meta", str(SAMPLE)],
 }
-WORDS = (b"0#INIT_DONE#JSON\n", b"1#ACTION_LEFT\n", b"#", b"\n", b"-1#\n", b"0#START_DONE\n")
+WORDS = {
+    "gvgai serve": (
+        *(b"0#INIT_DONE#JSON\n", b"1#ACTION_LEFT\n", b"#", b"\n", b"-1#\n", b"0#START_DONE\n"),
+    ),
+    "sciencebirds serve": tuple(
+        message.encode({name: 1 for name, _ in message.fields})
+        for message in REQUESTS.values()
+        if all(kind in ("u8", "u32", "i32", "f32") for _, kind in message.fields)
+    ),
+}
+"""What clients of each server send."""
 
 
 def servers(seed: int, first: int = 0) -> Iterator[Blow]:
     """Fuzz both servers in turn, from a number of a try on; one blow a number of connections."""
     with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(ABREAST))
         running = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
-        number, before = first, {}
-        while True:
-            for name, (process, port, said) in running.items():
-                draw = random.Random(f"{seed} {number}")
-                sent = sum(_connect(port, draw) for _ in range(ROUND))
-                label = f"nonsense to `jaxsim {name}`, messages"
-                now = _used(process.pid)
-                if now is None:
-                    code, last = process.wait(), " ".join(map(str.strip, said))[-LONGEST:]
-                    reason = f"try {number}: ended with code {code}: {last}"
-                    yield Blow(label, sent, "failed", reason)
-                    return
-                if (number - first + 1) * ROUND >= WARM_UP * len(running):
-                    grown = _growth(before.setdefault(name, now), now)
-                    if grown:
-                        yield Blow(label, sent, "failed", f"try {number}: {grown}")
-                        continue
+        before: dict[str, dict[str, int]] = {}
+        for number in itertools.count(first):
+            name = list(running)[number % len(running)]
+            process, port, said = running[name]
+            draws = (random.Random(f"{seed} {number} {index}") for index in range(ROUND))
+            sent = sum(pool.map(partial(_connect, port, WORDS[name]), draws))
+            label = f"nonsense to `jaxsim {name}`, messages"
+            now = _used(process.pid)
+            if now is None:
+                code, last = process.wait(), " ".join(map(str.strip, said))[-LONGEST:]
+                yield Blow(label, sent, "failed", f"try {number}: ended with code {code}: {last}")
+                return
+            grown = ""
+            if (number - first) // len(running) * ROUND >= WARM_UP:
+                grown = _growth(before.setdefault(name, now), now)
+            if grown:
+                yield Blow(label, sent, "failed", f"try {number}: {grown}")
+            else:
                 yield Blow(label, sent, "answered or hung up on; memory flat")
-                number += 1
 
 
 @contextlib.contextmanager
@@ -91,13 +112,18 @@ def _drain(process: subprocess.Popen[str]) -> deque[str]:
     return lines
 
 
-def _connect(port: int, draw: random.Random) -> int:
-    """Connect, send some messages of nonsense, and leave in some way; the number of messages."""
-    count = draw.randint(1, 40)
+def _connect(port: int, words: tuple[bytes, ...], draw: random.Random) -> int:
+    """Connect, send some messages of nonsense, and leave in some way.
+
+    Returns:
+      Number of messages that could be sent before the server hung up.
+    """
+    count = 0
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as stream:
         stream.settimeout(0.05)
-        for _ in range(count):
-            stream.sendall(draw.choice(WORDS) if draw.random() < 0.3 else _noise(draw))
+        for _ in range(draw.randint(1, MOST_MESSAGES)):
+            stream.sendall(draw.choice(words) if draw.random() < SENSE else _noise(draw))
+            count += 1
             if draw.random() < 0.1:
                 with contextlib.suppress(TimeoutError):
                     if not stream.recv(4096):
