@@ -58,8 +58,8 @@ def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
     values = {**about, "metrics": metrics}
     for name, part in list(parts.items())[:1]:
         order = np.argsort(-part["value"].to_numpy().astype(float), kind="stable")
-        values |= {f"best cells by {name}": _cells(part, order[:ENDS], name)}
-        values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS], name)}
+        values |= {f"best cells by {name}": _cells(part, order[:ENDS].tolist(), name)}
+        values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS].tolist(), name)}
     for name, part in parts.items():
         for rows, columns in _pairs(part):
             by = rows if columns is None else f"{rows} and {columns}"

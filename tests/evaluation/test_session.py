@@ -111,6 +111,8 @@ def test_wrong_predictions(given):
     with pytest.raises(ValueError, match="novelty"):
         Prediction(*given).checked()
     assert Prediction(np.int32(3), np.float32(0.5)).checked() == Prediction(3, 0.5, 1.0)
+    for bounds in (Prediction(0, 0.0, 0.0), Prediction(10, 1.0, 1.0)):
+        assert bounds.checked() == bounds
 
 
 def test_a_player_with_a_wrong_prediction_is_refused():
@@ -130,10 +132,14 @@ def test_a_player_with_a_wrong_prediction_is_refused():
         session.play(toy.schedule(("1.train", [repeat(1)])), Liar())
 
 
-@pytest.mark.parametrize("arguments", [{"seed": -1}, {"seed": 2**32}, {"lifetime": -1}])
-def test_seeds_and_lifetimes_out_of_bounds(arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        Session(schedule(), **arguments)
+@pytest.mark.parametrize("name", ["seed", "lifetime"])
+def test_seeds_and_lifetimes_have_bounds(name):
+    for value in (-1, 2**32):
+        words = f"{name} is {value}; it must be from 0 to 4294967295"
+        with pytest.raises(ValueError, match=words):
+            Session(schedule(), **{name: value})
+    for value in (0, 2**32 - 1):
+        Session(schedule(), **{name: value})
 
 
 def test_episodes_and_variants_that_there_are_not():

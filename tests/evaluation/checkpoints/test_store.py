@@ -263,6 +263,7 @@ def say(value, *place):
         say({}, "memory"),
         say([1], "outcome"),
         say([], "outcome", 0, "shape"),
+        say([3], "outcome", 0, "shape"),
         say(["many"], "memory", 0, "shape"),
         say(3, "memory", 0, "dtype"),
         say({"bytes": 1, "sha256": ""}, "files", "../../secret"),

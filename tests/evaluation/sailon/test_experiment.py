@@ -238,6 +238,28 @@ def test_settings_that_are_refused(name, value):
         Settings(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high", "beyond"),
+    [
+        ("trials", 1, 100_000, 1),
+        ("training_episodes", 0, 10_000, 1),
+        ("testing_episodes", 1, 10_000, 1),
+        ("pre_novel_episodes", 0, 10_000, 1),
+        ("testing_novelty_p2", 0, 1, 0.01),
+        ("normal_timeout_seconds", 1e-3, 1e9, 1e-4),
+        ("training_timeout_multiplier", 0, 1e9, 0.01),
+        ("budget", -1, 1, 0.01),
+        ("seed", 0, 2**32 - 1, 1),
+    ],
+)
+def test_numbers_of_settings_have_bounds(name, low, high, beyond):
+    for value in (low, high):
+        assert getattr(Settings(**{name: value}), name) == value
+    for value in (low - beyond, high + beyond):
+        with pytest.raises(ValueError, match=f"^'{name}' is "):
+            Settings(**{name: value})
+
+
 def test_an_experiment_may_be_written_by_hand():
     cell = Cell(0, 203, "hard", -1)
     trial = Trial(0, 0, cell, (False, True), (1, 2))

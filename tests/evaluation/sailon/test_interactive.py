@@ -307,7 +307,7 @@ def test_the_messages_of_2021_are_a_setting(draw):
 @pytest.mark.requirement(133)
 def test_labels_are_those_of_a_chosen_agent(draw):
     labels = {}
-    for name in ("reference", "pd", "mpc", "random", "left"):
+    for name in ("reference", "pd", "greedy", "random", "left"):
 
         class Agent(TA2Logic):
             said = labels.setdefault(name, [])
@@ -319,7 +319,7 @@ def test_labels_are_those_of_a_chosen_agent(draw):
         play(draw(training_episodes=1, labels=name), Agent(), Options(testing=False))
     assert labels["pd"] == labels["reference"]
     assert set(labels["left"]) == {"left"}
-    assert set(labels["mpc"]) <= set(ACTIONS) and len(labels["mpc"]) == 25
+    assert set(labels["greedy"]) <= set(ACTIONS) and len(labels["greedy"]) == 25
     assert len({tuple(labels[name]) for name in ("pd", "random")}) == 2
     for wrong in ("nobody", 3):
         with pytest.raises(ValueError, match=r"'labels' is .*it must be 'reference', 'left' or"):

@@ -14,8 +14,8 @@ from evaluation.view import replays
 from tests.evaluation import learner
 
 LIFETIMES, FIRST = 3, 5
-EASY = (("novelty/level", 200),)
-HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
+EASY = (("novelty/level", 50),)
+HARD = (("novelty/difficulty", "hard"), ("novelty/level", 53))
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,8 @@ def run(tmp_path_factory):
     """Records of an agent that learns, in two blocks."""
     learner.register()
     blocks = (
-        Block(0, 1, "train", "CartPole3D", EASY, 4, True),
-        Block(1, 1, "test", "CartPole3D", HARD, 3, False),
+        Block(0, 1, "train", "CartPole2D", EASY, 4, True),
+        Block(1, 1, "test", "CartPole2D", HARD, 3, False),
     )
     folder = tmp_path_factory.mktemp("run")
     played = scanner.play(

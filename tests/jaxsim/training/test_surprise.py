@@ -87,11 +87,27 @@ def test_a_block_that_may_touch_cart_or_pole_is_not_alone(start):
         assert around.of(moved(start, **place)).blocks.alone.all()
 
 
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        ({"x": 0.67, "z": 1.0}, {"x": 0.69, "z": 1.0}),  # beside the pole
+        ({"z": 1.92}, {"z": 1.94}),  # over its tip
+        ({"y": 1.14, "z": 0.5}, {"y": 1.16, "z": 0.5}),  # beside the cart
+        ({"y": -0.9, "z": 0.94}, {"y": -0.9, "z": 0.96}),  # over the cart
+    ],
+)
+def test_distances_from_which_nothing_touches(start, inside, outside):
+    assert not around.of(moved(start, **inside)).blocks.alone[0]
+    assert around.of(moved(start, **outside)).blocks.alone[0]
+
+
 def test_blocks_that_touch_are_not_alone(start):
     second = start.block_position[1]
     beside = second._replace(x=second.x + 1.01)
     other = replace(start, block_position=(beside, *start.block_position[1:]))
     assert around.of(other).blocks.alone.tolist() == [False, False, True, True]
+    apart = (beside._replace(x=second.x + 1.03), *start.block_position[1:])
+    assert around.of(replace(start, block_position=apart)).blocks.alone.all()
     gone = replace(other, block_alive=(jnp.asarray(False), *start.block_alive[1:]))
     assert around.of(gone).blocks.alone.tolist() == [False, True, True, True]
 
@@ -168,6 +184,21 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
     # some 8 m/s. Measured were .0066 m/s of blocks that fly and 1.3 m/s of those that come back.
     np.testing.assert_array_less(found[1], np.array(found[0]) / 5)
     np.testing.assert_array_less(found[-1], [0.02, 0.02, 2.5])
+
+
+def test_errors_are_squares_by_the_square_of_the_standard_error(start):
+    """Blocks that fly, at 3 m/s more than expected; axes whose standard errors are .5, 1 and 2."""
+    model = dynamics.init(features.cartpole3d.body, len(ACTIONS))
+    amount, errors = jnp.full(3, 8.0), jnp.array([0.5, 1.0, 2.0])
+    flying = model.flying._replace(energy=8 * errors[:, None] ** 2, amount=amount)
+    model = model._replace(flying=flying)
+    now, body = around.of(start), features.cartpole3d.look(start).body
+    watch = surprise.watch(features.cartpole3d.body)._replace(
+        steps=jnp.int32(1), speed=now.blocks.speed - 3.0, before=now.blocks, body=body
+    )
+    seen = surprise.seen(model, watch, body, now)
+    np.testing.assert_allclose(seen.counts, [1, 12, 0])
+    np.testing.assert_allclose(seen.errors, [0, 4 * 9 * (4 + 1 + 1 / 4), 0], rtol=1e-6)
 
 
 # What is usual ------------------------------------------------------------------------------------

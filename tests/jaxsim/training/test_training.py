@@ -375,6 +375,8 @@ def test_rows_are_drawn_by_their_words_and_lessons_end_with_the_episode():
     made = np.flatnonzero(there)
     assert set(np.asarray(one)) <= set(made.tolist())
     np.testing.assert_array_equal(one // 6, episode)
+    # Of as many shares as there are steps, each is one step.
+    np.testing.assert_array_equal(rows.draw(words[0], len(made))[0], made)
 
 
 def test_every_update_and_every_round_draws_for_itself(monkeypatch):
