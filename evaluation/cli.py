@@ -294,6 +294,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     console = None if arguments.quiet else terminal.console()
     whole = arguments.lifetime_idx, arguments.lifetimes
+    scanner.check_lifetimes(arguments.lifetimes, arguments.lifetime_idx)
     shard = Shard.of(arguments.shard, *whole)
     in_folder = arguments.log_lifetime or [arguments.lifetime_idx]
     job = main_job.Job(

@@ -184,7 +184,7 @@ class Session:
     def __init__(self, schedule: Schedule, *, seed: int = 0, lifetime: int = 0) -> None:
         if not 0 <= lifetime < 2**32:
             raise ValueError(f"lifetime is {lifetime}; it must be from 0 to {2**32 - 1}")
-        self._lifetime = rng.fold(counters.root(seed), lifetime)
+        self._lifetime = rng.fold(counters.root(seed), jnp.uint32(lifetime))
         self.schedule, self.tasks = schedule, Tasks.of(schedule)
         self._variants = schedule.block_variants()[schedule.episode_blocks()]
         self._worlds: dict[int, tuple[Stepper, Any]] = {}

@@ -88,12 +88,12 @@ def assert_same_bits(one, other):
         )
 
 
-@pytest.mark.parametrize("run", SAME_AS_PD, ids=lambda run: run.name)
+@pytest.mark.parametrize("run", SAME_AS_PD, ids=str)
 def test_pd_is_the_same_bit_for_bit(played, run):
     assert_same_bits(played[run], played[PD])
 
 
-@pytest.mark.parametrize("run", SAME_AS_RANDOM, ids=lambda run: run.name)
+@pytest.mark.parametrize("run", SAME_AS_RANDOM, ids=str)
 def test_random_is_the_same_bit_for_bit(played, run):
     assert_same_bits(played[run], played[RANDOM])
 
@@ -114,7 +114,7 @@ def test_the_comparison_means_something(played):
     assert pd["complete"].all() and random["complete"].all()
 
 
-@pytest.mark.parametrize("run", OTHER_SEED, ids=lambda run: run.name)
+@pytest.mark.parametrize("run", OTHER_SEED, ids=str)
 def test_another_seed_differs(played, run):
     other = played[run].columns["length"]
     mine = played[PD if run.agent == "pd" else RANDOM].columns["length"][:64]

@@ -243,7 +243,7 @@ def test_a_trained_agent_plays(trained, tmp_path):
 def test_lifetimes_take_the_memories_of_a_checkpoint_in_turn(monkeypatch):
     """Also those of a part of a longer run."""
     memory = {"known": np.arange(6).reshape(3, 2)}
-    monkeypatch.setattr(loading, "_loaded", lambda directory: (toy.bandit, memory, "hash"))
+    monkeypatch.setattr(loading, "_loaded", lambda *given: (toy.bandit, memory, "hash"))
     for first, rows in ((0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (7, [1, 2, 0, 1])):
         player = loading.player("checkpoint:there", 4, first)
         np.testing.assert_array_equal(player.memory["known"], memory["known"][rows])
