@@ -33,7 +33,7 @@ from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
 from jaxsim.worlds.base import NONFINITE
 
-SEGMENT = 64
+SEGMENT = 16
 """Rounds between two returns to the host, which shows progress."""
 MAX_LIFETIMES = 1_000_000
 MAX_WIDTH = 1024
