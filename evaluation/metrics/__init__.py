@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.metrics.l2m import (
+    from evaluation.metrics.l2m.framework2019 import (
         DEFAULT_WINDOW,
         METRIC_NAMES,
         RECOVERY_SLACK,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         resample_weights,
         summarise,
         summarise_all,
-        summarise_syllabus,
         syllabus_scores,
     )
 
@@ -68,7 +67,6 @@ _STATISTICS = (
     "resample_weights",
     "summarise",
     "summarise_all",
-    "summarise_syllabus",
     "syllabus_scores",
 )
 
@@ -112,12 +110,11 @@ __all__ = [
     "saturation_value",
     "summarise",
     "summarise_all",
-    "summarise_syllabus",
     "syllabus_scores",
     "time_to_saturation",
 ]
 
-_HOMES = dict.fromkeys(__all__, "l2m") | dict.fromkeys(_STATISTICS, "statistics")
+_HOMES = dict.fromkeys(__all__, "l2m.framework2019") | dict.fromkeys(_STATISTICS, "statistics")
 _HOMES |= {"Numbers": "numerics", "Reason": "reasons"}
 _HOMES |= dict.fromkeys(("Lifetime", "MetricError", "Row", "metric"), "registry")
 

@@ -12,17 +12,14 @@ Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, item 6, and section 3.2.
 the transfer matrix and gives no formula; each number here is that of l2metrics 0.3.
 """
 
-import functools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from evaluation.metrics import DEFAULT_WINDOW, BlockLike, Reason
-from evaluation.metrics.editions2019 import Edition, saturation
+from evaluation.metrics import BlockLike, Reason
 from evaluation.metrics.numerics import Numbers, numbers
 
 Unit: TypeAlias = Hashable
@@ -30,15 +27,6 @@ Unit: TypeAlias = Hashable
 
 By: TypeAlias = Literal["task", "variant"]
 """Whether parameter values make a different unit."""
-
-TRANSFER_NAMES: Final = (
-    "ste_relative_saturation_value",
-    "forward_transfer",
-    "reverse_transfer",
-    "forward_transfer_matrix",
-    "reverse_transfer_matrix",
-)
-"""What `transfer_metrics` returns, in this order."""
 
 
 class Direction(NamedTuple):
@@ -227,56 +215,4 @@ def transfer_matrix(relative: Numbers, direction: Direction) -> Numbers:
         total / jnp.maximum(count, 1),
         jnp.where(member[..., 0], Reason.NONE, Reason.NO_TEST_OF_PAIR),
         jnp.where(count > 0, Reason.NONE, reasons[..., 0]),
-    )
-
-
-def transfer_metrics(
-    values: ArrayLike,
-    blocks: Sequence[BlockLike],
-    experts: Mapping[str, float],
-    window: int = DEFAULT_WINDOW,
-    edition: Edition = "2019",
-    by: By = "task",
-) -> dict[str, Numbers]:
-    """Everything relative to experts, of all blocks of all lifetimes, compiled once per shape.
-
-    Args:
-      values: (L, B, T) performance of L lifetimes, padded behind each block's ``count``.
-      blocks: the B blocks of the schedule, in order.
-      experts: saturation value of the single-task expert by task name.
-      window: odd number of episodes under the moving average.
-      edition: whose smoothing; but for ``"2019"``, units must have exactly one training block.
-      by: what transfers, as in `pair_transfer`.
-
-    Returns:
-      `Numbers` by name, the names and their order being `TRANSFER_NAMES`: (L, B), and (L, U, U) for
-      the matrices, whose rows and columns are ``pair_transfer(blocks, by).units``.
-
-    Raises:
-      ValueError: what `pair_transfer` and `saturation_value` refuse.
-    """
-    pairs = pair_transfer(blocks, by, single_training=edition != "2019")
-    counts = np.array([block.count for block in blocks], np.int32)
-    expert = expert_values(blocks, experts)
-    found = _all_transfers(values, counts, expert, pairs.forward, pairs.reverse, window, edition)
-    return dict(zip(TRANSFER_NAMES, found, strict=True))
-
-
-@functools.partial(jax.jit, static_argnames=("window", "edition"))
-def _all_transfers(
-    values: ArrayLike,
-    counts: ArrayLike,
-    expert: ArrayLike,
-    forward: Direction,
-    reverse: Direction,
-    window: int,
-    edition: Edition,
-) -> tuple[Numbers, ...]:
-    relative = ste_relative(saturation(values, counts, window, edition), expert)
-    return (
-        relative,
-        transfer(relative, forward),
-        transfer(relative, reverse),
-        transfer_matrix(relative, forward),
-        transfer_matrix(relative, reverse),
     )

@@ -12,7 +12,7 @@ from evaluation.metrics import (
     block_metrics,
     bootstrap_interval,
     summarise,
-    summarise_syllabus,
+    syllabus_scores,
 )
 from evaluation.records import COLUMNS, Records
 from evaluation.report import summarise_records
@@ -118,7 +118,7 @@ def test_numbers_are_those_of_the_metrics(records, measure, window):
     report = strict(summarise_records(records, measure, window, seed=4))
     values, _ = records.by_block(measure)
     for name, metric in block_metrics(values, SCHEDULE.blocks, window).items():
-        whole, blocks = summarise_syllabus(metric, 4), summarise(metric, 4)
+        whole, blocks = (summarise(m, 4) for m in (syllabus_scores(metric), metric))
         pairs = [(report["metrics"][name], whole, ())]
         pairs += [(b["metrics"][name], blocks, b["block"]) for b in report["blocks"]]
         for entry, summary, at in pairs:

@@ -5,7 +5,7 @@ take NumPy or JAX arrays and are pure; under `jax.jit` the options are static. W
 have one plan, the leading axis of the structure, of the experiences and of the experts may be 1.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -146,15 +146,6 @@ class Results(NamedTuple):
     tasks: dict[str, Numbers]
     lifetime: dict[str, Numbers]
     extremes: Range
-
-
-def no_experts(num_tasks: int, dtype: Any = np.float64) -> Experts:
-    """No run of a single-task expert for any of K tasks, for all lifetimes."""
-    return Experts(
-        np.zeros((1, num_tasks, 1, 1), dtype),
-        np.zeros((1, num_tasks, 1), np.int32),
-        np.zeros((1, num_tasks, 1, 1), np.int32),
-    )
 
 
 @_QUIET

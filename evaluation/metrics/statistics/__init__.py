@@ -42,7 +42,6 @@ from evaluation.metrics.statistics.summary import (
     Summary,
     summarise,
     summarise_all,
-    summarise_syllabus,
     syllabus_scores,
 )
 
@@ -66,7 +65,6 @@ __all__ = [
     "resample_weights",
     "summarise",
     "summarise_all",
-    "summarise_syllabus",
     "syllabus_scores",
     "wilson",
 ]

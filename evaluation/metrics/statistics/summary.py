@@ -178,31 +178,6 @@ def syllabus_scores(metric: Numbers) -> Numbers:
     return Numbers(mean, reasons)
 
 
-def summarise_syllabus(
-    metric: Numbers,
-    seed: Seed = 0,
-    level: float = DEFAULT_LEVEL,
-    resamples: int = DEFAULT_RESAMPLES,
-    method: Method = "calibrated",
-) -> Summary:
-    """The syllabus score over lifetimes: `summarise` of `syllabus_scores`.
-
-    Args:
-      metric: (L, B) values and reasons.
-      seed: of the bootstrap; non-negative integer or typed JAX key.
-      level: coverage of the intervals.
-      resamples: number of bootstrap resamples.
-      method: how the intervals follow from the resamples.
-
-    Returns:
-      `Summary` of scalars, shape ().
-
-    Raises:
-      ValueError: as `bootstrap_intervals`.
-    """
-    return summarise(syllabus_scores(metric), seed, level, resamples, method)
-
-
 def _most_frequent_reason(metric: Numbers) -> Integers:
     """For each column, the code that most lifetimes without a value carry."""
     absent = np.isnan(np.asarray(metric.values))

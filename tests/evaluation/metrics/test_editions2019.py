@@ -21,13 +21,11 @@ from evaluation.metrics.editions2019 import (
     saturation,
 )
 from evaluation.metrics.transfer2019 import (
-    TRANSFER_NAMES,
     expert_values,
     pair_transfer,
     ste_relative,
     transfer,
     transfer_matrix,
-    transfer_metrics,
 )
 from tests.conftest import SHARED
 
@@ -290,19 +288,29 @@ def test_a_test_before_any_training_transfers_nothing():
 def test_transfer_of_many_lifetimes_at_once():
     blocks = [replace(block, count=9) for block in parametric()]
     values = np.random.default_rng(4).uniform(size=(20, 9, 12)).astype(np.float32)
-    experts = {"a": 0.5, "b": 2.0}
-    together = transfer_metrics(values, blocks, experts, 5)
-    assert tuple(together) == TRANSFER_NAMES
+    counts = np.array([block.count for block in blocks], np.int32)
+    experts = expert_values(blocks, {"a": 0.5, "b": 2.0})
+
+    def transfers(values, by="task"):
+        pairs = pair_transfer(blocks, by)
+        relative = ste_relative(saturation(values, counts, 5), experts)
+        found = {"ste_relative_saturation_value": relative}
+        for word, direction in (("forward", pairs.forward), ("reverse", pairs.reverse)):
+            found[f"{word}_transfer"] = transfer(relative, direction)
+            found[f"{word}_transfer_matrix"] = transfer_matrix(relative, direction)
+        return found
+
+    together = transfers(values)
     best = np.stack([np.convolve(row[:9], np.ones(5) / 5, "valid") for row in values[:, 3]])
     np.testing.assert_allclose(
         together["forward_transfer"].values[:, 3], best.max(axis=-1) / 2, rtol=1e-5
     )
     assert together["reverse_transfer_matrix"].values.shape == (20, 3, 3)
-    alone = transfer_metrics(values[7:8], blocks, experts, 5)
-    for name in TRANSFER_NAMES:
+    alone = transfers(values[7:8])
+    for name in together:
         np.testing.assert_array_equal(alone[name].values[0], together[name].values[7])
         np.testing.assert_array_equal(alone[name].reasons[0], together[name].reasons[7])
-    variants = transfer_metrics(values, blocks, experts, 5, by="variant")
+    variants = transfers(values, by="variant")
     assert variants["forward_transfer_matrix"].values.shape == (20, 4, 4)
 
 

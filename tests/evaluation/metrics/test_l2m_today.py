@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from evaluation.metrics.l2m.experts import Experts
+from evaluation.metrics.l2m.experts import Experts, pad_experts
 from evaluation.metrics.l2m.lifetimes import (
     LIFETIME_METRICS,
     SINGLE_ATOL,
@@ -14,7 +14,6 @@ from evaluation.metrics.l2m.lifetimes import (
     TASK_METRICS,
     Options,
     lifetime_metrics,
-    no_experts,
     process,
 )
 from evaluation.metrics.l2m.regimes import mean_per_experience, peak
@@ -219,7 +218,7 @@ def lifetime(regimes, num_tasks=2, options=None, experts=None):
     options = options or Options(smoothing=None, normalisation="none")
     experiences = np.cumsum([0, *counts[0][:-1]])[None, :, None] + np.arange(room)
     return lifetime_metrics(
-        padded, experiences, structure, experts or no_experts(num_tasks), options
+        padded, experiences, structure, experts or pad_experts([()], num_tasks), options
     )
 
 
@@ -344,7 +343,7 @@ def test_clamping_moves_values_to_the_quantiles():
     values = np.arange(11.0)[None, None]
     structure = find_structure([[0]], [[11]], [[False]], [[False]], 1, 11)
     options = Options(smoothing=None, clamp=True, normalisation="none")
-    clamped = process(values, structure, no_experts(1), options).clamped
+    clamped = process(values, structure, pad_experts([()], 1), options).clamped
     np.testing.assert_array_equal(clamped[0, 0], [1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9])
 
 

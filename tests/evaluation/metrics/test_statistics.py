@@ -15,7 +15,6 @@ from evaluation.metrics import (
     describe,
     resample_weights,
     summarise,
-    summarise_syllabus,
     syllabus_scores,
 )
 from evaluation.metrics.statistics import bootstrap
@@ -199,7 +198,7 @@ def test_syllabus_score_is_the_mean_over_blocks_of_each_lifetime():
     np.testing.assert_array_equal(scores.values, [1.5, nan, 5, 1])
     none, empty = Reason.NONE, Reason.NO_BLOCK_HAS_VALUE
     assert scores.reasons.tolist() == [none, empty, none, none]
-    summary = summarise_syllabus(values)
+    summary = summarise(syllabus_scores(values))
     assert summary.mean == 2.5
     assert summary.mean.shape == summary.low.shape == ()
     assert (summary.count, summary.lifetimes, summary.missing) == (3, 4, empty)
