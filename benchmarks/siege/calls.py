@@ -63,7 +63,7 @@ def _places(run: Run, out: Path, log: Path) -> list[Place]:
     trace = ("strace", "-f", "-y", "-qq", "-s", "256", "-e", f"trace={','.join(CALLS)}")
     ended = finish(start(run, out, before=(*trace, "-e", "signal=none", "-o", str(log))))
     if ended.code:
-        raise ValueError(f"traced, it ends with {ended.code}: {ended.said.strip()[-200:]}")
+        raise ValueError(f"traced, it ends with {ended.code}: {ended.errors.strip()[-200:]}")
     counts: dict[tuple[str, str], int] = defaultdict(int)
     places = []
     for line in log.read_text(errors="replace").splitlines():

@@ -151,39 +151,39 @@ def nursery() -> ForkServerContext:
 
 def fork(context: ForkServerContext, run: Run, out: Path, again: bool = False) -> BaseProcess:
     """Start a command in a process that need not import anything."""
-    process = context.Process(target=_forked, args=(run.command(out, again), f"{out}.said"))
+    process = context.Process(target=_forked, args=(run.command(out, again), f"{out}.errors"))
     process.start()
     return process
 
 
-def _forked(words: list[str], said: str) -> NoReturn:
+def _forked(words: list[str], errors: str) -> NoReturn:
     """Be the command, whose words go to a file."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     sys.exit(main(words))
 
 
 class Ended(NamedTuple):
-    """How a process has ended: exit code, what it said, and how long it took, s."""
+    """How a process has ended: exit code, what it wrote to stderr, and how long it took, s."""
 
     code: int
-    said: str
+    errors: str
     seconds: float
 
 
 def finish(process: "subprocess.Popen[str]") -> Ended:
     """Wait for the end."""
     began = time.monotonic()
-    _, said = process.communicate(timeout=LONGEST)
-    return Ended(process.returncode, said, time.monotonic() - began)
+    _, errors = process.communicate(timeout=LONGEST)
+    return Ended(process.returncode, errors, time.monotonic() - began)
 
 
-def await_(process: BaseProcess, said: str) -> Ended:
+def await_(process: BaseProcess, errors: str) -> Ended:
     """Wait for the end of a forked process, whose words go to a file."""
     began = time.monotonic()
     process.join(LONGEST)
     code = -1 if process.exitcode is None else process.exitcode
-    return Ended(code, Path(said).read_text(errors="replace"), time.monotonic() - began)
+    return Ended(code, Path(errors).read_text(errors="replace"), time.monotonic() - began)
 
 
 def contents(run: Run, out: Path) -> dict[str, bytes]:
@@ -207,7 +207,7 @@ def whole(
         ended = play(run, out, False, context)
         if ended.code:
             raise ValueError(
-                f"not attacked, it ends with {ended.code}: {ended.said.strip()[-200:]}"
+                f"not attacked, it ends with {ended.code}: {ended.errors.strip()[-200:]}"
             )
         times.append(contents(run, out))
     if odd := differing(*times):
@@ -219,7 +219,7 @@ def play(run: Run, out: Path, again: bool, context: ForkServerContext | None = N
     """Let a run come to its end, in a process that is forked if there is what forks it."""
     if context is None:
         return finish(start(run, out, again=again))
-    return await_(fork(context, run, out, again), f"{out}.said")
+    return await_(fork(context, run, out, again), f"{out}.errors")
 
 
 def complaint(ended: Ended) -> str:
@@ -227,11 +227,11 @@ def complaint(ended: Ended) -> str:
 
     It may succeed, or end with an exit code of ours and say why; a traceback is a bug.
     """
-    if "Traceback (most recent call last)" in ended.said:
-        return f"a traceback: {ended.said.strip().splitlines()[-1][:200]}"
+    if "Traceback (most recent call last)" in ended.errors:
+        return f"a traceback: {ended.errors.strip().splitlines()[-1][:200]}"
     if ended.code not in (0, 1, 2):
         return f"exit code {ended.code}"
-    if ended.code and not ended.said.strip():
+    if ended.code and not ended.errors.strip():
         return f"exit code {ended.code} without a word"
     return ""
 
@@ -242,7 +242,7 @@ def completed(
     """Let an attacked run come to its end in peace; how its files differ, "" if they do not."""
     ended = play(run, out, True, context)
     if ended.code:
-        return f"exit code {ended.code} in the end: {ended.said.strip()[-200:]}"
+        return f"exit code {ended.code} in the end: {ended.errors.strip()[-200:]}"
     return differing(contents(run, out), wanted)
 
 

@@ -60,13 +60,13 @@ def servers(seed: int, first: int = 0) -> Iterator[Blow]:
         before: dict[str, dict[str, int]] = {}
         for number in itertools.count(first):
             name = list(running)[number % len(running)]
-            process, port, said = running[name]
+            process, port, output = running[name]
             draws = (random.Random(f"{seed} {number} {index}") for index in range(ROUND))
             sent = sum(pool.map(partial(_connect, port, WORDS[name]), draws))
             label = f"nonsense to `jaxsim {name}`, messages"
             now = _used(process.pid)
             if now is None:
-                code, last = process.wait(), " ".join(map(str.strip, said))[-LONGEST:]
+                code, last = process.wait(), " ".join(map(str.strip, output))[-LONGEST:]
                 yield Blow(label, sent, "failed", f"try {number}: ended with code {code}: {last}")
                 return
             grown = ""

@@ -73,8 +73,8 @@ class Shard(NamedTuple):
           ValueError: the whole run has no such lifetime.
         """
         check_logged(chosen, first, lifetimes)
-        own = range(self.first_lifetime, self.first_lifetime + self.lifetimes)
-        return tuple(number for number in dict.fromkeys(chosen) if number in own)
+        numbers = range(self.first_lifetime, self.first_lifetime + self.lifetimes)
+        return tuple(number for number in dict.fromkeys(chosen) if number in numbers)
 
 
 def joined(shards: Sequence[Records]) -> Records:

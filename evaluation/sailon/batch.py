@@ -56,7 +56,7 @@ def play_batch(
     the seed, the trial and the episode.
 
     Args:
-      experiment: what is played.
+      experiment: what is outcome.
       agent: pure agent; it learns from every episode, and is told what the protocol tells.
       seed: root of all randomness; None for the experiment's own.
       options: chunks, threads and segments; nothing in here changes a result.
@@ -130,7 +130,7 @@ class _Trials:
         """Play the training as lifetime 0; rows of results with their places, (S, 1)."""
         nobody: list[EpisodePlan] = []
         lists = [list(episodes), *(nobody for _ in self.plans[1:])]
-        for start, rows in self._played(lists):
+        for start, rows in self._stretches(lists):
             size = min(self.segment, len(episodes) - start)
             yield start + np.arange(size)[:, None], _cut(rows, size, 1)
 
@@ -144,11 +144,11 @@ class _Trials:
         self.crew.renumber(self.numbers)
         self.crew.remember(jax.tree.map(lambda leaf: np.repeat(leaf, count, axis=0), trained))
         places = _places(rows, self.group.trials)
-        for start, played in self._played(self.plans):
+        for start, outcome in self._stretches(self.plans):
             part = places[start : start + self.segment]
-            yield part, _cut(played, len(part), count)
+            yield part, _cut(outcome, len(part), count)
 
-    def _played(self, lists: list[list[EpisodePlan]]) -> Iterator[tuple[int, Rows]]:
+    def _stretches(self, lists: list[list[EpisodePlan]]) -> Iterator[tuple[int, Rows]]:
         """Play a list of episodes for each lifetime, stretch by stretch."""
         for start in range(0, max(map(len, lists)), self.segment):
             part = [plans[start : start + self.segment] for plans in lists]
@@ -216,7 +216,7 @@ def _cut(rows: Rows, episodes: int, lifetimes: int) -> Rows:
 # Rows -------------------------------------------------------------------------------------------
 
 
-def _fill(rows: Any, played: Rows, places: Places, experiment: Experiment) -> None:
+def _fill(rows: Any, outcome: Rows, places: Places, experiment: Experiment) -> None:
     """Write results, leaves (E, T), to the rows at `places`, (E, T)."""
     mask = places >= 0
     at = places[mask]
@@ -224,22 +224,22 @@ def _fill(rows: Any, played: Rows, places: Places, experiment: Experiment) -> No
     def column(leaf: Any) -> npt.NDArray[Any]:
         return np.asarray(leaf)[mask]
 
-    prediction = played.prediction
+    prediction = outcome.prediction
     level = column(prediction.level)
     probability = column(prediction.probability).astype(np.float64)
     threshold = column(prediction.threshold).astype(np.float64)
     if experiment.settings.of_2021:
         probability, threshold = from_prediction(level)
-    rows["reward"][at] = column(played.reward)
-    rows["length"][at] = column(played.length)
-    rows["complete"][at] = column(played.ending) != NONFINITE
+    rows["reward"][at] = column(outcome.reward)
+    rows["length"][at] = column(outcome.length)
+    rows["complete"][at] = column(outcome.ending) != NONFINITE
     # Steps of 1/200 come back from float32 as they are.
-    rows["performance"][at] = np.round(column(played.performance).astype(np.float64), 6)
-    rows["seconds"][at] = column(played.length) * 0.02
+    rows["performance"][at] = np.round(column(outcome.performance).astype(np.float64), 6)
+    rows["seconds"][at] = column(outcome.length) * 0.02
     rows["novelty"][at] = level
     rows["novelty_probability"][at] = probability
     rows["novelty_threshold"][at] = threshold
-    _fill_words(rows, at, column(played.named), level)
+    _fill_words(rows, at, column(outcome.named), level)
 
 
 def from_prediction(level: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], Any]:

@@ -63,7 +63,7 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
     row_values, row = down
     column_values, column = across
     shape = len(row_values), max(1, len(column_values))
-    found = {key: _numbers(data, key) for key in ("value", "low", "high")}
+    arrays = {key: _numbers(data, key) for key in ("value", "low", "high")}
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
     cells = np.zeros(shape, int)
     order = np.lexsort((np.arange(len(data)), column, row))
@@ -72,9 +72,9 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
         at = row[members[0]], column[members[0]]
         cells[at] = len(members)
         if len(members) == 1:
-            value[at], low[at], high[at] = (found[key][members[0]] for key in found)
+            value[at], low[at], high[at] = (arrays[key][members[0]] for key in arrays)
             continue
-        numbers = found["value"][members]
+        numbers = arrays["value"][members]
         if np.isfinite(numbers).any():
             value[at] = np.nanmean(numbers)
         interval = bootstrap_interval(numbers[:, None])

@@ -150,14 +150,14 @@ def put(lanes: Any, part: Any, index: jax.Array) -> Any:
 
 
 def _each(
-    lanes: Any, bank: Callable[..., jax.Array], leaf: Callable[..., jax.Array], *others: Any
+    lanes: Any, bank: Callable[..., jax.Array], leaf: Callable[..., jax.Array], *parts: Any
 ) -> Any:
     if isinstance(lanes, Banked):
-        pairs = zip(lanes, *others, strict=True)
+        pairs = zip(lanes, *parts, strict=True)
         return Banked(*(_each(kind, bank, leaf, *rest) for kind, *rest in pairs))
     return Kind(
-        jax.tree.map(bank, lanes.banks, *(other.banks for other in others)),
-        jax.tree.map(leaf, lanes.large, *(other.large for other in others)),
+        jax.tree.map(bank, lanes.banks, *(part.banks for part in parts)),
+        jax.tree.map(leaf, lanes.large, *(part.large for part in parts)),
     )
 
 

@@ -166,7 +166,7 @@ class _Play:
         history = None
         if self.traces:
             most = self.worlds.max_steps
-            _, trace, reward = self.tick.others
+            _, trace, reward = self.tick.extra
             history = jax.tree.map(
                 lambda leaf: jnp.zeros((count, most, *leaf.shape[1:]), leaf.dtype),
                 History(trace, reward),
@@ -378,7 +378,7 @@ class _Play:
         if not self.traces:
             return None
         room = jax.tree.map(
-            lambda leaf: jnp.zeros((self.sizes.ticks, *leaf.shape), leaf.dtype), self.tick.others
+            lambda leaf: jnp.zeros((self.sizes.ticks, *leaf.shape), leaf.dtype), self.tick.extra
         )
         return (room[0] + self.worlds.max_steps, *room[1:])
 

@@ -70,9 +70,9 @@ def taken(tree: Any, index: jax.Array) -> Any:
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), tree)
 
 
-def like(values: list[jax.Array], others: list[jax.Array]) -> list[jax.Array]:
-    """Give values the types of others."""
-    return [jnp.asarray(value, old.dtype) for value, old in zip(values, others, strict=True)]
+def like(values: list[jax.Array], models: list[jax.Array]) -> list[jax.Array]:
+    """Give values the types of models."""
+    return [jnp.asarray(value, old.dtype) for value, old in zip(values, models, strict=True)]
 
 
 def no_words(lanes: int) -> rng.Words:

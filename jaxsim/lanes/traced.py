@@ -10,22 +10,22 @@ from jaxsim.lanes.state import Lanes
 
 
 class TracedStep:
-    """A function (lanes, ...) -> (lanes, others), traced once; a program may hold it many times.
+    """A function (lanes, ...) -> (lanes, extra), traced once; a program may hold it many times.
 
     Attributes:
       changes: for each leaf of the lanes whether the function changes it.
-      others: shapes of what the function returns beside the lanes.
+      extra: shapes of what the function returns beside the lanes.
     """
 
     def __init__(self, function: Callable[..., tuple[Lanes, Any]], lanes: Lanes, *more: Any):
         leaves, self._structure = jax.tree.flatten(lanes)
 
         def flat(leaves: list[jax.Array], *more: Any) -> Any:
-            after, others = function(jax.tree.unflatten(self._structure, leaves), *more)
-            return jax.tree.leaves(after), others
+            after, extra = function(jax.tree.unflatten(self._structure, leaves), *more)
+            return jax.tree.leaves(after), extra
 
         self._jaxpr, shapes = jax.make_jaxpr(flat, return_shape=True)(leaves, *more)
-        self._returned, self.others = jax.tree.structure(shapes), shapes[1]
+        self._returned, self.extra = jax.tree.structure(shapes), shapes[1]
         inner = self._jaxpr.jaxpr
         before, after = inner.invars[: len(leaves)], inner.outvars[: len(leaves)]
         self.changes = tuple(a is not b for a, b in zip(after, before, strict=True))
@@ -34,11 +34,11 @@ class TracedStep:
         """Call the function."""
         leaves = jax.tree.leaves((jax.tree.leaves(lanes), *more))
         result = jax.extend.core.jaxpr_as_fun(self._jaxpr)(*leaves)
-        after, others = jax.tree.unflatten(self._returned, result)
-        return jax.tree.unflatten(self._structure, after), others
+        after, extra = jax.tree.unflatten(self._returned, result)
+        return jax.tree.unflatten(self._structure, after), extra
 
     def moving(self, lanes: Lanes) -> list[jax.Array]:
-        """Leaves that change, for loops that carry no others."""
+        """Leaves that change, for loops that carry nothing else."""
         leaves = jax.tree.leaves(lanes)
         return [leaf for changes, leaf in zip(self.changes, leaves, strict=True) if changes]
 

@@ -180,13 +180,13 @@ class Turns:
         else:
             reward, performance = lanes.reward, lanes.performance
         totals = apart(reward), apart(performance), apart(lanes.length)
-        played = None
+        mask = None
         if width > 1:
-            played = jnp.arange(width) < self.round_of(lifetimes, self.rounds.count)[:, None]
+            mask = jnp.arange(width) < self.round_of(lifetimes, self.rounds.count)[:, None]
         steps: tuple[Any, ...] = ()
         if history is not None:
             steps = jax.tree.map(apart, self.steps(lifetimes, lanes, history))
-        episodes = Episodes(*totals, apart(lanes.ending == TERMINATED), played, *steps)
+        episodes = Episodes(*totals, apart(lanes.ending == TERMINATED), mask, *steps)
         return jax.vmap(self.agent.learn)(memory, episodes)
 
     def steps(self, lifetimes: Lifetimes, lanes: Lanes, history: History) -> tuple[Any, Any, Any]:

@@ -1,6 +1,6 @@
 """What the engine of lanes asks of an environment, and every environment in that form."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -9,19 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.base import FULL, Attempt, ending
+from jaxsim.worlds.base import Attempt, WholeSteps
 
 
 class Work(Hashable, Protocol):
-    """Steps of an environment by rising effort, over a batch of L lanes.
+    """An environment as the engine asks for it, over a batch of L lanes.
 
-    Most lanes need little work in most steps. An environment may offer cheap steps that say for
-    which lanes they are right; the engine repeats the others with more effort. It may also leave
-    out of the carried state whatever the next step does not read. `World` offers both with
-    defaults; `work_of` gives other environments one effort.
-
-    An environment whose sum of rewards and performance follow from the number of steps has two more
-    functions, `score` and `step_reward` of `World`; the engine then carries neither.
+    The defaults of `WholeSteps`, and what they mean, are in `worlds.base`. An environment whose sum
+    of rewards and performance follow from the number of steps has two more functions, `score` and
+    `step_reward` of `World`; the engine then carries neither.
     """
 
     @property
@@ -34,49 +30,32 @@ class Work(Hashable, Protocol):
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Kinds of `attempt`, the cheapest first; the last, `FULL`, is right for all lanes."""
+        """See `WholeSteps.efforts`."""
 
-    def start(self, key: jax.Array, params: Any) -> Any:
-        """Draw states before the hidden first step, leaves (L, ...)."""
+    @property
+    def start(self) -> Callable[[jax.Array, Any], Any]:
+        """Draw states before the hidden first step; see `jaxsim.env.Env.start`."""
 
-    def observe(self, state: Any) -> Any:
-        """Return the observation of states, leaves (L, ...)."""
+    @property
+    def observe(self) -> Callable[[Any], Any]:
+        """Return the observation of states; see `jaxsim.env.Env.observe`."""
 
-    def carried(self, state: Any) -> Any:
-        """Return what of a state the next step of a running episode reads."""
+    @property
+    def carried(self) -> Callable[[Any], Any]:
+        """See `WholeSteps.carried`."""
 
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
-        """Return a state that `attempt` and `observe` take for the one that was carried.
+    @property
+    def resumed(self) -> Callable[[Any, jax.Array], Any]:
+        """See `WholeSteps.resumed`."""
 
-        Args:
-          carried: from `carried`.
-          length: (L,) int32, steps since the hidden first one.
-        """
-
-    def attempt(
-        self,
-        key: jax.Array,
-        state: Any,
-        action: jax.Array,
-        params: Any,
-        active: jax.Array,
-        effort: int,
-    ) -> Attempt:
-        """Advance running episodes by one step.
-
-        Args:
-          key: (L,) typed key of the step.
-          state: from `resumed`, leaves (L, ...).
-          action: (L,) int32.
-          params: physics; leaves () or (L,).
-          active: (L,) bool; the result is right for none of the others.
-          effort: one of the `efforts`.
-        """
+    @property
+    def attempt(self) -> Callable[..., Attempt]:
+        """See `WholeSteps.attempt`."""
 
 
 def work_of(env: Any) -> Work:
     """Return an environment of `jaxsim.env` as work for lanes; itself if it is that already."""
-    work: Work = env if hasattr(env, "attempt") else WholeSteps(env)
+    work: Work = env if hasattr(env, "attempt") else Stepped(env)
     return work
 
 
@@ -101,8 +80,8 @@ def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class WholeSteps:
-    """An environment that knows only whole steps; see `Work`."""
+class Stepped(WholeSteps):
+    """An environment that follows `jaxsim.env` and offers no more."""
 
     env: Any
 
@@ -116,11 +95,6 @@ class WholeSteps:
         """Steps after which an episode is truncated."""
         return int(self.env.max_steps)
 
-    @property
-    def efforts(self) -> tuple[int, ...]:
-        """There is one."""
-        return (FULL,)
-
     def start(self, key: jax.Array, params: Any) -> Any:
         """Draw states before the hidden first step."""
         return self.env.start(key, params)
@@ -129,24 +103,6 @@ class WholeSteps:
         """Return the observation of states."""
         return self.env.observe(state)
 
-    def carried(self, state: Any) -> Any:
-        """Return the whole state."""
-        return state
-
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
-        """Return the state."""
-        return carried
-
-    def attempt(
-        self,
-        key: jax.Array,
-        state: Any,
-        action: jax.Array,
-        params: Any,
-        active: jax.Array,
-        effort: int,
-    ) -> Attempt:
-        """Advance running episodes by one step; reward and performance are those of the step."""
-        result = self.env.step(key, state, action, params)
-        _, after, reward, _, _, info = result
-        return Attempt(after, ending(result), active, 0, reward, info["performance"])
+    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
+        """Advance one step."""
+        return self.env.step(key, state, action, params)

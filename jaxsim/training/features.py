@@ -177,16 +177,16 @@ def flat(env: Any, params: Any) -> Sight:
 
     def look(observation: Any) -> View:
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
-        seen = jnp.concatenate(leaves)
-        body = seen
-        if seen.size > BODY:
-            stretch = -(-seen.size // BODY)
-            body = jnp.pad(seen, (0, stretch * BODY - seen.size)).reshape(BODY, stretch).mean(1)
-        return View(seen, body, jnp.arange(env.num_actions), around.nothing())
+        whole = jnp.concatenate(leaves)
+        body = whole
+        if whole.size > BODY:
+            stretch = -(-whole.size // BODY)
+            body = jnp.pad(whole, (0, stretch * BODY - whole.size)).reshape(BODY, stretch).mean(1)
+        return View(whole, body, jnp.arange(env.num_actions), around.nothing())
 
     def first(key: jax.Array) -> Any:
         view = look(env.reset(key, params)[0])
         return view.seen, view.body
 
-    seen, body = jax.eval_shape(first, jax.random.key(0))
-    return Sight(env.name, seen.size, body.size, env.num_actions, look)
+    whole, body = jax.eval_shape(first, jax.random.key(0))
+    return Sight(env.name, whole.size, body.size, env.num_actions, look)

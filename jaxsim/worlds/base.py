@@ -13,7 +13,63 @@ from jaxsim import backend, inputs
 C = TypeVar("C")
 
 
-class World(ABC):
+class WholeSteps(ABC):
+    """What the engine of lanes asks of an environment, where every step takes the whole effort.
+
+    Most lanes need little work in most steps. An environment may offer cheap attempts that know for
+    which lanes they are right, and leave out of the carried state what the next step does not read.
+    """
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the last.
+
+        The last is `FULL`, which is right for all.
+        """
+        return (FULL,)
+
+    def carried(self, state: Any) -> Any:
+        """Return what of a state the next step of a running episode reads."""
+        return state
+
+    def resumed(self, carried: Any, length: jax.Array) -> Any:
+        """Return a state that `attempt` and `observe` take for the one that was carried.
+
+        Args:
+          carried: from `carried`.
+          length: (L,) int32, steps since the hidden first one.
+        """
+        return carried
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: Any,
+        action: jax.Array,
+        params: Any,
+        active: jax.Array,
+        effort: int,
+    ) -> "Attempt":
+        """Advance running episodes by one step.
+
+        Args:
+          key: (L,) typed key.
+          state: from `resumed`, leaves (L,).
+          action: (L,) int32.
+          params: physics; leaves () or (L,).
+          active: (L,) bool; where it is False nothing is right.
+          effort: one of the `efforts`.
+        """
+        result = self.step(key, state, action, params)
+        _, after, reward, _, _, info = result
+        return Attempt(after, ending(result), active, 0, reward, info["performance"])
+
+    @abstractmethod
+    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
+        """Advance one step; see `jaxsim.env.Env.step`."""
+
+
+class World(WholeSteps):
     """Base of the environments: what follows from their names, actions and configuration.
 
     A world adds `start`, `observe`, `step`, `score` and `dt`; see `jaxsim.env` for the contract.
@@ -63,10 +119,6 @@ class World(ABC):
     def observe(self, state: Any) -> Any:
         """Return the observation of a state; see `jaxsim.env.Env.observe`."""
 
-    @abstractmethod
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
-        """Advance one step; see `jaxsim.env.Env.step`."""
-
     # What `jaxsim.stepper` asks besides.
 
     def quick_step(
@@ -92,14 +144,6 @@ class World(ABC):
     def layout(self) -> backend.Layout:
         """Sizes that suit a rollout on the present backend."""
         return backend.layout()
-
-    @property
-    def efforts(self) -> tuple[int, ...]:
-        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the last.
-
-        The last is `FULL`, which is right for all.
-        """
-        return (FULL,)
 
     def parts(self, params: Any) -> tuple[tuple["World", ...], np.ndarray]:
         """Find simpler environments that play some of the rows of a table as this one does.
@@ -132,36 +176,6 @@ class World(ABC):
     def widened(self, part: Any, whole: Any, width: int) -> Any:
         """Put what `narrowed` took out of a carried state, of this or of a part, back, changed."""
         return part
-
-    def carried(self, state: Any) -> Any:
-        """What of a state the next step of a running episode reads."""
-        return state
-
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
-        """A state that the next step takes for the one that was carried, after so many steps."""
-        return carried
-
-    def attempt(
-        self,
-        key: jax.Array,
-        state: Any,
-        action: jax.Array,
-        params: Any,
-        active: jax.Array,
-        effort: int,
-    ) -> "Attempt":
-        """Advance running episodes by one step.
-
-        Args:
-          key: (L,) typed key.
-          state: from `resumed`, leaves (L,).
-          action: (L,) int32.
-          params: physics; leaves () or (L,).
-          active: (L,) bool; where it is False nothing is right.
-          effort: one of the `efforts`.
-        """
-        result = self.step(key, state, action, params)
-        return Attempt(result[1], ending(result), active)
 
     @abstractmethod
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -89,9 +89,9 @@ class _Log:
 
     def learning(self, index: IndexConvention | None = None) -> tuple[Numbers, Numbers]:
         """Saturation value and time to saturation, (B,)."""
-        own = self.settings
-        index = index or own.index
-        return _saturation(self.column(), self.counts, own.window, own.edition, index)
+        settings = self.settings
+        index = index or settings.index
+        return _saturation(self.column(), self.counts, settings.window, settings.edition, index)
 
 
 class _Predefined(Metric):
@@ -177,12 +177,13 @@ class _Recovery(_OfBlocks):
     description = "Episodes until performance is back after a change"
 
     def _quantities(self, log: _Log) -> Mapping[str, Numbers]:
-        own = self.settings
-        if own.edition == "2019":
+        settings = self.settings
+        if settings.edition == "2019":
             pairing = kernels.pair_blocks(log.blocks).recovery
         else:
             pairing = editions.pair_changes(log.blocks)
-        time = _recovery(log.column(), log.counts, pairing, own.window, own.edition, own.index)
+        window, edition, index = settings.window, settings.edition, settings.index
+        time = _recovery(log.column(), log.counts, pairing, window, edition, index)
         return {"recovery_time": time}
 
 

@@ -294,11 +294,11 @@ def test_transfer_of_many_lifetimes_at_once():
     def transfers(values, by="task"):
         pairs = pair_transfer(blocks, by)
         relative = ste_relative(saturation(values, counts, 5), experts)
-        found = {"ste_relative_saturation_value": relative}
+        values = {"ste_relative_saturation_value": relative}
         for word, direction in (("forward", pairs.forward), ("reverse", pairs.reverse)):
-            found[f"{word}_transfer"] = transfer(relative, direction)
-            found[f"{word}_transfer_matrix"] = transfer_matrix(relative, direction)
-        return found
+            values[f"{word}_transfer"] = transfer(relative, direction)
+            values[f"{word}_transfer_matrix"] = transfer_matrix(relative, direction)
+        return values
 
     together = transfers(values)
     best = np.stack([np.convolve(row[:9], np.ones(5) / 5, "valid") for row in values[:, 3]])

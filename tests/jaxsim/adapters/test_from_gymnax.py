@@ -130,10 +130,10 @@ def test_tasks_of_several_environments_look_alike():
     assert [env.num_actions for env in together] == [4, 4, 4]
     key = jax.random.key(0)
     for env, (alone, params) in zip(together, made, strict=True):
-        observation, own = (e.observe(e.start(key, params)) for e in (env, alone))
+        observation, part = (e.observe(e.start(key, params)) for e in (env, alone))
         assert observation.shape == (600,)
-        np.testing.assert_array_equal(observation[: own.size], jnp.ravel(own))
-        assert not observation[own.size :].any()
+        np.testing.assert_array_equal(observation[: part.size], jnp.ravel(part))
+        assert not observation[part.size :].any()
     env, params = together[0], made[0][1]
     _, state = env.reset(key, params)
     beyond, nothing = (env.step(key, state, jnp.int32(action), params)[0] for action in (3, 0))
