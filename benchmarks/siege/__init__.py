@@ -2,6 +2,7 @@
 
     python -m benchmarks.siege --minutes 5 --seed 0 --out docs/siege.md
     python -m benchmarks.siege --minutes 0 --attack calls --first 17   # try 17 once more
+    python -m benchmarks.siege --kills 1000 --messages 1000000 --state siege.jsonl   # goes on
 
 Each attack is a generator of `Blow`s, which goes on until its time is over. What is tried follows
 from the seed and the number of the try, so that one that failed can be tried again alone.

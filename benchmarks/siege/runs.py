@@ -40,6 +40,8 @@ seed = {integers = [0, 7]}
 OFTEN = ("--checkpoint-every", "0s", "--quiet")
 
 
+NOTES = ("checkpoints", "running")
+"""Folders of what helps to go on, which a run that was killed may leave."""
 PRELOADED = (
     *("evaluation.cli", "evaluation.l2m.run", "evaluation.report.l2m", "evaluation.train.run"),
     *("evaluation.train.commands", "evaluation.checkpoints.playing", "evaluation.sweep.playing"),
@@ -187,9 +189,9 @@ def await_(process: BaseProcess, errors: str) -> Ended:
 
 
 def contents(run: Run, out: Path) -> dict[str, bytes]:
-    """Files of results that are the same each time, but for checkpoints and hidden files."""
+    """Files of results that are the same each time: no checkpoints, hidden files and notes."""
     files = (p.relative_to(out) for p in out.rglob("*") if p.is_file())
-    kept = (p for p in files if "checkpoints" not in p.parts and not p.parts[0].startswith("."))
+    kept = (p for p in files if p.parts[0] not in NOTES and not p.parts[0].startswith("."))
     return {str(path): (out / path).read_bytes() for path in kept if path.name not in run.timed}
 
 

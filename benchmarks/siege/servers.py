@@ -69,13 +69,14 @@ def servers(seed: int, first: int = 0) -> Iterator[Blow]:
                 code, last = process.wait(), " ".join(map(str.strip, output))[-LONGEST:]
                 yield Blow(label, sent, "failed", f"try {number}: ended with code {code}: {last}")
                 return
-            grown = ""
+            grown, came = "", "answered or hung up on"
             if (number - first) // len(running) * ROUND >= WARM_UP:
                 grown = _growth(before.setdefault(name, now), now)
+                came += "; memory, threads and descriptors flat"
             if grown:
                 yield Blow(label, sent, "failed", f"try {number}: {grown}")
             else:
-                yield Blow(label, sent, "answered or hung up on; memory flat")
+                yield Blow(label, sent, came)
 
 
 @contextlib.contextmanager

@@ -48,6 +48,31 @@ def test_a_try_is_repeated_by_its_number():
     assert later == list(itertools.islice(tampered(3), 5))[2:]
 
 
+def test_a_siege_goes_on_from_its_state_to_the_number_asked_for(monkeypatch, capsys, tmp_path):
+    tried = []
+
+    def attack(seed, first):
+        for number in itertools.count(first):
+            tried.append(number)
+            yield Blow("a thing", 5, "held")
+
+    monkeypatch.setattr(__main__, "ATTACKS", {"kills": attack})
+    words = ["--minutes", "0", "--state", str(tmp_path / "state"), "--kills"]
+    for kills, numbers, total in (("12", [0, 1, 2], 15), ("22", [3, 4], 25), ("22", [], 25)):
+        tried.clear()
+        assert __main__.main([*words, kills]) == 0
+        assert tried == numbers
+        assert f"| a thing | {total} |" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        __main__.main([*words, "30", "--seed", "1"])
+    assert ended.value.code == 2
+    assert "is of seed 0, not 1; name another file" in capsys.readouterr().err
+    (tmp_path / "state").write_text("[]\n")
+    with pytest.raises(SystemExit):
+        __main__.main([*words, "30"])
+    assert "is not the state of a siege; name another file" in capsys.readouterr().err
+
+
 def test_what_cannot_be_attacked_is_a_failure(monkeypatch, capsys):
     def attack(seed, first):
         raise ValueError("not attacked, it ends with 2")
