@@ -15,6 +15,8 @@ import numpy as np
 
 _WIDE = 8  # bytes of a leaf's element that takes two words
 _WORD = np.dtype(np.uint32)
+_NARROW = (np.dtype(bool), np.dtype(np.uint8))
+"""Types of which each number takes a word of its own."""
 
 
 Leaves = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
@@ -45,13 +47,16 @@ class Packing:
         """Return the packing of a tree of arrays, or of their shapes and dtypes.
 
         Raises:
-          TypeError: a leaf that is neither a bool nor a number of 32 or 64 bits.
+          TypeError: a leaf that is neither a bool, a byte, nor a number of 32 or 64 bits.
         """
         leaves, treedef = jax.tree.flatten(tree)
         described = tuple((tuple(leaf.shape), np.dtype(leaf.dtype)) for leaf in leaves)
         for _, dtype in described:
-            if dtype.kind != "b" and (dtype.kind not in "fiu" or dtype.itemsize not in (4, _WIDE)):
-                raise TypeError(f"a leaf has dtype {dtype}; only bool and 32 or 64 bits are packed")
+            if dtype in _NARROW or (dtype.kind in "fiu" and dtype.itemsize in (4, _WIDE)):
+                continue
+            raise TypeError(
+                f"a leaf has dtype {dtype}; only bool, uint8 and 32 or 64 bits are packed"
+            )
         return _interned(treedef, described)
 
     @property
@@ -71,7 +76,7 @@ class Packing:
             leaf = jnp.asarray(leaf, dtype)
             bits = (
                 leaf.astype(_WORD)
-                if dtype.kind == "b"
+                if dtype in _NARROW
                 else jax.lax.bitcast_convert_type(leaf, _WORD)
             )
             parts.append(bits.reshape(-1))
@@ -86,8 +91,8 @@ class Packing:
         leaves = []
         for first, last, shape, dtype, _ in self._places:
             part = words[first:last]
-            if dtype.kind == "b":
-                leaf = part.reshape(shape) != 0
+            if dtype in _NARROW:
+                leaf = part.reshape(shape).astype(dtype)
             else:
                 pair = (2,) if dtype.itemsize == _WIDE else ()
                 leaf = jax.lax.bitcast_convert_type(part.reshape(*shape, *pair), dtype)
@@ -104,7 +109,7 @@ class Packing:
         """
         host = np.array(words)
         views = {
-            dtype: host != 0 if dtype.kind == "b" else host.view(dtype)
+            dtype: host.astype(dtype) if dtype in _NARROW else host.view(dtype)
             for dtype in self._scalar_types
         }
         leaves = [
@@ -173,5 +178,5 @@ def _words(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 def _read(part: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """A leaf from its words."""
-    leaf = part.astype(bool) if dtype.kind == "b" else part.view(dtype)
+    leaf = part.astype(dtype) if dtype in _NARROW else part.view(dtype)
     return leaf.reshape(shape)[()]

@@ -12,7 +12,8 @@ Importing this module registers every environment of `jaxsim.registered_envs()` 
 One call also works without the second import, since Gymnasium imports what stands before a colon:
 `gymnasium.make("jaxsim.adapters.gymnasium:jaxsim/CartPole3D-v0")`.
 
-Observations are float32 vectors (`jaxsim.spaces.flatten`), actions are integers. Every number of an
+Observations are float32 vectors (`jaxsim.spaces.flatten`), or uint8 pictures (H, W, C) of an
+environment made with `image={...}` (`jaxsim.imaging`); actions are integers. Every number of an
 episode follows from the seed: the same seed gives the same episodes. A vector environment seeded
 with s gives lane i the seed s + i, and that lane plays the episodes of a single environment seeded
 with s + i (in mode NEXT_STEP, as long as the single one is reset right after each end).
@@ -32,7 +33,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim import render, spaces, stepper
-from jaxsim.adapters.streams import Lanes, Single, Stream, Values
+from jaxsim.adapters.streams import Lanes, Single, Stream, Values, shown
 from jaxsim.wrappers import Mode
 
 try:
@@ -346,7 +347,8 @@ def _warn_of_limit(env_id: str, options: Values) -> None:
 def _box(play: Stream) -> gymnasium.spaces.Box:
     """Space of one lane's observations."""
     space = spaces.observation_space(play.core, play.params)
-    return gymnasium.spaces.Box(space.low.astype(np.float32), space.high.astype(np.float32))
+    low, high = shown(space.low), shown(space.high)
+    return gymnasium.spaces.Box(low, high, dtype=low.dtype.type)
 
 
 def _discrete(play: Stream) -> gymnasium.Space[Any]:

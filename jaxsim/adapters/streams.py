@@ -100,8 +100,14 @@ def _of_reset(step: rng.Words) -> rng.Words:
     return rng.words(reset_key(rng.to_key(step)))
 
 
-def _vector(env: Any, observation: Any) -> jax.Array:
-    return spaces.flatten(env, observation).astype(jnp.float32)
+def shown(observation: Any) -> Any:
+    """An observation as adapters show it: a float32 vector, or a picture of bytes."""
+    return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
+
+
+def _shown(env: Any, observation: Any) -> jax.Array:
+    image: jax.Array = shown(spaces.flatten(env, observation))
+    return image
 
 
 class Single(Stream):
@@ -113,7 +119,7 @@ class Single(Stream):
 
     def __init__(self, env_id: str, values: Values | None, options: Values) -> None:
         super().__init__(env_id, values, options, ())
-        self.stepper = Stepper(self.core, self.params, _vector)
+        self.stepper = Stepper(self.core, self.params, _shown)
 
     def begin(self) -> Outcome:
         """Start an episode."""
@@ -167,7 +173,7 @@ def _advance(
     """
     key = rng.to_key(rng.fold(root, count))
     observation, after, *rest = env.step(key, state.unpack(), action, params.unpack())
-    return Packed.of(after), Packed.of((observation.astype(jnp.float32), *rest))
+    return Packed.of(after), Packed.of((shown(observation), *rest))
 
 
 class Lanes(Stream):
@@ -228,7 +234,7 @@ class Lanes(Stream):
         self._packed, self.begun = self._playing(inner, count, over=False), True
         if name == "start":
             return self._advance(self._starts, self._idle)[0]
-        return np.array(self._env.observe(self.state), np.float32)
+        return np.array(shown(self._env.observe(self.state)))
 
     def _playing(self, inner: Any, count: int, *, over: bool) -> Packed:
         """Pack a state of the environment after so many steps, all lanes over or none."""
@@ -250,5 +256,5 @@ class Lanes(Stream):
         self.begun = True
         observation, reward, terminated, truncated, info = outcome.read()
         if "final_obs" in info:
-            info["final_obs"] = info["final_obs"].astype(np.float32)
+            info["final_obs"] = shown(info["final_obs"])
         return observation, reward, terminated, truncated, info

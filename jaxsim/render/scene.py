@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.embedding import embed
-from jaxsim.leaning import Leaned
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole3d.types import PIVOT_HEIGHT, Observation, Scalar, Vector
 
@@ -85,8 +84,8 @@ def scene(env: Any, params: Any, state: Any) -> Scene:
 
 def seen(env: Any, params: Any, observation: Any) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
-    if isinstance(observation, Leaned):
-        observation = observation.observation
+    while hasattr(observation, "observation"):  # of a wrapper that shows more beside it
+        env, observation = getattr(env, "env", env), observation.observation
     if not isinstance(observation, Observation):
         lifted = getattr(embed(env), "lifted", None)
         if lifted is None:

@@ -13,6 +13,8 @@ TREE = {
     "count": np.int32(-7),
     "words": (np.array([0, 2**32 - 1], np.uint32),),
     "empty": np.zeros((0, 3), np.float32),
+    "bytes": np.array([[0], [255]], np.uint8),
+    "byte": np.uint8(7),
 }
 
 
@@ -26,7 +28,7 @@ def assert_same(got, want):
 def test_words_hold_the_tree_bit_for_bit():
     packing = Packing.of(TREE)
     words = packing.pack(TREE)
-    assert words.shape == (packing.size,) == (11,) and words.dtype == np.uint32
+    assert words.shape == (packing.size,) == (14,) and words.dtype == np.uint32
     assert_same(packing.read(words), TREE)
     assert_same(jax.jit(packing.unpack)(words), TREE)
 
@@ -72,5 +74,5 @@ def test_packings_are_equal_where_structure_shapes_and_dtypes_are():
 
 
 def test_other_dtypes_are_refused():
-    with pytest.raises(TypeError, match="a leaf has dtype int8; only bool and 32 or 64 bits"):
+    with pytest.raises(TypeError, match="a leaf has dtype int8; only bool, uint8 and 32 or 64 bits"):
         Packing.of({"a": np.zeros(2, np.int8)})

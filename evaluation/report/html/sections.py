@@ -67,7 +67,7 @@ def of_report(
         if not _is_group(value):
             continue
         chart = _chart_of(value, axes)
-        made.append(Section(_words(name), "", _group(value, f"/{name}"), chart))
+        made.append(Section(_words(name), "", _group(value, tables.pointer("", name)), chart))
     return page(title, made)
 
 
@@ -86,8 +86,8 @@ def _group(value: Any, path: str) -> str:
     parts = []
     for name, one in value.items():
         show = _group if _is_group(one) else tables.cell
-        inside = show(one, f"{path}/{name}")
-        parts.append(f"<h3>{html.escape(_words(name))}</h3>{inside}")
+        body = show(one, tables.pointer(path, name))
+        parts.append(f"<h3>{html.escape(_words(name))}</h3>{body}")
     return "".join(parts)
 
 

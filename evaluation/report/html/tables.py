@@ -48,7 +48,7 @@ def cell(value: Any, path: str) -> str:
     if value is None:
         return '<span class="reason">none</span>'
     if isinstance(value, Mapping):
-        inside = (f"{html.escape(str(k))} {cell(v, _inside(path, k))}" for k, v in value.items())
+        inside = (f"{html.escape(str(k))} {cell(v, pointer(path, k))}" for k, v in value.items())
         return "; ".join(inside)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(cell(v, f"{path}/{i}") for i, v in enumerate(value))
@@ -70,7 +70,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "")
 def facts(values: Mapping[str, Any], path: str = "") -> str:
     """A table of names and values."""
     rows = [
-        [html.escape(k.replace("_", " ")), cell(v, _inside(path, k))] for k, v in values.items()
+        [html.escape(k.replace("_", " ")), cell(v, pointer(path, k))] for k, v in values.items()
     ]
     return table(("what", "value"), rows, "facts")
 
@@ -80,7 +80,7 @@ def metrics(values: Mapping[str, Any], path: str) -> str:
     rows = [
         [
             html.escape(name.replace("_", " ")),
-            cell(value, _inside(path, name)),
+            cell(value, pointer(path, name)),
             html.escape(BY_NAME[name].text if name in BY_NAME else ""),
         ]
         for name, value in values.items()
@@ -99,14 +99,14 @@ def records(values: Sequence[Mapping[str, Any]], path: str) -> str:
 def _columns(value: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name, inside in value.items():
-        place = _inside(path, name)
+        place = pointer(path, name)
         if isinstance(inside, Mapping) and inside and all(map(is_entry, inside.values())):
-            found += [(key, entry(one, _inside(place, key))) for key, one in inside.items()]
+            found += [(key, entry(one, pointer(place, key))) for key, one in inside.items()]
         else:
             found.append((name, cell(inside, place)))
     return found
 
 
-def _inside(path: str, name: str) -> str:
+def pointer(path: str, name: str) -> str:
     """Place of a field, as a JSON pointer (RFC 6901)."""
     return f"{path}/{name.replace('~', '~0').replace('/', '~1')}"

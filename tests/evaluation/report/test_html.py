@@ -128,9 +128,24 @@ def test_the_curve_is_that_of_the_records(page, records):
     np.testing.assert_allclose(curve["lines"]["performance"], expected, atol=2e-6)
     low, high = curve["bands"]["performance"]
     assert (np.array(low) < expected).all() and (np.array(high) > expected).all()
+    values = records.columns["performance"]
+    draws = np.random.default_rng(5).integers(0, len(values), (1000, len(values)))
+    ends = np.percentile(values[draws].mean(1), [2.5, 97.5], axis=0)
+    np.testing.assert_allclose([low, high], ends, atol=0.04)  # of two bootstraps of 1,000
     assert len(curve["shades"]) == len(records.schedule.blocks)
     assert curve["shades"][0] == [0.0, 8.0, "CartPole3D test"]
     assert all(min(v for v in line if v is not None) >= 0 for line in forgetting["lines"].values())
+
+
+def test_a_page_of_an_episode_is_linked_in_place_of_its_command(page, records):
+    worst, *others = html.ends(records, "performance")
+    means = records.columns["performance"].mean(1)
+    assert [lifetime - 4 for lifetime, _ in (worst, others[-1])] == [means.argmin(), means.argmax()]
+    view = html.view_of(*worst)
+    linked = html.linked(page, [view])
+    assert linked.count(f'href="{view}"') == 1
+    assert linked.count("jaxsim view runs/x --lifetime") == 9
+    assert html.linked(linked, [view]) == linked
 
 
 def test_the_page_is_small_and_loads_nothing(page):

@@ -26,7 +26,7 @@ episodes = 16
 agent = ["nothing", "random"]
 seed = {integers = [0, 2]}
 """
-MERGED = ("rows.parquet", "cells.parquet", "sweep.json")
+MERGED = ("rows.parquet", "cells.parquet", "sweep.json", "report.json", "report.html")
 A_PACK = 1e-6
 """Minutes of a unit that make every pack a unit."""
 

@@ -12,7 +12,8 @@ import pytest
 
 from evaluation import cli, sweep
 from evaluation.logs import learnkit, read_columns
-from evaluation.sweep import launch, playing, tables
+from evaluation.sweep import launch, merging, playing, report, tables
+from tests.evaluation.report.test_html import at, read
 from tests.evaluation.sweep import small
 from tests.evaluation.sweep.test_bases import SYLLABUS
 
@@ -54,6 +55,32 @@ def test_a_single_cell_has_its_own_interval(plan):
         own["low"],
         own["high"],
     )
+
+
+def test_the_report_has_the_numbers_of_the_tables(plan, monkeypatch, tmp_path):
+    merged = plan.folder / "merged"
+    values = json.loads((merged / "report.json").read_text())
+    assert (values["name"], values["cells"], values["metrics"][0]) == ("small", 36, "performance")
+    expected = sweep.results(plan).table("pole/length", "agent", "performance")
+    for r, row in enumerate(values["performance by pole/length and agent"]):
+        assert row["pole/length"] == expected.row_values[r]
+        for c, agent in enumerate(expected.column_values):
+            numbers = [row[agent][name] for name in ("value", "low", "high", "cells")]
+            ends = expected.value, expected.low, expected.high, expected.cells
+            assert numbers == [end[r, c] for end in ends]
+    best, worst = (values[f"{end} cells by performance"] for end in ("best", "worst"))
+    rows = sweep.results(plan).cells().to_pylist()
+    cells = [row["value"] for row in rows if row["metric"] == "performance"]
+    assert [x["performance"]["value"] for x in best] == sorted(cells, reverse=True)[:5]
+    assert [x["performance"]["value"] for x in worst] == sorted(cells)[:5]
+
+    page = read((merged / "report.html").read_text())
+    assert "Performance by pole/length and agent" in page.headings
+    for path, text in page.numbers.items():
+        assert json.loads(text) == at(values, path), path
+    monkeypatch.setattr(report, "MOST_CELLS", 35)
+    assert not merging.merge(plan, tmp_path / "large").reported
+    assert not list((tmp_path / "large").glob("report.*"))
 
 
 def test_the_command_prints_draws_and_writes(plan, tmp_path, capsys):

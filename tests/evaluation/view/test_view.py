@@ -9,6 +9,7 @@ import pytest
 
 from evaluation import records, sailon, scanner, view
 from evaluation.cli import main
+from evaluation.report import html, summarise_records
 from evaluation.schedule import Block, Schedule
 from evaluation.view import replays
 from tests.evaluation import learner
@@ -85,6 +86,27 @@ def test_a_replay_that_differs_says_so_and_shows_what_was_recorded(run, tmp_path
     note = view.of_run(tmp_path, lifetime=5, episode=0).note
     assert f"recorded were {columns['length'][0, 0]} steps" in note
     assert "The run was of jaxsim-novelty 0.0.1, which is not installed." in note
+
+
+def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
+    _, played = run
+    played.write(tmp_path / "records.parquet")
+    assert main(["view", str(tmp_path), "--ends"]) == 2
+    assert "has no report.json with its report.html" in capsys.readouterr().err
+    values = summarise_records(played).to_json()
+    (tmp_path / "report.json").write_text(json.dumps(values))
+    (tmp_path / "report.html").write_text(html.of_run(values, played, run="x"))
+    assert main(["view", str(tmp_path), "--ends", "--seed", "1"]) == 2
+    assert "--seed does not go with --ends" in capsys.readouterr().err
+    assert not (tmp_path / "views").exists()
+    assert main(["view", str(tmp_path), "--ends"]) == 0
+    assert f"3 pages in {tmp_path / 'views'}" in capsys.readouterr().out
+    text = (tmp_path / "report.html").read_text()
+    views = [html.view_of(*coordinates) for coordinates in html.ends(played, "performance")]
+    assert len(views) == LIFETIMES
+    for view_page in views:
+        assert f'<a href="{view_page}">' in text
+        assert "replayed from the lifetime's start" in (tmp_path / view_page).read_text()
 
 
 def test_two_agents_meet_the_same_start(tmp_path, capsys):

@@ -145,6 +145,28 @@ def test_pictures_of_single_and_vector_environments(tmp_path):
     assert gymnasium.make(ENV_ID, **SMALL).unwrapped.render() is None
 
 
+def test_observations_of_pixels():
+    options = {"image": {"height": 8, "width": 12}, "max_steps": 3}
+    env = gymnasium.make("jaxsim/CartPole-v1", disable_env_checker=True, **options)
+    space = env.observation_space
+    assert (space.shape, space.dtype) == ((8, 12, 3), np.uint8)
+    assert (space.low.max(), space.high.min()) == (0, 255)
+    check_env(env.unwrapped)
+    first, _ = env.reset(seed=4)
+    second, *_ = env.step(0)
+
+    vector = adapter.JaxsimVectorEnv("CartPole-v1", 2, autoreset_mode="SameStep", **options)
+    assert vector.observation_space.dtype == np.uint8
+    pictures, _ = vector.reset(seed=3)
+    np.testing.assert_array_equal(pictures[1], first)
+    pictures, *_ = vector.step([1, 0])
+    np.testing.assert_array_equal(pictures[1], second)
+    *_, info = [vector.step([1, 0]) for _ in range(2)][-1]
+    assert info["final_obs"][1].dtype == np.uint8
+    assert vector.observation_space.contains(np.stack(info["final_obs"]))
+    assert (first != info["final_obs"][1]).any()
+
+
 def test_episodes_can_be_recorded(tmp_path):
     pytest.importorskip("moviepy", reason="RecordVideo needs moviepy: pip install moviepy")
     env = gymnasium.make(ENV_ID, render_mode="rgb_array", **SMALL)
