@@ -1,6 +1,6 @@
 """The report of a sweep: its metrics over its axes, and its best and worst cells."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,9 +57,11 @@ def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
     parts = {name: data.filter(pc.equal(data["metric"], name)) for name in metrics[:MOST_METRICS]}
     values = {**about, "metrics": metrics}
     for name, part in list(parts.items())[:1]:
-        order = np.argsort(-part["value"].to_numpy().astype(float), kind="stable")
-        values |= {f"best cells by {name}": _cells(part, order[:ENDS].tolist(), name)}
-        values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS].tolist(), name)}
+        numbers = part["value"].to_numpy().astype(float)
+        order = np.argsort(-numbers, kind="stable")
+        order = order[np.isfinite(numbers[order])]
+        values |= {f"best cells by {name}": _cells(part, order[:ENDS], name)}
+        values |= {f"worst cells by {name}": _cells(part, order[::-1][:ENDS], name)}
     for name, part in parts.items():
         for rows, columns in _pairs(part):
             by = rows if columns is None else f"{rows} and {columns}"
@@ -70,8 +72,8 @@ def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
 def _pairs(data: pa.Table) -> Iterator[tuple[str, str | None]]:
     """Axes of each table: that with most values by each that has few, then each alone."""
     sizes = {axis: len(pc.unique(data[axis])) for axis in axes_of(data)}
-    usable = {axis: size for axis, size in sizes.items() if 1 < size <= MOST_ROWS}
-    axes = [axis for axis in usable if axis != REPLICATES] or list(usable) or list(sizes)[:1]
+    usable = [axis for axis, size in sizes.items() if size <= MOST_ROWS]
+    axes = [axis for axis in usable if sizes[axis] > 1 and axis != REPLICATES] or usable
     numeric = [axis for axis in axes if not pa.types.is_string(data.schema.field(axis).type)]
     first = max(numeric or axes, key=lambda axis: sizes[axis], default=None)
     for axis in axes:
@@ -101,8 +103,8 @@ def _number(value: Any) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None
 
 
-def _cells(data: pa.Table, order: Sequence[int], name: str) -> list[dict[str, Any]]:
-    """Some cells with what they play and their value; those without a value are left out."""
+def _cells(data: pa.Table, order: np.ndarray, name: str) -> list[dict[str, Any]]:
+    """Some cells, by their rows, with what they play and their value."""
     axes = axes_of(data)
     return [
         {
@@ -110,6 +112,5 @@ def _cells(data: pa.Table, order: Sequence[int], name: str) -> list[dict[str, An
             "plays": ", ".join(f"{axis} {row[axis]}" for axis in axes),
             name: {end: _number(row[end]) for end in ("value", "low", "high")},
         }
-        for row in data.take(list(order)).to_pylist()
-        if _number(row["value"]) is not None
+        for row in data.take(order).to_pylist()
     ]

@@ -74,5 +74,5 @@ def test_packings_are_equal_where_structure_shapes_and_dtypes_are():
 
 
 def test_other_dtypes_are_refused():
-    with pytest.raises(TypeError, match="a leaf has dtype int8; only bool, uint8 and 32 or 64 bits"):
+    with pytest.raises(TypeError, match="dtype int8; only bool, uint8 and 32 or 64 bits"):
         Packing.of({"a": np.zeros(2, np.int8)})

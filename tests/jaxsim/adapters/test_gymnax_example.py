@@ -12,12 +12,13 @@ pytest.importorskip("gymnax", reason="needs the extra: jaxsim-novelty[gymnax]")
 import jaxsim
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "gymnax" / "ppo.py"
+PIXELS = EXAMPLE.with_name("pixels.py")
 
 
-def trained(monkeypatch, capsys, *arguments):
+def trained(monkeypatch, capsys, *arguments, example=EXAMPLE):
     """Performance and steps of each seed, as the example prints them."""
-    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *arguments])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    monkeypatch.setattr(sys, "argv", [str(example), *arguments])
+    runpy.run_path(str(example), run_name="__main__")
     lines = re.findall(r"performance ([\d.]+) after ([\d,]+) steps", capsys.readouterr().out)
     return [(float(mean), int(steps.replace(",", ""))) for mean, steps in lines]
 
@@ -50,3 +51,12 @@ def test_the_example_takes_its_settings(monkeypatch, capsys):
     for mean, steps in results:
         assert steps == 8192 and 0 < mean <= 1
     assert results[0] != results[1]
+
+
+@pytest.mark.long
+def test_what_is_learned_from_pixels_keeps_the_pole_up_longer(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(PIXELS.parent)
+    arguments = "--steps", "40960", "--episodes", "32"
+    ((mean, steps),) = trained(monkeypatch, capsys, *arguments, example=PIXELS)
+    assert steps == 40_960
+    assert mean > 0.1  # here .25, and .02 before it learns
