@@ -138,9 +138,9 @@ def test_the_curve_is_that_of_the_records(page, records):
 
 
 def test_a_page_of_an_episode_is_linked_in_place_of_its_command(page, records):
-    worst, *others = html.ends(records, "performance")
+    worst, *rest = html.ends(records, "performance")
     means = records.columns["performance"].mean(1)
-    assert [lifetime - 4 for lifetime, _ in (worst, others[-1])] == [means.argmin(), means.argmax()]
+    assert [lifetime - 4 for lifetime, _ in (worst, rest[-1])] == [means.argmin(), means.argmax()]
     view = html.view_of(*worst)
     linked = html.linked(page, [view])
     assert linked.count(f'href="{view}"') == 1
