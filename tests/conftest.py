@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.lanes.crew import executable
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,7 @@ def few_mappings() -> Iterator[None]:
     yield
     if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MOST_MAPPINGS:
         jax.clear_caches()
+        executable.cache_clear()
 
 
 @contextmanager

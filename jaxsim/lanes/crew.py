@@ -34,6 +34,9 @@ TICKS = 16
 """Cheap steps of a chunk in a row."""
 MAX_CHUNK = 1 << 20
 MAX_THREADS = 256
+MAX_EXECUTABLES = 8
+"""Programs that a process keeps compiled. One of level 200 takes some 2,200 of the 65,530 mappings
+of memory that Linux grants a process, which dies beyond them."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +152,11 @@ class Crew:
         program, memories = self.program(number), self.memories()
         first = self.batch(rounds, 0)
         for home in dict.fromkeys(self.homes):
-            _executable(program, home, *_signature(first))
+            executable(program, home, *_signature(first))
 
         def play(index: int) -> Rows:
             batch = self.batch(rounds, index)
-            result = _executable(program, self.homes[index], *_signature(batch))(batch)
+            result = executable(program, self.homes[index], *_signature(batch))(batch)
             memories[index] = result.memory
             return jax.tree.map(np.asarray, result.rows)
 
@@ -300,8 +303,8 @@ def _signature(batch: Batch) -> tuple[Any, Any]:
     return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-@lru_cache(maxsize=64)
-def _executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+@lru_cache(maxsize=MAX_EXECUTABLES)
+def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
     """A program compiled for a device and batches of some shapes."""
     place = jax.sharding.SingleDeviceSharding(home)
     leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
