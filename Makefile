@@ -60,7 +60,7 @@ test-sb3: install ## Run the tests with stable-baselines3 (TORCH=... chooses the
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 	  "$$($(SB3)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
 	$(SB3)/bin/python -m pip --disable-pip-version-check install --quiet "$(TORCH)" "stable-baselines3>=2.4"
-	PYTHONPATH=. $(SB3)/bin/python -m pytest tests/jaxsim/adapters/test_sb3_adapter.py \
+	PYTHONPATH="$(CURDIR)" $(SB3)/bin/python -m pytest tests/jaxsim/adapters/test_sb3_adapter.py \
 	  "tests/test_notebooks.py::test_notebook_runs[07_other_trainers]"
 
 test-mutants: install ## Run the test of `make mutants`
