@@ -189,6 +189,11 @@ class Session:
         self._variants = schedule.block_variants()[schedule.episode_blocks()]
         self._worlds: dict[int, tuple[Stepper, Any]] = {}
 
+    def compile(self) -> None:
+        """Compile all that its episodes need, so that no agent waits for it."""
+        for world in np.unique(self.tasks.world):
+            self._stepper(int(np.argmax(self.tasks.world == world)))[0].compile()
+
     def agent_key(self) -> jax.Array:
         """Key for the agent at the start of its lifetime, that of a pure agent in the scanner."""
         return rng.to_key(rng.fold(self._lifetime, counters.AGENT))
@@ -220,12 +225,16 @@ class Session:
         """
         if not 0 <= variant < len(self.tasks.world):
             raise IndexError(f"variant is {variant}; the schedule has {len(self.tasks.world)}")
+        stepper, params = self._stepper(variant)
+        words = _episode_words(self._lifetime, np.uint32(number))
+        return Episode(stepper.another(), params, words, number, given)
+
+    def _stepper(self, variant: int) -> tuple[Stepper, Any]:
+        """The stepper that episodes of a variant are copies of, and its parameters."""
         if variant not in self._worlds:
             env, params = self.tasks.variant(variant)
             self._worlds[variant] = Stepper(env, params), params
-        stepper, params = self._worlds[variant]
-        words = _episode_words(self._lifetime, np.uint32(number))
-        return Episode(stepper.another(), params, words, number, given)
+        return self._worlds[variant]
 
 
 @dataclass

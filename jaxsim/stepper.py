@@ -108,6 +108,14 @@ class Stepper:
         other._running = None
         return other
 
+    def compile(self) -> None:
+        """Compile all that an episode may need, so that none of its steps waits for that."""
+        word = rng.Words(jnp.uint32(0), jnp.uint32(0))
+        running = self._programs.draw(Keys(word, word, word, jnp.uint32(0)), self._params)
+        for program in {self._programs.quick, self._programs.whole}:
+            program(running, self._actions[0], self._params)
+        self._programs.observe(running)
+
     def begin(self, keys: Keys) -> Outcome:
         """Draw a start and play the hidden first step; its reward does not count."""
         self._running = self._programs.draw(keys, self._params)
@@ -165,7 +173,8 @@ class _Programs:
 
     Attributes:
       draw: (keys, params) -> `Running` before the hidden first step.
-      quick: (running, action, params) -> (`Running`, `Outcome`), which may not be right.
+      quick: (running, action, params) -> (`Running`, `Outcome`), which may not be right; `whole`
+        where `env` has no `quick_step`.
       whole: the same, always right.
       observe: running -> what its state is shown as.
     """
@@ -180,12 +189,12 @@ class _Programs:
     def of(env: Any, view: View) -> "_Programs":
         """Return those of an environment, the same ones every time."""
         # Closures, not static arguments: a call would hash and compare them each time.
-        return _Programs(
-            jax.jit(partial(_drawn, env)),
-            jax.jit(partial(_advanced, env, view, _quick_step(env))),
-            jax.jit(partial(_advanced, env, view, partial(_whole_step, env))),
-            jax.jit(partial(_observed, env, view)),
-        )
+        whole = jax.jit(partial(_advanced, env, view, partial(_whole_step, env)))
+        quick = whole
+        if hasattr(env, "quick_step"):
+            quick = jax.jit(partial(_advanced, env, view, env.quick_step))
+        observe = jax.jit(partial(_observed, env, view))
+        return _Programs(jax.jit(partial(_drawn, env)), quick, whole, observe)
 
 
 @jax.jit
@@ -212,11 +221,6 @@ def _advanced(
     after = Running(rng.fold(before.steps, count), before.steps, count, state)
     said = reward, terminated, truncated, info["performance"], info["nonfinite"], right
     return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
-
-
-def _quick_step(env: Any) -> Any:
-    """`World.quick_step` of an environment, or its step where it has none."""
-    return getattr(env, "quick_step", None) or partial(_whole_step, env)
 
 
 def _whole_step(env: Any, key: jax.Array, *given: Any) -> Any:

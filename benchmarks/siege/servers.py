@@ -22,7 +22,7 @@ from evaluation.sciencebirds.codec import REQUESTS
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
 WARM_UP = 300
-"""Connections before anything is compared: caches fill."""
+"""Connections before anything is compared: buffers grow to what the longest messages take."""
 MOST_GROWTH = 1.05
 KEPT, LONGEST = 5, 500
 """Lines that a server has said last, and characters of them that are shown."""

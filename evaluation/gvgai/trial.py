@@ -77,9 +77,7 @@ def check_numbers(seed: int, lifetime: int) -> None:
 @lru_cache(maxsize=8)
 def warm_up(track: Track) -> None:
     """Compile all that a trial of the track needs, so that no agent's time is spent on it."""
-    session = Session(track.schedule)
-    for world in set(session.tasks.world):
-        session.start(int(np.argmax(session.tasks.world == world)), 0)
+    Session(track.schedule).compile()
     _advance(phases.first(), Answer.GONE, phases.NO_LEVEL, False, counters.root(0), track)
 
 

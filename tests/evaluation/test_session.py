@@ -68,6 +68,19 @@ def test_a_session_plays_cartpole3d_as_the_scanner_does():
         np.testing.assert_array_equal(one.columns[name], both.columns[name], err_msg=name)
 
 
+def test_every_world_of_a_session_is_compiled_when_asked_for():
+    played = Session(schedule())
+    played.compile()
+    steppers = [stepper for stepper, _ in played._worlds.values()]
+    programs = [each for stepper in steppers for each in vars(stepper._programs).values()]
+    compiled = [program._cache_size() for program in programs]
+    assert len(steppers) == len(set(played.tasks.world.tolist())) == 2
+    assert all(compiled)
+    for number in range(played.schedule.num_episodes):
+        played.episode(number).step(1)
+    assert [program._cache_size() for program in programs] == compiled
+
+
 def test_an_episode_step_by_step():
     lifetime = Session(toy.schedule(("1.train", [repeat(1, target=2), repeat(1, tolerance=0)])))
     episode = lifetime.episode(0)

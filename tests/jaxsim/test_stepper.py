@@ -111,6 +111,19 @@ def test_worlds_without_a_quick_step_are_played_whole():
     assert 5 < steps < 20 and outcome.terminated
 
 
+def test_what_is_compiled_before_is_not_compiled_in_an_episode(solid):
+    single = Stepper(*jaxsim.make("CartPole3D-v0", level=203, difficulty="hard"))
+    single.compile()
+    programs = vars(single._programs).values()
+    compiled = [program._cache_size() for program in programs]
+    assert all(compiled)
+    outcome = single.begin(keys(1))
+    while not (outcome.terminated or outcome.truncated):
+        outcome = single.step(1)
+    single.observe()
+    assert [program._cache_size() for program in programs] == compiled
+
+
 def test_given_states_are_gone_on_from(solid):
     env, params = jaxsim.make("CartPole3D-v0")
     single = Stepper(env, params)
