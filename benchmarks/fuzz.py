@@ -12,6 +12,7 @@ that does not end the episode. The exit code is 1 if anything leaks.
 import argparse
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -296,16 +297,34 @@ def hunts(found: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, s
 
 
 def hunts_at_bounds(settings: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
-    """An episode of each setting of `bounds`: every parameter at its bounds, and random ones.
+    """Settings of `bounds`: every parameter at its bounds, and random ones.
 
-    Many slots take long: of the settings that need more than four, one of `FEWER` is played.
+    Many slots take long: of the settings that need more than four, one of `FEWER` is played, and
+    some of the others twice, so that every world plays as many episodes.
     """
-    for group in bounds.groups(settings, seed, bounds.MOST_SLOTS):
-        slots = getattr(getattr(group.env, "config", None), "max_blocks", 0)
-        if slots > UNROLLED:
-            kept = list(group.params)[: -(-len(group.params) // FEWER)]
-            group = Group(group.env, {name: group.params[name] for name in kept})
-        yield group.name, "settings at bounds", Player(group).episodes(len(group.params), seed)
+    groups = bounds.groups(settings, seed, bounds.MOST_SLOTS)
+    groups = sorted((_fewer(group) for group in groups), key=_slots)
+    count: Counter[str] = Counter()
+    for group in groups:
+        count[group.env.name] += len(group.params)
+    for group in groups:
+        missing = max(0, settings - count[group.env.name])
+        count[group.env.name] += missing
+        hunt = Player(group).episodes(len(group.params) + missing, seed)
+        yield group.name, "settings at bounds", hunt
+
+
+def _slots(group: Group) -> int:
+    """Block slots of a group's environment."""
+    return int(getattr(getattr(group.env, "config", None), "max_blocks", 0))
+
+
+def _fewer(group: Group) -> Group:
+    """A group itself, or one of `FEWER` of its settings where they need many slots."""
+    if _slots(group) <= UNROLLED:
+        return group
+    kept = list(group.params)[: -(-len(group.params) // FEWER)]
+    return Group(group.env, {name: group.params[name] for name in kept})
 
 
 def page(found: list[tuple[str, str, Hunt]], seed: int) -> Iterator[str]:
@@ -342,7 +361,8 @@ def main(argv: list[str] | None = None) -> int:
         type=int,
         default=20_000,
         metavar="N",
-        help="random settings of each world, besides those at one bound; -1 for none (20000)",
+        help="random settings of each world, besides those at one bound, and its least number of "
+        "episodes; -1 for none (20000)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
     add_out(parser)

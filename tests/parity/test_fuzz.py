@@ -61,6 +61,32 @@ def test_settings_at_bounds_in_three_dimensions():
     check_bounds("CartPole3D", 2000, least=1200)  # the others need more than four slots
 
 
+def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
+    played = {}
+
+    class Player:
+        def __init__(self, group):
+            self.group = group
+
+        def episodes(self, count, seed):
+            played[self.group.name] = count, len(self.group.params)
+
+    def group(env_id, number, **values):
+        env, params = jaxsim.make(env_id, values)
+        return Group(env, {str(index): params for index in range(number)})
+
+    drawn = [
+        group("CartPole3D-v0", 70, **{"blocks/count_max": 200}),
+        group("CartPole3D-v0", 90),
+        group("CartPole-v1", 205),
+    ]
+    monkeypatch.setattr(fuzz, "Player", Player)
+    monkeypatch.setattr(bounds, "groups", lambda *words: drawn)
+    list(fuzz.hunts_at_bounds(200, 2))
+    many, few, flat = (each.name for each in drawn)
+    assert played == {few: (193, 90), many: (7, 7), flat: (205, 205)}
+
+
 def check_bounds(name, settings, least):
     """Every parameter at both bounds and random settings: no leak, and one program for all."""
     (group,) = (g for g in bounds.groups(settings, 1, 4) if g.env.name == name)
