@@ -7,7 +7,7 @@ import random
 import pytest
 
 from benchmarks.siege import Blow, __main__, calls, disks, runs
-from benchmarks.siege.tampered import _spoilt, tampered
+from benchmarks.siege.tampered import _same, _spoilt, tampered
 
 
 def test_changed_files_of_every_kind_are_refused_or_read():
@@ -27,6 +27,15 @@ def test_a_try_follows_from_the_seed():
 
     assert spoilt(1) == spoilt(1)
     assert spoilt(1) != spoilt(2)
+
+
+def test_another_layout_of_json_is_no_change():
+    good = b'{"a": [1, 2]}'
+    assert _same(good, b'{ "a": [1,2]}')
+    assert not _same(good, b'{"a": [1, 3]}')
+    assert not _same(good, good[:-1])
+    assert _same(b"\x00", b"\x00")
+    assert not _same(b"\x00", b"\x01")
 
 
 @pytest.mark.parametrize("failure", ["", "try 3: something"])
