@@ -72,7 +72,7 @@ class Records:
         """
         if measure not in MEASURES:
             raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
-        counts = np.array([block.count for block in self.schedule.blocks], np.int32)
+        counts = self.schedule.block_counts()
         values = np.zeros((self.num_lifetimes, len(counts), counts.max()))
         start = 0
         for index, count in enumerate(counts):

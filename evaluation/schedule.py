@@ -83,10 +83,13 @@ class Schedule:
         position = {variant: index for index, variant in enumerate(self.variants)}
         return np.array([position[block.variant] for block in self.blocks], np.int32)
 
+    def block_counts(self) -> np.ndarray:
+        """Episodes of each block, (B,) int32."""
+        return np.array([block.count for block in self.blocks], np.int32)
+
     def episode_blocks(self) -> np.ndarray:
         """Index of the block each episode belongs to, (E,) int32."""
-        counts = [block.count for block in self.blocks]
-        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        return np.repeat(np.arange(len(self.blocks), dtype=np.int32), self.block_counts())
 
     @classmethod
     def joined(cls, parts: Sequence["Schedule"]) -> "Schedule":

@@ -13,8 +13,8 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
 
 
-def add_options(parser: Any) -> None:
-    """Add `--resume`, `--checkpoint-every` and `--checkpoint-blocks` to a command."""
+def add_options(parser: Any, blocks: bool = True) -> None:
+    """Add `--resume`, `--checkpoint-every` and, where blocks are played, `--checkpoint-blocks`."""
     parser.add_argument(
         "--resume", action="store_true", help="go on from the newest checkpoint in DIR"
     )
@@ -24,6 +24,9 @@ def add_options(parser: Any) -> None:
         metavar="TIME",
         help="save in DIR/checkpoints so often: 90s, 10min, 2h or never (5min)",
     )
+    parser.set_defaults(checkpoint_blocks=None)
+    if not blocks:
+        return
     parser.add_argument(
         "--checkpoint-blocks", type=int, metavar="N", help="save after every N blocks as well"
     )

@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from evaluation.checkpoints.configuration import differences, digest, named, ver
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import ResultFiles, check_output_directory
 from evaluation.scanner import Snapshot
-from evaluation.schedule import Schedule
 
 FIVE_MINUTES = 300.0
 MOST_SECONDS = 365 * 24 * 3600.0
@@ -120,7 +119,7 @@ class Checkpoints:
 
     Attributes:
       out: DIR, the directory of the run's results.
-      schedule: what is played.
+      blocks: episodes of each block that is played.
       configuration: see `configuration.configuration`.
       files: what the run writes to DIR in the end.
       pace: how often.
@@ -134,7 +133,7 @@ class Checkpoints:
     """
 
     out: Path
-    schedule: Schedule
+    blocks: Sequence[int]
     configuration: Mapping[str, Any]
     files: ResultFiles
     pace: Pace = field(default_factory=Pace)
@@ -147,7 +146,7 @@ class Checkpoints:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._blocks = np.cumsum([block.count for block in self.schedule.blocks])
+        self._blocks = np.cumsum(self.blocks)
         self._began = self._saved_at = self.clock()
         self._blocks_saved, self._seconds_before = 0, 0.0
         self._lock: int | None = None
@@ -156,6 +155,11 @@ class Checkpoints:
     def folder(self) -> Path:
         """Where the checkpoints are."""
         return self.out / store.FOLDER
+
+    @property
+    def total(self) -> int:
+        """Number of episodes."""
+        return int(sum(self.blocks))
 
     def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
         """Return the snapshot to go on from; None for the start. See `scanner.Keeper`.
@@ -177,7 +181,7 @@ class Checkpoints:
             self.say(f"nothing was saved in {self.out}: starting at the beginning")
             return None
         snapshot, episodes = self._load(store.newest(self.folder), start)
-        if episodes < self.schedule.num_episodes and self._time_over(episodes):
+        if episodes < self.total and self._time_over(episodes):
             raise TimeOver(snapshot, episodes)
         return snapshot
 
@@ -189,7 +193,7 @@ class Checkpoints:
           TimeOver: its time is over.
           OSError: it was asked to end, or has ended, and could not be saved.
         """
-        total = self.schedule.num_episodes
+        total = self.total
         if episodes == total:
             if self.keep:
                 self._save(take(), episodes)
@@ -263,7 +267,7 @@ class Checkpoints:
         found = differences(saved, {**self.configuration, "versions": versions()})
         if found:
             raise store.CheckpointError(f"checkpoint {step} is of another run: {named(found)}")
-        episodes, total = manifest["episodes"], self.schedule.num_episodes
+        episodes, total = manifest["episodes"], self.total
         if episodes > total:
             raise store.CheckpointError(
                 f"checkpoint {step} is after episode {episodes:,}, but the run is to have {total:,}"

@@ -109,7 +109,7 @@ class Job(Playing):
         matters = self.configuration(schedule, player)
         return Checkpoints(
             self.out,
-            schedule,
+            schedule.block_counts().tolist(),
             matters,
             self.files,
             self.pace,

@@ -7,7 +7,8 @@ for all levels that need as many block slots.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -24,7 +25,8 @@ from evaluation.sailon.experiment import (
 )
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import Group
-from evaluation.scanner import Options, Progress
+from evaluation.scanner import Keeper, Options, Progress, Snapshot
+from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, Told
 from jaxsim.lanes.crew import Crew
@@ -36,6 +38,18 @@ from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
 PHASE_1_THRESHOLD = 0.05
 """Of the probability that stands for a novelty prediction from 0 to 10: any above 0 is one."""
 MOST_LEVEL = 10
+
+COLUMNS = {
+    "length": np.int32,
+    "ending": np.int32,
+    "reward": np.float32,
+    "performance": np.float32,
+    "level": np.int32,
+    "probability": np.float32,
+    "threshold": np.float32,
+    "named": np.int32,
+}
+"""What is kept of an episode until the table of results is made."""
 
 Places = npt.NDArray[np.int64]
 """Places of episodes in the table of results, -1 for none."""
@@ -49,52 +63,196 @@ def play_batch(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Play an experiment with a pure agent, all trials at once.
+    """Play an experiment with a pure agent, all trials at once; see `play_agents`."""
+    (results_of_agent,) = play_agents(
+        experiment, (agent,), seed=seed, options=options, progress=progress
+    )
+    return results_of_agent
+
+
+def play_agents(
+    experiment: Experiment,
+    agents: Sequence[Agent],
+    *,
+    seed: int | None = None,
+    options: Options | None = None,
+    progress: Progress | None = None,
+    keeper: Keeper | None = None,
+) -> list[Results]:
+    """Play an experiment with pure agents, one after the other, each all trials at once.
 
     Starts are those that the original draws from the episodes' seeds if the experiment says
     ``"starts": "wsu"``, and otherwise counted, like all that is random later in an episode, from
     the seed, the trial and the episode.
 
     Args:
-      experiment: what is outcome.
-      agent: pure agent; it learns from every episode, and is told what the protocol tells.
+      experiment: what is played.
+      agents: pure agents; they learn from every episode, and are told what the protocol tells.
       seed: root of all randomness; None for the experiment's own.
       options: chunks, threads and segments; nothing in here changes a result.
-      progress: called as `progress(episodes done, episodes in all)`.
+      progress: called as `progress(episodes done, episodes in all)`, all agents together.
+      keeper: is asked where to go on, and told after each segment; its episodes are those of all
+        agents.
 
     Returns:
-      The results; equal arguments give equal ones.
+      The results of each; equal arguments give equal ones.
 
     Raises:
       ValueError: a bad seed or bad options.
     """
-    root = counters.root(experiment.settings.seed if seed is None else seed)
-    options = options or Options()
-    rows = results.planned(experiment)
-    trained: Any = None
-    total, done = len(rows["performance"]), 0
-    training = experiment.training_episodes()
-
-    def report(episodes: int) -> None:
-        nonlocal done
-        done += episodes
-        if progress:
-            progress(min(done, total), total)
-
-    for index, group in enumerate(worlds.groups(experiment)):
-        trials = _Trials(agent, group, experiment, root, options)
-        if index == 0:
-            for places, results_of in trials.train(training):
-                _fill(rows, results_of, places, experiment)
-                report(places.size)
-            trained = trials.knowledge()
-        for places, results_of in trials.test(rows, trained):
-            _fill(rows, results_of, places, experiment)
-            report(int((places >= 0).sum()))
-    versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     used = experiment.settings.seed if seed is None else seed
-    metadata = {"agent": agent.name, "engine": "scanner", "seed": used, "versions": versions}
-    return Results(rows, experiment, metadata)
+    course = _Course(experiment, agents, counters.root(used), options or Options())
+    columns = course.play(progress, keeper)
+    versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
+    about = {"engine": "scanner", "seed": used, "versions": versions}
+    found = []
+    for index, agent in enumerate(agents):
+        rows = results.planned(experiment)
+        _fill(rows, {name: column[index] for name, column in columns.items()}, experiment)
+        found.append(Results(rows, experiment, {"agent": agent.name, **about}))
+    return found
+
+
+class _Part(NamedTuple):
+    """What a crew plays in a row: an agent's training, or its trials of a group."""
+
+    agent: int
+    group: int
+    training: bool
+    first: int  # number of its first round among those of all parts
+    rounds: int
+
+
+class _Course:
+    """All that some agents play, in rounds that are counted through.
+
+    An agent's memories, leaves (1 + T, ...), are what it knows after the training, and of each
+    trial. Columns, (A, E), hold the episodes of all agents in the order of the table of results.
+    """
+
+    def __init__(
+        self, experiment: Experiment, agents: Sequence[Agent], root: rng.Words, options: Options
+    ) -> None:
+        self.experiment, self.agents, self.root = experiment, tuple(agents), root
+        self.options, self.groups = options, worlds.groups(experiment)
+        options.spread()
+        self.training = experiment.training_episodes()
+        self.planned = results.planned(experiment)
+        self.episodes = len(self.planned["performance"])
+        self.parts = self._parts()
+        self.memories = [self._initial(agent) for agent in self.agents]
+        shape = len(self.agents), self.episodes
+        self.columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
+
+    def _parts(self) -> list[_Part]:
+        parts: list[_Part] = []
+        first = 0
+        for agent in range(len(self.agents)):
+            whats = [(0, True, len(self.training))] if self.groups else []
+            for index, group in enumerate(self.groups):
+                whats.append((index, False, max(len(trial.seeds) for trial in group.trials)))
+            for group_index, training, rounds in whats:
+                parts.append(_Part(agent, group_index, training, first, rounds))
+                first += rounds
+        return parts
+
+    def _initial(self, agent: Agent) -> Any:
+        """Memories before anything is played."""
+        tasks = worlds.training_group(self.experiment).tasks
+        memory = _crew(agent, tasks, self.root, np.zeros(1, np.uint32), self.options).memory()
+        return _repeated(memory, 1 + len(self.experiment.trials))
+
+    def play(self, progress: Progress | None, keeper: Keeper | None) -> dict[str, Any]:
+        """Play everything; return the columns."""
+        at = keeper.begin(partial(self._snapshot, 0)) if keeper else None
+        if at:
+            self.memories, self.columns = list(at.memory), dict(at.outcome)
+        reached, done = (at.rounds if at else 0), 0
+        total = len(self.agents) * self.episodes
+        for part in self.parts:
+            start = max(reached - part.first, 0)
+            done += self._count(part, 0, min(start, part.rounds))
+            for stop, episodes in self._played(part, start):
+                done += episodes
+                if progress:
+                    progress(done, total)
+                if keeper:
+                    keeper.between(done, partial(self._snapshot, part.first + stop))
+        return self.columns
+
+    def _snapshot(self, rounds: int) -> Snapshot:
+        return Snapshot(rounds, tuple(self.memories), self.columns)
+
+    def _places(self, part: _Part) -> Places:
+        """Rows of the episodes of a part, (R, T)."""
+        if part.training:
+            return np.arange(part.rounds)[:, None]
+        return _places(self.planned, self.groups[part.group].trials)
+
+    def _count(self, part: _Part, start: int, stop: int) -> int:
+        """Number of episodes in some rounds of a part."""
+        return int((self._places(part)[start:stop] >= 0).sum())
+
+    def _played(self, part: _Part, start: int) -> Iterator[tuple[int, int]]:
+        """Play a part from a round on; after each stretch (rounds of the part, its episodes)."""
+        if start >= part.rounds:
+            return
+        group, agent = self.groups[part.group], self.agents[part.agent]
+        trials = _Trials(agent, group, self.experiment, self.root, self.options)
+        known, places = self.memories[part.agent], self._places(part)
+        if part.training:
+            lists: list[list[EpisodePlan]] = [list(self.training), *([] for _ in group.trials[1:])]
+            own = np.zeros(len(group.trials), np.int64)
+        else:
+            lists = [list(self.experiment.episodes(trial)) for trial in group.trials]
+            own = np.array([trial.number + 1 for trial in group.trials])
+            trials.crew.renumber(own)
+        # What is known is that of the training until a trial has begun.
+        trials.crew.remember(_taken(known, own if start else np.zeros_like(own)))
+        for first in range(start, part.rounds, trials.segment):
+            stop = min(first + trials.segment, part.rounds)
+            outcome = trials.play(lists, first)
+            self._note(part.agent, outcome, places[first:stop])
+            known = self.memories[part.agent] = _replaced(known, own, trials.crew.memory())
+            yield stop, self._count(part, first, stop)
+
+    def _note(self, agent: int, outcome: Rows, places: Places) -> None:
+        """Take over how episodes ended, leaves (S, T, 1), at `places`, (S, T) or (S, 1)."""
+        episodes, lifetimes = places.shape
+        mask = places >= 0
+        prediction = outcome.prediction
+        for name, leaf in (
+            ("length", outcome.length),
+            ("ending", outcome.ending),
+            ("reward", outcome.reward),
+            ("performance", outcome.performance),
+            ("level", prediction.level),
+            ("probability", prediction.probability),
+            ("threshold", prediction.threshold),
+            ("named", outcome.named),
+        ):
+            self.columns[name][agent, places[mask]] = leaf[:episodes, :lifetimes, 0][mask]
+
+
+def _taken(tree: Any, index: npt.NDArray[Any]) -> Any:
+    """Rows of all leaves."""
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _repeated(tree: Any, count: int) -> Any:
+    return _taken(tree, np.zeros(count, np.int64))
+
+
+def _replaced(tree: Any, index: npt.NDArray[Any], rows: Any) -> Any:
+    """Leaves of which rows are replaced; where an index repeats, by the first of its rows."""
+    index, first = np.unique(index, return_index=True)
+
+    def one(leaf: Any, new: Any) -> Any:
+        changed = np.array(leaf)
+        changed[index] = new[first]
+        return changed
+
+    return jax.tree.map(one, tree, rows)
 
 
 def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
@@ -105,54 +263,36 @@ def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
     return np.where(index < count, first + index, -1)
 
 
+def _crew(agent: Agent, tasks: Tasks, root: rng.Words, numbers: Any, options: Options) -> Crew:
+    """Lifetimes in the environments of some tasks."""
+    return Crew(
+        agent,
+        [world.env for world in tasks.worlds],
+        [world.params for world in tasks.worlds],
+        root,
+        numbers,
+        spread=options.spread(),
+        names=True,
+    )
+
+
 class _Trials:
-    """The trials of a group as lifetimes, and the training before them."""
+    """The trials of a group as lifetimes, all of number 0 as in the training before them."""
 
     def __init__(
         self, agent: Agent, group: Group, experiment: Experiment, root: rng.Words, options: Options
     ) -> None:
         self.group, self.experiment = group, experiment
-        self.numbers = np.array([trial.number + 1 for trial in group.trials])
-        self.plans = [list(experiment.episodes(trial)) for trial in group.trials]
-        longest = max(len(experiment.training_episodes()), *map(len, self.plans))
+        longest = max(len(trial.seeds) for trial in group.trials)
+        longest = max(longest, len(experiment.training_episodes()))
         self.segment = min(options.segment, 1 << (longest - 1).bit_length())
-        self.crew = Crew(
-            agent,
-            [world.env for world in group.tasks.worlds],
-            [world.params for world in group.tasks.worlds],
-            root,
-            np.zeros_like(self.numbers),
-            spread=options.spread(),
-            names=True,
-        )
+        zeros = np.zeros(len(group.trials), np.uint32)
+        self.crew = _crew(agent, group.tasks, root, zeros, options)
 
-    def train(self, episodes: Sequence[EpisodePlan]) -> Iterator[tuple[Places, Rows]]:
-        """Play the training as lifetime 0; rows of results with their places, (S, 1)."""
-        nobody: list[EpisodePlan] = []
-        lists = [list(episodes), *(nobody for _ in self.plans[1:])]
-        for start, rows in self._stretches(lists):
-            size = min(self.segment, len(episodes) - start)
-            yield start + np.arange(size)[:, None], _cut(rows, size, 1)
-
-    def knowledge(self) -> Any:
-        """What the agent knows after the training, leaves (1, ...)."""
-        return jax.tree.map(lambda leaf: leaf[:1], self.crew.memory())
-
-    def test(self, rows: results.Rows, trained: Any) -> Iterator[tuple[Places, Rows]]:
-        """Play every trial from what the training left; results with their places, (S, T)."""
-        count = len(self.plans)
-        self.crew.renumber(self.numbers)
-        self.crew.remember(jax.tree.map(lambda leaf: np.repeat(leaf, count, axis=0), trained))
-        places = _places(rows, self.group.trials)
-        for start, outcome in self._stretches(self.plans):
-            part = places[start : start + self.segment]
-            yield part, _cut(outcome, len(part), count)
-
-    def _stretches(self, lists: list[list[EpisodePlan]]) -> Iterator[tuple[int, Rows]]:
-        """Play a list of episodes for each lifetime, stretch by stretch."""
-        for start in range(0, max(map(len, lists)), self.segment):
-            part = [plans[start : start + self.segment] for plans in lists]
-            yield start, self.crew.play(self.rounds(part, start))
+    def play(self, lists: list[list[EpisodePlan]], start: int) -> Rows:
+        """Play a stretch of a list of episodes for each lifetime, from a round on."""
+        part = [plans[start : start + self.segment] for plans in lists]
+        return self.crew.play(self.rounds(part, start))
 
     def rounds(self, lists: list[list[EpisodePlan]], first: int) -> Rounds:
         """Lists of up to S episodes for T lifetimes, (S, T), from number `first` on."""
@@ -207,39 +347,26 @@ def _told_codes(plan: EpisodePlan) -> tuple[int, ...]:
     return (novel, *hints.codes(plan.level, plan.hint_level))
 
 
-def _cut(rows: Rows, episodes: int, lifetimes: int) -> Rows:
-    """Results of some episodes of some lifetimes, leaves (E, T)."""
-    cut: Rows = jax.tree.map(lambda leaf: leaf[:episodes, :lifetimes, 0], rows)
-    return cut
-
-
 # Rows -------------------------------------------------------------------------------------------
 
 
-def _fill(rows: Any, outcome: Rows, places: Places, experiment: Experiment) -> None:
-    """Write results, leaves (E, T), to the rows at `places`, (E, T)."""
-    mask = places >= 0
-    at = places[mask]
-
-    def column(leaf: Any) -> npt.NDArray[Any]:
-        return np.asarray(leaf)[mask]
-
-    prediction = outcome.prediction
-    level = column(prediction.level)
-    probability = column(prediction.probability).astype(np.float64)
-    threshold = column(prediction.threshold).astype(np.float64)
+def _fill(rows: Any, columns: dict[str, Any], experiment: Experiment) -> None:
+    """Write columns of all episodes, (E,), to the table of results."""
+    level = columns["level"]
+    probability = columns["probability"].astype(np.float64)
+    threshold = columns["threshold"].astype(np.float64)
     if experiment.settings.of_2021:
         probability, threshold = from_prediction(level)
-    rows["reward"][at] = column(outcome.reward)
-    rows["length"][at] = column(outcome.length)
-    rows["complete"][at] = column(outcome.ending) != NONFINITE
+    rows["reward"][:] = columns["reward"]
+    rows["length"][:] = columns["length"]
+    rows["complete"][:] = columns["ending"] != NONFINITE
     # Steps of 1/200 come back from float32 as they are.
-    rows["performance"][at] = np.round(column(outcome.performance).astype(np.float64), 6)
-    rows["seconds"][at] = column(outcome.length) * 0.02
-    rows["novelty"][at] = level
-    rows["novelty_probability"][at] = probability
-    rows["novelty_threshold"][at] = threshold
-    _fill_words(rows, at, column(outcome.named), level)
+    rows["performance"][:] = np.round(columns["performance"].astype(np.float64), 6)
+    rows["seconds"][:] = columns["length"] * 0.02
+    rows["novelty"][:] = level
+    rows["novelty_probability"][:] = probability
+    rows["novelty_threshold"][:] = threshold
+    _fill_words(rows, columns["named"], level)
 
 
 def from_prediction(level: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], Any]:
@@ -248,10 +375,10 @@ def from_prediction(level: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], A
     return probability, np.full(probability.shape, PHASE_1_THRESHOLD)
 
 
-def _fill_words(rows: Any, at: Any, named: Any, level: Any) -> None:
+def _fill_words(rows: Any, named: Any, level: Any) -> None:
     """What an agent names, as probabilities of the levels' digits and as words."""
     digit = np.where(named == UNNAMED, level, named % LEVELS_PER_GROUP)
-    rows["level_probs"][at] = np.where(digit[:, None] == np.arange(KINDS), 1.0, 0.0)
+    rows["level_probs"][:] = np.where(digit[:, None] == np.arange(KINDS), 1.0, 0.0)
     for catalogue in np.unique(named):
         for slot, word in zip(SLOTS, TOLD.get(int(catalogue), (None, None, None)), strict=True):
-            rows[slot][at[named == catalogue]] = word or ""
+            rows[slot][named == catalogue] = word or ""

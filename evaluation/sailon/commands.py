@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.arguments import add_command, add_metric
+from evaluation.checkpoints import commands as checkpoint_commands
+from evaluation.checkpoints.stopping import hearing
 from evaluation.report import terminal
 from evaluation.sailon.serve import commands as serving
 
@@ -53,7 +55,8 @@ EVALUATE_EXAMPLES = """examples:
     --episodes 20 --out runs/small
 
 DIR then holds report.json, metrics.csv, trials.csv, agent.parquet, baseline.parquet and
-experiment.json, and plots if matplotlib is installed (the extra plots).
+experiment.json, and plots if matplotlib is installed (the extra plots). Until then it holds
+checkpoints: the same command with --resume goes on from the newest.
 """
 
 
@@ -136,6 +139,7 @@ def _add_evaluate(parts: Any) -> None:
     part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    checkpoint_commands.add_options(part, blocks=False)
     for option, text in (
         ("levels", "numbers with commas between them (200-208 and 101-108)"),
         ("difficulties", "easy, medium, hard, with commas between them (all)"),
@@ -274,7 +278,6 @@ def _print(found: "Analysis") -> None:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-
     from evaluation import processor, scanner
     from evaluation.sailon import evaluate
 
@@ -297,22 +300,26 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         arguments.out,
         baseline=arguments.baseline,
         overwrite=arguments.overwrite,
+        resume=arguments.resume,
+        pace=checkpoint_commands.pace(arguments),
         options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         **{name: value for name, value in given.items() if value is not None},
     )
     experiment = job.checked()
     processor.configure(job.options)
-    if arguments.quiet:
-        evaluate.run(job, experiment)
-        return 0
-    console = terminal.console()
-    from evaluation.report.console import progress_bar
+    tell = checkpoint_commands.tell
+    with hearing(tell) as stop:
+        if arguments.quiet:
+            evaluate.run(job, experiment, stop=stop, say=tell)
+            return 0
+        console = terminal.console()
+        from evaluation.report.console import progress_bar
 
-    started = time.perf_counter()
-    names = job.playing()
-    total = len(names) * len(experiment.trials) * job.episodes
-    with progress_bar(console, " and ".join(names), total) as move:
-        found = evaluate.run(job, experiment, move)
+        started = time.perf_counter()
+        names = job.playing()
+        total = len(names) * len(experiment.trials) * job.episodes
+        with progress_bar(console, " and ".join(names), total) as move:
+            found = evaluate.run(job, experiment, move, stop, tell)
     _print(found.analysis)
     seconds = time.perf_counter() - started
     console.print(

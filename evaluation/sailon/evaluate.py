@@ -1,15 +1,20 @@
 """Full evaluation of a pure agent: cells of levels and difficulties, beside a baseline."""
 
+import contextlib
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from evaluation import agents, scanner
-from evaluation.files import check_output_directory
+from evaluation.checkpoints.configuration import configuration
+from evaluation.checkpoints.keeper import Checkpoints, Pace, check_output
+from evaluation.checkpoints.stopping import Stop
+from evaluation.files import ResultFiles, results
 from evaluation.sailon import plots
 from evaluation.sailon.analysis import Analysis, analyse
-from evaluation.sailon.batch import play_batch
+from evaluation.sailon.batch import play_agents
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
 from evaluation.sailon.settings import Settings, Starts
@@ -18,6 +23,16 @@ from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 LEVELS: Final = (*range(200, 209), *range(101, 109))
 EPISODES, BUTTON, TRIALS = 45, 20, 30
 """Episodes of a trial, those before the button, and trials of a cell."""
+FILES = ResultFiles(
+    "report.json",
+    (
+        *("experiment.json", "agent.parquet", "baseline.parquet", "metrics.csv", "trials.csv"),
+        *(
+            "report.html",
+            *(f"{name}_{visibility}.png" for name in plots.PANELS for visibility in (0, 1)),
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,8 @@ class Job:
       seed: root of all randomness.
       starts: "counter" or "wsu", see `Settings`.
       overwrite: whether files in `out` may be replaced.
+      resume: whether to go on from the newest checkpoint in `out`.
+      pace: how often the run is saved.
       options: how the run is spread over the machine.
     """
 
@@ -57,6 +74,8 @@ class Job:
     seed: int = 0
     starts: Starts = "counter"
     overwrite: bool = False
+    resume: bool = False
+    pace: Pace = field(default_factory=Pace)
     options: scanner.Options = field(default_factory=scanner.Options)
 
     def settings(self) -> Settings:
@@ -98,9 +117,39 @@ class Job:
         settings = self.settings()
         for name in (self.agent, self.baseline):
             agents.get(name)
-        check_output_directory(self.out, self.overwrite)
+        self.pace.check()
+        check_output(self.out, self.overwrite, self.resume, FILES)
         self.options.spread()
         return generate(settings, "evaluation")
+
+    def keeper(
+        self, experiment: Experiment, stop: Stop, say: Callable[[str], object]
+    ) -> Checkpoints:
+        """Return what saves the run.
+
+        Args:
+          experiment: from `checked()`.
+          stop: whether the run was asked to end.
+          say: is given lines for people.
+        """
+        names = self.playing()
+        episodes = len(experiment.training) + sum(len(trial.seeds) for trial in experiment.trials)
+        matters = configuration(
+            {"experiment": experiment.digest()},
+            agent=" and ".join(names),
+            lifetimes=1 + len(experiment.trials),
+            seed=self.seed,
+        )
+        return Checkpoints(
+            self.out,
+            [episodes] * len(names),
+            matters,
+            FILES,
+            self.pace,
+            resume=self.resume,
+            stop=stop,
+            say=say,
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +160,8 @@ class Evaluation:
       agent: its results.
       baseline: results of the baseline in the same experiment.
       analysis: the metrics.
-      seconds: time on the clock that each played, compiling included.
+      seconds: time on the clock that each played, compiling included; of a run that was resumed,
+        since then.
       processor_seconds: the same of the processor, all cores together.
     """
 
@@ -128,55 +178,83 @@ class Evaluation:
         return sum(int(played[name].rows["length"].sum()) for name in self.seconds)
 
 
-def run(job: Job, experiment: Experiment, progress: scanner.Progress | None = None) -> Evaluation:
+def run(
+    job: Job,
+    experiment: Experiment,
+    progress: scanner.Progress | None = None,
+    stop: Stop | None = None,
+    say: Callable[[str], object] = lambda line: None,
+) -> Evaluation:
     """Let agent and baseline play, and write experiment, results, metrics and report.
 
     Args:
       job: what to evaluate.
       experiment: from `job.checked()`.
       progress: called as `progress(episodes done, episodes in all)`, both agents together.
+      stop: whether the run was asked to end, looked at after each segment.
+      say: is given lines for people, about checkpoints.
+
+    Raises:
+      Stopped: the run was asked to end, and is saved.
+      CheckpointError: there is no checkpoint that it could go on from.
+      OSError: a file could not be written.
     """
-    evaluation = play(job, experiment, progress)
-    _write(job, experiment, evaluation)
+    keeper = job.keeper(experiment, stop or Stop(), say)
+    with contextlib.closing(keeper):
+        evaluation = play(job, experiment, progress, keeper)
+        _write(job, experiment, evaluation)
+        keeper.discard()
     return evaluation
 
 
-def play(job: Job, experiment: Experiment, progress: scanner.Progress | None = None) -> Evaluation:
+def play(
+    job: Job,
+    experiment: Experiment,
+    progress: scanner.Progress | None = None,
+    keeper: scanner.Keeper | None = None,
+) -> Evaluation:
     """Let agent and baseline play, and write nothing.
 
     Args:
       job: what to evaluate.
       experiment: that its settings give.
       progress: as for `run`.
+      keeper: see `play_agents`.
     """
-    seconds: dict[str, float] = {}
-    processor: dict[str, float] = {}
-    played: dict[str, Results] = {}
     names = job.playing()
-    for turn, name in enumerate(names):
+    timing = _Timing(names)
 
-        def report(done: int, total: int, turn: int = turn) -> None:
-            if progress:
-                progress(turn * total + done, len(names) * total)
+    def report(done: int, total: int) -> None:
+        timing.note(names[(done - 1) * len(names) // total])
+        if progress:
+            progress(done, total)
 
-        began, used = time.perf_counter(), time.process_time()
-        played[name] = play_batch(
-            experiment, agents.get(name), options=job.options, progress=report
-        )
-        seconds[name] = round(time.perf_counter() - began, 3)
-        processor[name] = round(time.process_time() - used, 3)
+    who = [agents.get(name) for name in names]
+    found = play_agents(experiment, who, options=job.options, progress=report, keeper=keeper)
+    played = dict(zip(names, found, strict=True))
     agent = played[job.agent]
     baseline = played.get(job.baseline) or agent.silenced(job.baseline)
     analysis = analyse(agent, baseline, seed=job.seed)
-    return Evaluation(agent, baseline, analysis, seconds, processor)
+    return Evaluation(agent, baseline, analysis, timing.seconds, timing.processor)
+
+
+class _Timing:
+    """Time that agents take which play one after the other."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.seconds, self.processor = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+        self._at = time.perf_counter(), time.process_time()
+
+    def note(self, name: str) -> None:
+        """Add the time since the last call to an agent's."""
+        now = time.perf_counter(), time.process_time()
+        for sums, end, begin in zip((self.seconds, self.processor), now, self._at, strict=True):
+            sums[name] = round(sums[name] + end - begin, 3)
+        self._at = now
 
 
 def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:
-    """Write all files; the report comes last, so that its presence means the rest is there."""
-    (job.out / "report.json").unlink(missing_ok=True)
-    experiment.write(job.out / "experiment.json")
-    found.agent.write(job.out / "agent.parquet")
-    found.baseline.write(job.out / "baseline.parquet")
+    """Write all files, which appear together."""
     timing: dict[str, Any] = {
         "seconds": found.seconds,
         "processor_seconds": found.processor_seconds,
@@ -184,6 +262,10 @@ def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:
     }
     metadata = {**found.analysis.metadata, "timing": timing}
     whole = Analysis(found.analysis.rows, found.analysis.data, found.analysis.window, metadata)
-    if plots.available():
-        plots.write(whole.rows, job.out)
-    whole.write(job.out)
+    with results(job.out, FILES.marker) as folder:
+        experiment.write(folder / "experiment.json")
+        found.agent.write(folder / "agent.parquet")
+        found.baseline.write(folder / "baseline.parquet")
+        if plots.available():
+            plots.write(whole.rows, folder)
+        whole.write(folder)

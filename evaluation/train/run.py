@@ -98,7 +98,7 @@ class Job(Playing):
         matters = self.configuration(played | ({"last-stretch": rest} if rest else {}), player)
         return Checkpoints(
             self.out,
-            schedule,
+            schedule.block_counts().tolist(),
             matters,
             self.files,
             self.pace,

@@ -190,7 +190,8 @@ def _kept(
         cells=[dict(cell.values) for cell in cells],
         knows=who.origin,
     )
-    keeper = Checkpoints(out, schedule, matters, FILES, Pace(), resume=True, stop=place.stop)
+    blocks = schedule.block_counts().tolist()
+    keeper = Checkpoints(out, blocks, matters, FILES, Pace(), resume=True, stop=place.stop)
     try:
         with contextlib.closing(keeper):
             records: Records = play(keeper)

@@ -61,8 +61,9 @@ def make(tmp_path, schedule):
 
     def one(resume=False, seed=0, pace=None, **options):
         matters = configuration(schedule, agent="busy", lifetimes=LIFETIMES, seed=seed)
+        blocks = schedule.block_counts().tolist()
         kept = Checkpoints(
-            tmp_path / "out", schedule, matters, FILES, pace or Pace(), resume=resume, **options
+            tmp_path / "out", blocks, matters, FILES, pace or Pace(), resume=resume, **options
         )
         made.append(kept)
         return kept

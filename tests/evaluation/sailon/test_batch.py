@@ -18,7 +18,8 @@ from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
 from jaxsim.worlds.cartpole3d.start import fitted
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
-ONE_THREAD = scanner.Options(threads=1)
+ONE_THREAD = scanner.Options(threads=1, segment=2)
+"""Programs of two rounds, which most tests share."""
 
 
 def play(experiment, agent="pd", **arguments):
@@ -57,6 +58,9 @@ def _clerk():
     return Agent("clerk", act, init, begin, learn, tell, named)
 
 
+CLERK = _clerk()
+
+
 def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     """What is random in them is counted by these."""
     experiment = draw(trials=1, testing_episodes=5, starts="counter")
@@ -64,8 +68,9 @@ def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     options = scanner.Options(threads=1, segment=2)
     root = rng.words(jax.random.key(0))
     trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
+    lists = [list(experiment.episodes(trial)) for trial in group.trials]
     for first in (0, 2, 4):
-        rounds = trials.rounds([lane[first : first + 2] for lane in trials.plans], first)
+        rounds = trials.rounds([lane[first : first + 2] for lane in lists], first)
         assert rounds.episode[:, 0].tolist() == [first, first + 1]
         assert (rounds.count == [[first + k < 5] for k in range(2)]).all()
 
@@ -77,7 +82,7 @@ def by_trial(results, name):
 
 @pytest.mark.long
 def test_a_trial_begins_with_what_the_training_left(draw):
-    results = play(draw(trials=3, starts="counter"), _clerk())
+    results = play(draw(trials=3, starts="counter"), CLERK)
     threshold = results.rows["novelty_threshold"] * 64
     probability = results.rows["novelty_probability"] * 64
     # Two training episodes, then each trial goes on from there by itself.
@@ -88,7 +93,7 @@ def test_a_trial_begins_with_what_the_training_left(draw):
 @pytest.mark.slow
 def test_pure_agents_are_told_what_the_protocol_tells(draw):
     experiment = draw(novelty_visibility=(0, 1), hint_level=(-1, 1), trials=1, starts="counter")
-    results = play(experiment, _clerk())
+    results = play(experiment, CLERK)
     # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
     assert by_trial(results, "novelty") == [[0, 0, 0], [1, 1, 1], [1, 9, 9]]
     # Cells are the same but for what is told, and what is random in them is not.
@@ -104,7 +109,7 @@ def test_what_changes_no_result(draw):
     experiment = draw(trials=3, starts="counter")
     seen = []
     plain = play(experiment, progress=lambda *counts: seen.append(counts))
-    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(threads=1, segment=2))
+    short = play_batch(experiment, agents.get("pd"), options=scanner.Options(threads=1, segment=4))
     for name, column in plain.rows.items():
         np.testing.assert_array_equal(short.rows[name], column, err_msg=name)
     assert seen[-1] == (11, 11)
@@ -113,6 +118,55 @@ def test_what_changes_no_result(draw):
     # One trial fewer leaves the others as they are.
     fewer = Experiment("fewer", experiment.settings, experiment.training, experiment.trials[:2])
     np.testing.assert_array_equal(play(fewer).rows["reward"], plain.rows["reward"][:8])
+
+
+class Interrupted(Exception):
+    """A run has ended between two segments."""
+
+
+class Interrupting:
+    """Ends a run after so many segments with a snapshot, from which the next goes on."""
+
+    ends = ()
+
+    def __init__(self, after, snapshot=None):
+        self.after, self.snapshot, self.episodes = after, snapshot, []
+
+    def begin(self, start):
+        given = start()
+        if self.snapshot is not None:
+            shapes = [jax.tree.map(np.shape, (s.memory, s.outcome)) for s in (given, self.snapshot)]
+            assert shapes[0] == shapes[1]
+        return self.snapshot
+
+    def between(self, episodes, take):
+        self.episodes.append(episodes)
+        self.after -= 1
+        if self.after == 0:
+            self.snapshot = jax.tree.map(np.array, take())
+            raise Interrupted
+
+
+@pytest.mark.slow
+def test_an_experiment_goes_on_wherever_it_was_interrupted(draw):
+    """Agents with memories, within the training, between parts and within trials."""
+    experiment = draw(trials=2, starts="counter")
+    who = [CLERK, CLERK]
+    whole = batch.play_agents(experiment, who, options=ONE_THREAD)
+    snapshot, reached = None, []
+    for segments in (1, 1, 3):
+        keeper = Interrupting(segments, snapshot)
+        with pytest.raises(Interrupted):
+            batch.play_agents(experiment, who, options=ONE_THREAD, keeper=keeper)
+        snapshot = keeper.snapshot
+        reached += keeper.episodes
+    # The training, two segments of an agent's trials, and the same of the other.
+    keeper = Interrupting(-1, snapshot)
+    resumed = batch.play_agents(experiment, who, options=ONE_THREAD, keeper=keeper)
+    assert reached + keeper.episodes == [2, 6, 8, 10, 14, 16]
+    for one, other in zip(whole, resumed, strict=True):
+        for name, column in one.rows.items():
+            np.testing.assert_array_equal(other.rows[name], column, err_msg=name)
 
 
 @pytest.mark.long
