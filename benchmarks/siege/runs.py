@@ -113,7 +113,11 @@ def runs(folder: Path) -> dict[str, Run]:
         "sailon generate": Run(("sailon", "generate", str(settings)), file="drawn.json"),
         "train": Run((*train, *OFTEN), ("--resume",)),
         "sailon run": Run(("sailon", "run", str(experiment), "--agent", "pd"), over),
-        "sailon evaluate": Run(("sailon", "evaluate", *levels, *trials), over, timed=timed),
+        "sailon evaluate": Run(
+            ("sailon", "evaluate", *levels, *trials, "--checkpoint-every", "0s"),
+            ("--resume",),
+            timed=timed,
+        ),
     }
 
 
