@@ -166,7 +166,8 @@ class _Course:
         """Play everything; return the columns."""
         at = keeper.begin(partial(self._snapshot, 0)) if keeper else None
         if at:
-            self.memories, self.columns = list(at.memory), dict(at.outcome)
+            self.memories = list(at.memory)
+            self.columns = {name: np.array(column) for name, column in at.outcome.items()}
         reached, done = (at.rounds if at else 0), 0
         total = len(self.agents) * self.episodes
         for part in self.parts:

@@ -143,7 +143,9 @@ class Interrupting:
         self.episodes.append(episodes)
         self.after -= 1
         if self.after == 0:
-            self.snapshot = jax.tree.map(np.array, take())
+            taken = take()
+            trees = jax.tree.map(np.array, (taken.memory, taken.outcome))
+            self.snapshot = scanner.Snapshot(taken.rounds, *trees)
             raise Interrupted
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import cli
-from evaluation.sailon import TA2Logic, host, plots, ta2
+from evaluation import cli, scanner
+from evaluation.checkpoints.stopping import Stop, Stopped
+from evaluation.sailon import TA2Logic, evaluate, host, plots, ta2
 from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import Options
 from evaluation.sailon.results import load_results
@@ -315,6 +316,28 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
         "trials.csv",
     }
     assert all(((out / name).exists()) == plots.available() for name in pictures)
+    # Asked to end after the agent's trials, it goes on with the baseline's.
+    again = tmp_path / "again"
+    job = evaluate.Job(
+        *("greedy", again),
+        levels=(200, 207),
+        difficulties=("hard",),
+        trials=2,
+        episodes=4,
+        options=scanner.Options(threads=1),
+    )
+    with pytest.raises(Stopped, match="--resume"):
+        evaluate.run(job, job.checked(), stop=Stop("SIGTERM"))
+    assert [path.name for path in again.iterdir()] == ["checkpoints"]
+    arguments = ("--agent", "greedy", *small, "--out", again, "--threads", 1, "--quiet")
+    assert run("evaluate", *arguments) == 2
+    assert "pass --resume to go on" in capsys.readouterr().err
+    assert run("evaluate", *arguments, "--resume", "--seed", 1) == 2
+    assert "is of another run: " in capsys.readouterr().err
+    assert run("evaluate", *arguments, "--resume") == 0
+    assert "going on after episode 32 of 64" in capsys.readouterr().err
+    for name in ("agent.parquet", "baseline.parquet", "metrics.csv", "trials.csv"):
+        assert (again / name).read_bytes() == (out / name).read_bytes(), name
 
 
 @pytest.mark.parametrize(
