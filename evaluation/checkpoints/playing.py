@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 
 from evaluation import memory, scanner
@@ -15,6 +16,7 @@ from evaluation.files import ResultFiles, check_room
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
 from jaxsim import counters
+from jaxsim.agents import Agent
 
 HELD_BYTES = sum(np.dtype(dtype).itemsize for dtype in COLUMNS.values())
 """Of an episode in memory, at the least."""
@@ -51,28 +53,33 @@ class Playing:
     resume: bool = False
     files: ClassVar[ResultFiles]
 
-    def check_playing(self, schedule: Schedule) -> None:
+    def check_playing(self, schedule: Schedule) -> Player:
         """Check all of this before anything is traced or written.
 
         Args:
           schedule: what is played.
 
+        Returns:
+          Who plays, as `player` returns it.
+
         Raises:
           ValueError: says what to change.
         """
-        self.player(schedule)
+        player = self.player(schedule)
         scanner.check_lifetimes(self.lifetimes, self.first_lifetime)
         scanner.check_width(self.width)
         counters.root(self.seed)
         self.pace.check()
         self.options.spread()
         check_output(self.out, self.overwrite, self.resume, self.files)
+        return player
 
-    def check_room(self, episodes: int) -> None:
+    def check_room(self, episodes: int, player: Player) -> None:
         """Check that what is sure to be held and written fits into memory and on the disk.
 
         Args:
           episodes: of each lifetime.
+          player: whose memories are held.
 
         Raises:
           ValueError: it does not fit into memory; says how many lifetimes do.
@@ -80,7 +87,8 @@ class Playing:
         """
         remedy = "play them in parts, with --lifetime-idx for the first of each"
         what = f"lifetimes of {episodes:,} episodes"
-        memory.check_fits(self.lifetimes, HELD_BYTES * episodes, what, remedy)
+        held = HELD_BYTES * episodes + _bytes_known(player.agent)
+        memory.check_fits(self.lifetimes, held, what, remedy)
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
     def player(self, schedule: Schedule) -> Player:
@@ -131,3 +139,9 @@ class Playing:
             memory=player.memory,
             keeper=keeper,
         )
+
+
+def _bytes_known(agent: Agent) -> int:
+    """Size of what an agent remembers in one lifetime, bytes."""
+    remembered = jax.eval_shape(agent.init, jax.eval_shape(lambda: jax.random.key(0)))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(remembered))

@@ -71,8 +71,7 @@ class Job(Playing):
                 f"log-format is {self.log_format!r}; it must be {' or '.join(FORMATS)}"
             )
         check_asked(self.rows)
-        self.check_playing(schedule)
-        self.check_room(schedule.num_episodes)
+        self.check_room(schedule.num_episodes, self.check_playing(schedule))
         Tasks.of(schedule)
         return schedule
 

@@ -78,11 +78,11 @@ class Job(Playing):
             )
         check_asked(self.rows)
         self.course.check(self.most_episodes)
-        self.check_playing(self.schedule)
+        player = self.check_playing(self.schedule)
         logged = () if self.logging is None else self.logging.lifetimes
         check_logged(logged, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
-            self.check_room(self.schedule.num_episodes)
+            self.check_room(self.schedule.num_episodes, player)
 
     def keeper(self, schedule: Schedule, player: Player, stop: Stop, say: Say) -> Checkpoints:
         """Return what saves the run; one with more episodes may go on from it."""

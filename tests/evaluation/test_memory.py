@@ -4,13 +4,16 @@ import gc
 import re
 import tracemalloc
 
+import jax
 import pytest
 
 from evaluation import cli, memory, sailon
+from evaluation.checkpoints.playing import HELD_BYTES
 from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, StepCountEvaluator
 from evaluation.sciencebirds import recording
 from evaluation.sciencebirds.document import LARGEST
 from evaluation.session import LOGGED_BYTES, Prediction, Result
+from jaxsim import agents
 from tests.evaluation.sciencebirds.support import evaluation, level_set, trial
 
 
@@ -75,6 +78,25 @@ def test_executions_are_checked_before_anything_is_served(tmp_path, monkeypatch,
     error = capsys.readouterr().err
     assert re.fullmatch(r"jaxsim: 2,147,483,647 executions of .* at most [0-9,]+ do: .*\n", error)
     assert not results.exists()
+
+
+def test_a_run_counts_what_its_agents_remember(small, tmp_path, capsys):
+    syllabus = tmp_path / "s.json"
+    episodes = '{"$repeat": {"$episode": "CartPole"}, "count": 2}'
+    syllabus.write_text(f'{{"instructions": [{{"$phase": "1.train"}}, {episodes}]}}')
+
+    def most(agent):
+        words = ["run", str(syllabus), "--agent", agent, "--lifetimes", "1000000"]
+        assert cli.main([*words, "--out", str(tmp_path / "out")]) == 2
+        error = capsys.readouterr().err
+        assert "--lifetime-idx" in error
+        return int(re.search(r"at most ([0-9,]+) do", error)[1].replace(",", ""))
+
+    weights = jax.eval_shape(agents.get("ppo").init, jax.random.key(0))
+    known = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(weights))
+    assert most("ppo") == 2**20 // (known + 2 * HELD_BYTES)
+    assert most("random") == 2**20 // (2 * HELD_BYTES)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_row_of_a_log_takes_what_is_said():
