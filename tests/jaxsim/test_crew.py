@@ -23,14 +23,25 @@ def mappings():
     return MAPPINGS.read_bytes().count(b"\n")
 
 
-def play(rounds):
-    """Lengths of the episodes of one lifetime of CartPole in so many rounds, (R, 1, 1)."""
+def play(rounds, lifetimes=1, threads=1):
+    """Lengths of the episodes of lifetimes of CartPole in so many rounds, (R, P, 1)."""
     env, params = jaxsim.make("CartPole-v1")
     table = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params)
-    root = rng.words(jax.random.key(0))
-    crew = Crew(agents.get("random"), [env], [table], root, [0], spread=Spread(threads=1))
+    root, spread = rng.words(jax.random.key(0)), Spread(threads=threads)
+    crew = Crew(agents.get("random"), [env], [table], root, np.arange(lifetimes), spread=spread)
     one = np.ones((rounds, 1), np.int32)
     return crew.play(Rounds(np.arange(rounds)[:, None], one, 0 * one, 0 * one)).length
+
+
+def test_a_run_compiles_one_program_for_all_threads():
+    lengths = []
+    for threads in (1, 2, 4):
+        executable.cache_clear()
+        lengths.append(play(1, 32, threads))
+        assert executable.cache_info().misses == 1
+    assert lengths[0].std() > 0
+    for others in lengths[1:]:
+        np.testing.assert_array_equal(others, lengths[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mappings of memory are counted by Linux")
