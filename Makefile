@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench gpu-check siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ test-mutants: install ## Run the test of `make mutants`
 # MINUTES of each attack: files that are changed, servers that are sent nonsense, runs that are killed.
 MINUTES ?= 2
 SEED ?= 0
+
+gpu-check: install ## Check parity, same results and speed on a GPU, and write docs/gpu.json (JAX needs its CUDA extra)
+	$(BIN)/python -m benchmarks.gpu_check --out docs/gpu.json
 
 siege: install ## Attack the package, seeded (MINUTES=2 of each attack, SEED=0), and write docs/siege.md
 	$(BIN)/python -m benchmarks.siege --minutes $(MINUTES) --seed $(SEED) --out docs/siege.md

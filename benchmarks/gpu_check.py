@@ -1,0 +1,169 @@
+"""Check and measure the package on an accelerator, and write docs/gpu.json.
+
+    python -m benchmarks.gpu_check --out docs/gpu.json
+    python -m benchmarks.gpu_check --platform cpu --task CartPole --episodes 4096
+
+Three parts, each in a process of its own that has the device to itself: ticks against recordings of
+the original at level 200, in float64; a schedule that is played in several ways, whose records have
+to be the same bit for bit; and `jaxsim bench`. The exit code is 0 if the first two hold, 1 if one
+does not, and 2 if JAX has no device of the platform.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.pages import add_out, put
+
+RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
+MOST_ERROR = 1e-6
+"""m/s and rad/s, of a tick without contacts; see docs/parity.md for what is measured on CPUs."""
+LIFETIMES, EPISODES = 256, 12
+WORKLOADS = ("200", "mix", "208_hard")
+PLATFORMS = {"gpu": "cuda13", "tpu": "tpu", "cpu": ""}
+"""Names of JAX, and the extra of JAX that brings each."""
+
+PARTS = ("device", "parity", "same", "bench")
+NO_DEVICE = 2
+"""Exit code."""
+
+Found = dict[str, Any]
+
+
+def parity() -> Found:
+    """Errors of one tick from every recorded state of level 200, by class of contact."""
+    jax.config.update("jax_enable_x64", True)
+    from benchmarks.parity import cases, tick_errors
+
+    (case,) = cases(RECORDINGS)
+    errors = tick_errors(case)
+    free = errors["free"]
+    worst = max(free.cart_velocity, free.pole_rate, free.block_velocity)
+    return {"holds": worst <= MOST_ERROR, "ticks": {k: asdict(v) for k, v in errors.items()}}
+
+
+def same_results(task: str) -> Found:
+    """Records of the same lifetimes, played whole, in parts, in chunks and in short segments."""
+    from evaluation import scanner
+    from evaluation.schedule import Block, Schedule
+    from jaxsim import agents
+
+    schedule = Schedule("gpu-check", (Block(0, 1, "test", task, (), EPISODES, False),))
+
+    def play(first: int = 0, lifetimes: int = LIFETIMES, **options: Any) -> dict[str, np.ndarray]:
+        records = scanner.play(
+            schedule,
+            agents.get("pd" if task == "CartPole3D" else "random"),
+            lifetimes=lifetimes,
+            first_lifetime=first,
+            options=scanner.Options(**options),
+        )
+        return dict(records.columns)
+
+    whole, half = play(), LIFETIMES // 2
+    parts = [play(0, half), play(half, half)]
+    ways = {
+        "chunks of 64 lanes": play(chunk=64),
+        "segments of 5 rounds": play(segment=5),
+        "two parts": {name: np.concatenate([part[name] for part in parts]) for name in whole},
+    }
+    same = {
+        way: all(np.array_equal(columns[name], whole[name]) for name in whole)
+        for way, columns in ways.items()
+    }
+    return {"holds": all(same.values()), "same": same, "steps": int(whole["length"].sum())}
+
+
+def bench(episodes: int, workloads: tuple[str, ...]) -> Found:
+    """What `jaxsim bench` measures of us alone."""
+    from evaluation.bench.run import Benchmark, run
+
+    benchmark = Benchmark(workloads=workloads, peers=(), flags=("default",), episodes=episodes)
+    return run(benchmark).to_json()
+
+
+def device(platform: str) -> Found:
+    """The first device of a platform, and versions.
+
+    Raises:
+      ValueError: JAX has none, or another platform is its default.
+    """
+    found = jax.default_backend()
+    if found != platform:
+        advice = f'; pip install "jax[{PLATFORMS[platform]}]"' if PLATFORMS[platform] else ""
+        raise ValueError(f"JAX runs on {found} here, not on {platform}{advice}")
+    kinds = [one.device_kind for one in jax.local_devices()]
+    return {"platform": found, "devices": kinds, "jax": jax.__version__}
+
+
+def check(part: str, arguments: argparse.Namespace) -> Found:
+    """Do a part in this process.
+
+    Raises:
+      ValueError: JAX runs on another platform.
+    """
+    about = device(arguments.platform)
+    if part == "parity":
+        return parity()
+    if part == "same":
+        return same_results(arguments.task)
+    if part == "bench":
+        return bench(arguments.episodes, tuple(arguments.workload or WORKLOADS))
+    return about
+
+
+def apart(part: str, arguments: list[str]) -> Found | None:
+    """Do a part in a process of its own, which has the device to itself; None for no device."""
+    print(f"{part} ...", file=sys.stderr, flush=True)
+    words = [sys.executable, "-m", "benchmarks.gpu_check", *arguments, "--part", part]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == NO_DEVICE:
+        return None
+    done.check_returncode()
+    found: Found = json.loads(done.stdout)
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check, write what was found, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="make gpu-check", description="Check and measure the package on an accelerator."
+    )
+    parser.add_argument("--platform", choices=list(PLATFORMS), default="gpu", help="(gpu)")
+    parser.add_argument("--task", default="CartPole3D", help="of the records (CartPole3D)")
+    parser.add_argument(
+        "--episodes", type=int, default=1 << 20, metavar="N", help="of a call of the bench (2^20)"
+    )
+    parser.add_argument(
+        "--workload", action="append", metavar="NAME", help="of the bench; may be repeated"
+    )
+    parser.add_argument("--part", choices=PARTS, help="print this one only, from this process")
+    add_out(parser)
+    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = parser.parse_args(given)
+    if arguments.part:
+        try:
+            print(json.dumps(check(arguments.part, arguments)))
+        except ValueError as error:
+            print(f"gpu-check: {error}", file=sys.stderr)
+            return NO_DEVICE
+        return 0
+    parts: Found = {}
+    for part in PARTS:
+        found = apart(part, given)
+        if found is None:
+            return NO_DEVICE
+        parts[part] = found
+    put(json.dumps(parts, indent=1) + "\n", arguments.out)
+    return int(not all(found.get("holds", True) for found in parts.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""The command of `make gpu-check`, on the processor."""
+
+import json
+
+import pytest
+
+from benchmarks import gpu_check
+
+
+def test_without_the_device_nothing_is_measured(tmp_path, capfd):
+    out = tmp_path / "gpu.json"
+    assert gpu_check.main(["--platform", "tpu", "--out", str(out)]) == gpu_check.NO_DEVICE
+    assert 'JAX runs on cpu here, not on tpu; pip install "jax[tpu]"' in capfd.readouterr().err
+    assert not out.exists()
+
+
+def test_records_are_compared_however_they_were_played(monkeypatch):
+    found = gpu_check.same_results("CartPole")
+    assert found["holds"]
+    assert found["steps"] > gpu_check.LIFETIMES * gpu_check.EPISODES
+    assert len(found["same"]) == 3
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_the_exit_code_says_what_holds(monkeypatch, tmp_path, holds):
+    monkeypatch.setattr(gpu_check, "apart", lambda part, given: {"holds": holds or part == "bench"})
+    out = tmp_path / "gpu.json"
+    assert gpu_check.main(["--out", str(out)]) == int(not holds)
+    assert list(json.loads(out.read_text())) == list(gpu_check.PARTS)
+
+
+@pytest.mark.long
+def test_ticks_are_held_against_recordings():
+    found = gpu_check.apart("parity", ["--platform", "cpu"])
+    assert found is not None and found["holds"]
+    assert found["ticks"]["free"]["ticks"] > 1000
