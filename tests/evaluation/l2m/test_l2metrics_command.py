@@ -114,12 +114,16 @@ def test_a_run_in_a_batch_is_the_run_alone(log):
 
 
 def test_settings_files_make_the_same_run(log):
+    ranges = {"taska_1": {"min": -1, "max": 7}, "taskb_1": {"min": 0, "max": 5}}
+    Path("ranges.json").write_text(json.dumps(ranges))
     flags = ["-w", "5", "-g", "hanning", "-G", "-n", "run", "-N", "0", "0.1", "-x"]
+    flags += ["-d", "ranges.json"]
     compute("-l", str(log), "-O", "one", *flags)
     compute("-c", "one/run_settings.json", "-O", "two")
     assert strict("one/run_metrics.json") == strict("two/run_metrics.json")
     assert strict("one/run_settings.json") == strict("two/run_settings.json")
     assert strict("one/run_settings.json")["do_smooth_eval_data"] is True
+    assert strict("one/run_settings.json")["data_range"] == ranges
 
 
 def test_every_flag_of_the_peer_is_taken(log):

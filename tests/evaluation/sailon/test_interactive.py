@@ -208,6 +208,21 @@ def test_progress_counts_every_episode(draw):
     assert {total for _, total in seen} == {8}
 
 
+def test_an_agent_that_is_made_twice_logs_each_line_once(monkeypatch, tmp_path):
+    class Logging(TA2Logic):
+        pass
+
+    log = tmp_path / "agent.log"
+    monkeypatch.setattr("sys.argv", ["agent.py", "--logfile", str(log), "--printout"])
+    Logging()
+    agent = Logging()
+    agent.log.info("one line")
+    for handler in list(agent.log.handlers):
+        agent.log.removeHandler(handler)
+        handler.close()
+    assert log.read_text() == "one line\n"
+
+
 # Budget -------------------------------------------------------------------------------------------
 
 
@@ -232,6 +247,24 @@ def test_feedback_follows_the_first_report(draw, budget, labels, counts):
         assert all(set(one) == {"action"} for one in told[2:])
     else:
         assert told == [None] * 6
+
+
+def test_feedback_is_drawn_anew_in_every_episode(draw):
+    """Half of the ticks have it; which ones follows from seed, trial and episode."""
+
+    def ticks_of(seed):
+        agent = Alarmed(steps=16)
+        play(draw(trials=2, training_episodes=0, budget=0.5, seed=seed), agent)
+        told = [v["feedback"] is not None for v in given(agent, "testing_performance")]
+        assert len(told) == 2 * 3 * 16
+        episodes = [tuple(told[start : start + 16]) for start in range(0, len(told), 16)]
+        return [ticks for number, ticks in enumerate(episodes) if number % 3]
+
+    first = ticks_of(3)
+    assert first == ticks_of(3)
+    both = first + ticks_of(4)
+    assert len(set(both)) == 8  # two of eight draws of 16 bits agree once in 2,000 seeds
+    assert 40 < np.sum(both) < 88  # of 128, within 4 deviations
 
 
 class AlarmedOnce(Scripted):
