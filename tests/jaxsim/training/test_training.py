@@ -52,6 +52,19 @@ def test_weights_are_drawn_orthonormal(rows, columns):
     np.testing.assert_allclose(means, 0, atol=5 / 16)
 
 
+def test_every_layer_is_drawn_from_a_key_of_its_own(monkeypatch):
+    drawn, normal = [], jax.random.normal
+
+    def noted(key, *arguments):
+        drawn.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        return normal(key, *arguments)
+
+    monkeypatch.setattr(jax.random, "normal", noted)
+    for seed in (0, 1):
+        network.init(jax.random.key(seed), 4, (3, 3), 2)
+    assert len(drawn) == len(set(drawn)) == 2 * 3
+
+
 def test_a_learner_is_born_without_calling_a_library():
     """A call from many lifetimes at once waits on the threads that it runs on."""
     born = jax.jit(jax.vmap(training.get("ppo").init)).lower(jax.random.split(jax.random.key(0), 2))
