@@ -274,6 +274,21 @@ def test_consolidation_holds_parameters_once_a_phase_has_ended():
     jax.tree.map(np.testing.assert_array_equal, again.extra, held.extra)
 
 
+def test_recent_importance_is_the_mean_of_a_phase_and_later_a_running_one(monkeypatch):
+    memory = memory_of(ewc.agent())
+    first = ewc.agent().enter(memory, entry())
+    # Nothing has been learned that could be held on to.
+    jax.tree.map(np.testing.assert_array_equal, first.extra, memory.extra)
+    monkeypatch.setattr(ewc, "fisher", lambda p, x, a: jax.tree.map(lambda leaf: 0 * leaf + 3, p))
+    decisions = SimpleNamespace(seen=jnp.zeros((2, memory.moments.mean.size)), output=None)
+    ones = jax.tree.map(jnp.ones_like, memory.extra.recent)
+    for rounds, share in ((0, 1.0), (4, 1 / 5), (30, 1 / ewc.WINDOW)):
+        held = memory.extra._replace(recent=ones, rounds=jnp.int32(rounds))
+        taught = ewc.VARIANT.after(replace(memory, extra=held), decisions, jax.random.key(0))
+        np.testing.assert_allclose(taught.recent.head.bias, 1 + 2 * share, rtol=1e-6)
+        assert int(taught.rounds) == rounds + 1
+
+
 def test_rehearsal_gives_each_phase_the_same_share_and_stays_bounded():
     settings = Settings(rehearsed=3000)
     agent = replay.agent(settings)
@@ -498,6 +513,7 @@ def test_each_block_that_is_begun_afresh_is_begun_otherwise():
 def test_the_store_of_a_phase_is_filled_at_once_and_then_renewed_bit_by_bit():
     agent = replay.agent(Settings(rehearsed=2000))
     memory = agent.enter(memory_of(agent), entry())
+    assert int(memory.extra.phases) == 0  # nothing has been learned that could be rehearsed
     after = agent.learn.args[2].after
 
     def decisions(value):
