@@ -34,7 +34,8 @@ class Command(NamedTuple):
       words: what is always given.
       calls: dotted names of functions and classes; where the last is called, the command ends.
       options: each option with its value, "" for a flag.
-      names: of the arguments that an option decides, where it is not its own name alone.
+      names: of the arguments that an option decides, one for each call that takes it, where it is
+        not its own name once.
     """
 
     words: str
@@ -60,7 +61,8 @@ SAVED = {
     "checkpoint-blocks": "7",
     "resume": "",
 }
-SAVED_NAMES = {
+SPREAD_NAMES = {"threads": "threads threads", "chunk": "chunk chunk"}  # how it compiles as well
+SAVED_NAMES = SPREAD_NAMES | {
     "lifetime-idx": "first_lifetime",
     "checkpoint-every": "seconds",
     "checkpoint-blocks": "blocks",
@@ -119,6 +121,7 @@ COMMANDS = {
             "evaluation.sailon.batch.play_batch",
         ),
         {"overwrite": "", "threads": "2", "chunk": "64"},
+        SPREAD_NAMES,
     ),
     "sailon analyze": Command(
         "sailon analyze a.csv",
@@ -171,7 +174,7 @@ COMMANDS = {
         JOB
         | {"parallel": "2", "partition": "night", "account": "us", "setup": "module load"}
         | {"force": ""},
-        {"time": "minutes"},
+        {"time": "minutes", "force": "force force"},
     ),
     "sweep launch": Command(
         "sweep launch x --sbatch",
@@ -231,7 +234,12 @@ COMMANDS = {
         {"seed": "5", "host": "there", "port": "7", "results": "r", "agent-name": "me"}
         | {"trial": "2-3", "trial-list": "l.txt", "informed-only": "", "interaction": "episode"}
         | {"steps-per-shot": "4", "tell-levels": "", "idle-limit": "9", "dialect": "early"},
-        {"results": "base", "agent-name": "agent", "trial": "within", "trial-list": "path listed"}
+        {
+            "results": "base",
+            "agent-name": "agent agent",
+            "trial": "within",
+            "trial-list": "path listed",
+        }
         | {"informed-only": "informed", "interaction": "per_episode"}
         | {"dialect": "fields note"},
     ),
@@ -246,7 +254,7 @@ COMMANDS = {
         ),
         {"level": "203", "difficulty": "hard", "agent": "random", "seed": "5", "episode": "2"}
         | {"pixels": "200", "gif": "o.gif"},
-        {"gif": "path pixels"},
+        {"gif": "path path pixels"},
     ),
 }
 
@@ -269,14 +277,14 @@ def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from leaves(one, f"{name}.{key}")
 
 
-def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str, Any]]:
-    """What a command calls with some options."""
-    found: set[tuple[str, Any]] = set()
+def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str, str, Any]]:
+    """What a command calls with some options: (call, dotted name of an argument, value)."""
+    found: set[tuple[str, str, Any]] = set()
 
     def replaced(target: str, original: Any) -> Any:
         def called(*args: Any, **kwargs: Any) -> Any:
             bound = inspect.signature(original).bind(*args, **kwargs).arguments
-            found.update(leaves(bound, target))
+            found.update((target, *leaf) for leaf in leaves(bound, ""))
             if target == command.calls[-1]:
                 raise Reached
             return plan if target == PLAN else MagicMock()
@@ -305,6 +313,7 @@ def test_options_reach_what_they_are_for(name, tmp_path, monkeypatch):
     whole = arguments_of(command, command.options)
     for option in command.options:
         rest = {key: value for key, value in command.options.items() if key != option}
-        changed = {path.rpartition(".")[2] for path, _ in whole ^ arguments_of(command, rest)}
+        other = whole ^ arguments_of(command, rest)
+        changed = {(call, path.rpartition(".")[2]) for call, path, _ in other}
         names = command.names.get(option, option.replace("-", "_"))
-        assert changed == set(names.split()), option
+        assert sorted(name for _, name in changed) == sorted(names.split()), option
