@@ -235,6 +235,7 @@ COMMANDS = {
         | {"trial": "2-3", "trial-list": "l.txt", "informed-only": "", "interaction": "episode"}
         | {"steps-per-shot": "4", "tell-levels": "", "idle-limit": "9", "dialect": "early"},
         {
+            "seed": "seed seed",
             "results": "base",
             "agent-name": "agent agent",
             "trial": "within",
