@@ -15,6 +15,7 @@ from evaluation.sweep.plans import Plan
 JOBS: Final = "jobs"
 """Folder of submitit's logs and pickles, in the plan's."""
 MOST_REQUEUES: Final = 1000
+"""Of a job whose time is over; submitit's own number is 3."""
 LOOK: Final = 0.5
 """s, between two looks at the jobs."""
 
@@ -116,7 +117,9 @@ def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
     folder = plan.folder.absolute()
     shares = [Share(str(folder), numbers[k::count], force) for k in range(count)]
     try:
-        executor = submitit.AutoExecutor(folder=folder / JOBS, cluster=options.cluster)
+        executor = submitit.AutoExecutor(
+            folder=folder / JOBS, cluster=options.cluster, slurm_max_num_timeout=MOST_REQUEUES
+        )
     except RuntimeError as error:
         raise ValueError(f"{error}; is there a {options.cluster} on this machine?") from error
     executor.update_parameters(**_parameters(plan, options, count))

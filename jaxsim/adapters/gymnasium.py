@@ -399,9 +399,7 @@ def _masked(info: dict[str, np.ndarray], mask: np.ndarray) -> dict[str, Any]:
 def _with_final(info: dict[str, np.ndarray], over: np.ndarray) -> dict[str, Any]:
     """Separate what ended lanes leave behind from what their new episodes begin with."""
     last = info.pop("final_obs")
-    result = _masked(
-        {name: np.where(over, 0, v).astype(v.dtype) for name, v in info.items()}, ~over
-    )
+    result = _masked(info, ~over)
     result |= {f"_{name}": np.ones_like(over) for name in info}
     if over.any():
         final = np.full(over.shape, None, object)

@@ -91,6 +91,31 @@ def test_transfer_between_syllabi_is_an_area_between_curves():
     assert between_tasks([both]) == []
 
 
+def test_options_of_the_command_reach_its_numbers(tmp_path):
+    runs = [made_up(5), made_up(7, seed=1)]
+    # What one trains first, the other trains second.
+    blocks = [replace(runs[1].schedule.blocks[3], index=0), runs[1].schedule.blocks[0]]
+    counts = np.cumsum([0, *(block.count for block in runs[0].schedule.blocks)])
+    taken = np.r_[counts[3] : counts[4], counts[0] : counts[1]]
+    columns = {name: column[:, taken] for name, column in runs[1].columns.items()}
+    schedule = Schedule("turned", (blocks[0], replace(blocks[1], index=1, phase=3)))
+    runs[1] = replace(runs[1], schedule=schedule, columns=columns)
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for run, path in zip(runs, paths, strict=True):
+        run.write(path)
+
+    place = tmp_path / "scores.json"
+    words = [*map(str, paths), "--seed", "7", "--measure", "length", "--window", "5", "--quiet"]
+    assert cli.main(["score", *words, "--json", str(place)]) == 0
+    content = json.loads(place.read_text())
+    scored = [lifetime_scores(run, "length", 5) for run in runs]
+    expected = {name: of.to_json() for name, of in capability_scores(scored, (), 7).items()}
+    assert content["capabilities"] == json.loads(json.dumps(expected))
+    transfer = [pair.to_json() for pair in between_tasks(runs, "length", 7)]
+    assert content["transfer"] == transfer and len(transfer) == 2
+    assert transfer != [pair.to_json() for pair in between_tasks(runs, "length")]
+
+
 def test_schedules_in_sequence_are_one_lifetime():
     block = Block(0, 1, "train", "Toy", (), 2, True)
     later = Block(1, 2, "test", "Toy", (), 3, False)

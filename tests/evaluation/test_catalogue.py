@@ -27,6 +27,10 @@ def test_a_level_tells_what_it_sets_its_hints_and_its_quirks(capsys):
     assert "repairs/pull_to_centroid" in one
 
 
+def test_what_is_told_several_times_is_counted(capsys):
+    assert " 3  6, pole, force, toward walls (3 times)" in said(capsys, "levels", "206")
+
+
 def test_one_task(capsys):
     one = said(capsys, "tasks", "CartPole-v1")
     assert one.startswith("CartPole-v1") and "CartPole3D" not in one

@@ -44,7 +44,7 @@ def table(plan=PLAN, measure="reward", **more):
         "task_name": [row[3] for row in rows],
         measure: values,
         f"{measure}_raw": values / 100,
-        f"{measure}_smoothed": values / 100,
+        f"{measure}_smoothed": values / 50,
         f"{measure}_normalized": values,
     }
     return pa.table(columns | more)
@@ -84,6 +84,12 @@ def test_raw(figures):
     assert dots[1].get_xdata().tolist() == [10, 11, 12, 13, 14]
     raw = np.asarray(table()["reward_raw"])
     np.testing.assert_array_equal(dots[0].get_ydata(), raw[6:11])
+    lines = [line for line in axes.lines if line.get_linestyle() == "-"]
+    assert [line.get_color() for line in lines] == [line.get_color() for line in dots]
+    np.testing.assert_array_equal([line.get_ydata()[0] for line in lines], 2 * raw[[6, 21, 17]])
+    assert [line.get_xdata().tolist() for line in lines] == [
+        line.get_xdata().tolist() for line in dots
+    ]
     assert "episodes" in axes.get_xlabel()
     assert axes.get_ylabel().startswith("reward")
 

@@ -2,14 +2,19 @@
 
 import gc
 import re
+import shutil
 import tracemalloc
+from types import SimpleNamespace
 
 import jax
+import numpy as np
 import pytest
 
 from evaluation import cli, memory, sailon
 from evaluation.checkpoints.playing import HELD_BYTES
 from evaluation.grader import ReinforcementLearningTestCase, RewardEvaluator, StepCountEvaluator
+from evaluation.l2m.run import Job
+from evaluation.records import COLUMNS
 from evaluation.sciencebirds import recording
 from evaluation.sciencebirds.document import LARGEST
 from evaluation.session import LOGGED_BYTES, Prediction, Result
@@ -40,6 +45,18 @@ def test_what_fits_passes_and_one_more_does_not(small):
 
 def fitting(error) -> int:
     return int(re.search(r"at most ([0-9,]+) do", str(error.value))[1].replace(",", ""))
+
+
+def test_lifetimes_of_a_run(small, monkeypatch, tmp_path):
+    """In memory all columns of all episodes, on the disk four bytes of each episode."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4 * 10 * 7))
+    job = Job(out=tmp_path / "out", syllabus=tmp_path / "s.json", lifetimes=7)
+    job.check_room(10)
+    with pytest.raises(OSError, match=r"results of 308 bytes in .*: 280 are free"):
+        job.check_room(11)
+    held = sum(np.zeros(1, dtype).nbytes for dtype in COLUMNS.values())
+    with pytest.raises(ValueError, match=r"^7 lifetimes of .* at most 6 do: .*--lifetime-idx"):
+        job.check_room(2**20 // (6 * held))
 
 
 def test_executions_of_a_trial(small):

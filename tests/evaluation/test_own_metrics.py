@@ -12,7 +12,7 @@ from evaluation.metrics.novelty import Trials, own_of_trials
 from evaluation.records import read_run
 from evaluation.report.compare import compare_records
 from evaluation.report.custom import load_rows
-from evaluation.report.own import own_numbers
+from evaluation.report.own import lifetimes_of, own_numbers
 from evaluation.report.summary import summarise_records
 from tests.evaluation import toy
 from tests.evaluation.test_report import made_up
@@ -70,6 +70,14 @@ def test_numbers_of_runs_are_those_of_each_lifetime(file):
     counted = [of["episodes_of_task"]["mean"] for of in lifelong["tasks"].values()]
     assert sorted(counted) == [24, 39]
     assert report["own_metrics"]["best_episode"]["unit"] == "performance"
+
+
+def test_tasks_have_the_order_that_is_given():
+    (one,) = lifetimes_of(made_up(1))
+    names = ("another", *reversed(one.task_names))
+    (other,) = lifetimes_of(made_up(1), tasks=names)
+    assert other.task_names == names
+    assert [names[k] for k in other.tasks] == [one.task_names[k] for k in one.tasks]
 
 
 def test_two_runs_are_compared_by_them(file):

@@ -17,6 +17,7 @@ from jaxsim.agents import leans
 from jaxsim.testing import check_env
 from jaxsim.training import leans as sights
 from jaxsim.training.features import Frame
+from jaxsim.worlds.cartpole3d.types import Observation, Vector
 
 LANES = 64
 HARD = {"level": 203, "difficulty": "hard"}
@@ -98,6 +99,36 @@ def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, inside, first_deci
     found = (outcome[0].observation, outcome[1].inner, *outcome[2:])
     # Another program rounds otherwise.
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-4), found, expected)
+
+
+class Drawing:
+    """Pays what it draws, tick by tick."""
+
+    name, config = "Drawing", SimpleNamespace(max_blocks=1)
+
+    def observe(self, state):
+        zero, none = jnp.float32(0), jnp.asarray(False)
+        nowhere = Vector(zero, zero, zero)
+        pole = (zero, zero, zero, zero + 1)
+        return Observation(nowhere, nowhere, pole, nowhere, (nowhere,), (nowhere,), (none,))
+
+    def step(self, key, state, action, params):
+        over = jnp.asarray(False)
+        reward = rng.uniform(rng.words(key), jnp.uint32(0))
+        return self.observe(state), state, reward, over, over, {}
+
+
+def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
+    monkeypatch.setattr(leaning, "_seen", lambda observation: observation)
+    key = jax.random.key(3)
+    state = leaning.LeaningState(jnp.int32(0), jnp.asarray(True))
+    paid = float(leaning.Leaning(Drawing()).step(key, state, jnp.int32(0), None)[2])
+    drawn = [
+        float(rng.uniform(rng.fold(rng.words(key), number), jnp.uint32(0)))
+        for number in range(leaning.TICKS)
+    ]
+    assert len(set(drawn)) == leaning.TICKS
+    assert paid == pytest.approx(sum(drawn), rel=1e-6)
 
 
 def test_the_hidden_step_is_one_tick(world, first_decision):

@@ -407,6 +407,7 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
     seen = Observation(nowhere, nowhere, pole, nowhere, *((one,) for one in stacked), (alive,))
     first = see(seen)
     assert int(first.count) == 9
+    np.testing.assert_array_equal(first.newest, v[8])
     world = rollouts.World(*sight.moving(first), first.block)
     block = mpc.crowded(world, seen).block
     assert block.alive.shape == (mpc.THREATS,)
@@ -426,3 +427,9 @@ def test_blows_in_a_crowd_are_no_field():
     fit = replace(repair.no_fit(), strays=jnp.asarray(True), moment=jnp.ones(4))
     assert max(repair.field(fit)) > 1
     assert max(repair.field(replace(fit, crowded=jnp.asarray(True)))) == 0
+
+
+def test_blocks_in_a_crowd_are_as_wide_as_usual():
+    fit = replace(repair.no_fit(), wide=jnp.asarray(True))
+    assert repair.radius(fit) == 1.0 and repair.radius(repair.no_fit()) == 0.5
+    assert repair.radius(replace(fit, crowded=jnp.asarray(True))) == 0.5

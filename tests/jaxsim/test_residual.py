@@ -231,6 +231,52 @@ def test_detectors_are_found_by_name():
         agents.get("pid+residual")
 
 
+def of_blocks(model, error, missed, **values):
+    """Ten accelerations that one model misses by an error, and the others as the nominal world."""
+    errors = jnp.full(bank.MODELS, missed).at[model].set(error)
+    counts = jnp.full(bank.MODELS, 10.0)
+    missed = jnp.full(bank.MODELS, missed)
+    totals = {"block_errors": 10 * errors, "block_missed": 10 * missed, "block_counts": counts}
+    return totals | values
+
+
+def test_blocks_are_explained_by_the_model_that_misses_little():
+    towards = {"inward": jnp.float32(1)}
+    for model in range(bank.MODELS):
+        found = residual.name(evidence(**of_blocks(model, 0.4, 9.0, **towards)))
+        assert int(found) == bank.BLOCK_LEVELS[model]
+    away = of_blocks(bank.CENTROID, 0.4, 9.0, inward=jnp.float32(-1))
+    assert int(residual.name(evidence(**away))) == 205
+    for error, missed in ((0.6, 9.0), (0.4, 3.0)):  # too much by itself, or too little explained
+        assert int(residual.name(evidence(**of_blocks(2, error, missed)))) == 0
+    nothing = of_blocks(2, 0.0, 0.0, block_counts=jnp.zeros(bank.MODELS))
+    assert int(residual.name(evidence(**nothing))) == 0
+
+
+def test_evidence_that_is_more_certain_names_the_level():
+    yes, found = jnp.asarray(True), {}
+    for values, level in (
+        ({"crowded": yes}, 208),
+        ({"gathered": yes}, 103),
+        ({"aimed": yes}, 203),
+        ({"fast_walls": yes}, 204),
+        (of_blocks(2, 0.4, 9.0), 107),
+        ({"structure_ticks": found_ticks(1)}, bank.STRUCTURE_LEVELS[1]),
+        ({"still": yes}, 102),
+        ({"moved": yes}, 202),
+        ({"resting": jnp.int32(1)}, 108),
+        ({"flying": jnp.int32(2)}, 208),
+    ):
+        found |= values
+        assert int(residual.name(evidence(**found))) == level
+        assert int(residual.name(replace(evidence(**found), strength=jnp.float32(0.9)))) == 0
+
+
+def found_ticks(model):
+    """Ticks in which one model explains cart and pole best."""
+    return jnp.ones_like(residual._init().now.structure_ticks).at[model].set(2)
+
+
 def test_an_episode_begins_without_the_evidence_of_the_last():
     fresh = residual._init()
     ones = jax.tree.map(jnp.ones_like, fresh.now)

@@ -120,8 +120,15 @@ def test_fastest_possible_motion_is_inside_the_bounds(made):
         "block_vel": [[100.0, -100.0, 100.0]],
         "block_alive": [True],
     }
-    vector = spaces.flatten(env, observe(state_from_arrays(fastest, Config())))
-    assert bool(spaces.observation_space(env).contains(vector))
+    # As far as 100 m/s get in an episode: a cart along both of its axes, a block from 9 m upwards.
+    way = 100 * 0.02 * env.max_steps
+    farthest = {
+        "cart_pos": [4 + way * np.sqrt(2), -4 - way * np.sqrt(2)],
+        "block_pos": [[4 + way, -4 - way, 9 + way]],
+    }
+    for arrays in (fastest, fastest | farthest):
+        vector = spaces.flatten(env, observe(state_from_arrays(arrays, Config())))
+        assert bool(spaces.observation_space(env).contains(vector))
     low, high = spaces.bounds(env, None)
     assert np.isfinite(low).all() and np.isfinite(high).all()
     assert low[11] == 0.0 and high[11] == 1.0  # a block slot is empty or not

@@ -216,6 +216,19 @@ def test_a_full_disk_leaves_what_was_there(folder, monkeypatch, fill):
     assert_same(loaded(save(folder, taken), snapshot(0, taken.memory)).memory, taken.memory)
 
 
+def test_a_checkpoint_needs_room_for_all_of_its_arrays(folder, monkeypatch):
+    taken = snapshot(16)
+    rounds = 8  # bytes of their number
+    size = rounds + sum(leaf.nbytes for leaf in jax.tree.leaves((taken.memory, taken.outcome)))
+    assert store.bytes_of(taken) == size
+    usage = shutil.disk_usage(".")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=size - 1))
+    with pytest.raises(OSError, match=rf"a checkpoint of {size:,} bytes in .*: {size - 1:,} are"):
+        save(folder, taken)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=size))
+    assert save(folder, taken).is_dir()
+
+
 def test_a_full_disk_leaves_nothing_where_nothing_was(folder, monkeypatch):
     manifest_fails(monkeypatch)
     with pytest.raises(OSError, match="No space left"):

@@ -88,6 +88,21 @@ def test_a_batch_gives_its_five_files(log):
     assert data.num_rows == 2 * len(good_rows()) and data.column_names[-1] == "run_id"
 
 
+def test_metrics_are_printed_in_a_frame(log, capsys):
+    write_log(Path("logs/other").absolute(), good_rows(1))
+    compute("-l", "logs", "-R", "-O", "out")
+    frame = [line for line in capsys.readouterr().out.splitlines() if line[:1] in ("+", "|")]
+    assert len({len(line) for line in frame}) == 1
+    assert [line[0] for line in frame] == list("+|+||+")
+    rows = [line[2:-2].split(" | ") for line in frame if line[0] == "|"]
+    assert all(cell == cell.strip().rjust(len(cell)) for row in rows for cell in row)
+    head, *rows = ([cell.strip() for cell in row] for row in rows)
+    assert [dict(zip(head, row, strict=True))["run"] for row in rows] == ["other", "run"]
+    for row, run_metrics in zip(rows, strict("out/ll_metrics.json"), strict=True):
+        shown = float(dict(zip(head, row, strict=True))["avg_train_perf"])
+        assert shown == pytest.approx(run_metrics["avg_train_perf"], abs=0.005001)
+
+
 def test_a_run_in_a_batch_is_the_run_alone(log):
     short = [row for row in good_rows(2) if row["block_num"] < 3]
     write_log(Path("logs/short").absolute(), short)
@@ -99,12 +114,16 @@ def test_a_run_in_a_batch_is_the_run_alone(log):
 
 
 def test_settings_files_make_the_same_run(log):
+    ranges = {"taska_1": {"min": -1, "max": 7}, "taskb_1": {"min": 0, "max": 5}}
+    Path("ranges.json").write_text(json.dumps(ranges))
     flags = ["-w", "5", "-g", "hanning", "-G", "-n", "run", "-N", "0", "0.1", "-x"]
+    flags += ["-d", "ranges.json"]
     compute("-l", str(log), "-O", "one", *flags)
     compute("-c", "one/run_settings.json", "-O", "two")
     assert strict("one/run_metrics.json") == strict("two/run_metrics.json")
     assert strict("one/run_settings.json") == strict("two/run_settings.json")
     assert strict("one/run_settings.json")["do_smooth_eval_data"] is True
+    assert strict("one/run_settings.json")["data_range"] == ranges
 
 
 def test_every_flag_of_the_peer_is_taken(log):

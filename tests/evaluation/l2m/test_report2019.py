@@ -588,6 +588,30 @@ def test_the_single_dash_flags_and_a_bare_name(log, l2data, capsys, tmp_path):
     assert values["syllabus_subtype"] == "ANT_C"
 
 
+@pytest.mark.parametrize("formulas", [{"index": "start"}, {"edition": "v0.2"}])
+def test_every_flag_reaches_the_report(l2data, tmp_path, formulas):
+    values = [[float(one), 9.0] for one in range(14)]
+    log = write_log(l2data / "sub", [("1.train", "pong", {}, values)], "score", source="OTHER")
+    options = {"syllabus_subtype": "ANT_A", "measure": "score", "window": 5, **formulas}
+
+    def made(**options):
+        report = AgentMetricsReport(log_dir=log, **options)
+        report.calculate()
+        report.write_json(tmp_path / "expected.json")
+        return json.loads((tmp_path / "expected.json").read_text())
+
+    words = [word for name, value in options.items() for word in (f"-{name}", str(value))]
+    place = tmp_path / "m.json"
+    arguments = ["-log_dir", str(log), *words, "-drop_incomplete", "-json", str(place)]
+    assert l2metrics(arguments) == 0
+    whole = made(**options, drop_incomplete=True)
+    assert json.loads(place.read_text()) == whole
+    assert made(**options) != whole
+    for name in ("syllabus_subtype", "window", *formulas):
+        left = {key: value for key, value in options.items() if key != name}
+        assert made(**left, drop_incomplete=True) != whole, name
+
+
 @pytest.mark.requirement(107)
 def test_calc_metrics_shows_a_custom_metric_with_the_document_s_spelling(log, capsys):
     assert calc_metrics(["-syllabus_subtype=CL", f"-log_dir={log}"]) == 0

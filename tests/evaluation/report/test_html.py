@@ -132,9 +132,26 @@ def test_the_curve_is_that_of_the_records(page, records):
     draws = np.random.default_rng(5).integers(0, len(values), (1000, len(values)))
     ends = np.percentile(values[draws].mean(1), [2.5, 97.5], axis=0)
     np.testing.assert_allclose([low, high], ends, atol=0.04)  # of two bootstraps of 1,000
-    assert len(curve["shades"]) == len(records.schedule.blocks)
-    assert curve["shades"][0] == [0.0, 8.0, "CartPole3D test"]
+    assert curve["shades"] == [
+        [8.0 * block.index, 8.0 * (block.index + 1), f"CartPole3D {block.mode}"]
+        for block in records.schedule.blocks
+    ]
     assert all(min(v for v in line if v is not None) >= 0 for line in forgetting["lines"].values())
+
+
+def test_novelty_is_counted_block_by_block(page, records):
+    (table,) = re.findall(r"<h2>Novelty detection</h2>.*?<tbody>(.*?)</tbody>", page, re.S)
+    rows = [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", table)]
+    expected = []
+    for block in records.schedule.blocks:
+        chances = records.columns["predicted_probability"][:, 8 * block.index :][:, :8]
+        share = np.mean(chances >= 0.5)
+        novel = block.parameters == HARD
+        truth, right = ("level 3", share) if novel else ("not novel", 1 - share)
+        numbers = [f"{value:.3f}" for value in (share, right, chances.mean())]
+        expected.append([str(block.index), f"{block.phase}.{block.mode}", truth, *numbers])
+    assert rows == expected
+    assert len({row[3] for row in rows}) > 1 and len({row[5] for row in rows}) > 1
 
 
 def test_a_page_of_an_episode_is_linked_in_place_of_its_command(page, records):

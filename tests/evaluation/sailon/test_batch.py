@@ -80,18 +80,8 @@ def by_trial(results, name):
     return [rows[name][rows["trial_id"] == k].tolist() for k in np.unique(rows["trial_id"])]
 
 
-@pytest.mark.long
-def test_a_trial_begins_with_what_the_training_left(draw):
-    results = play(draw(trials=3, starts="counter"), CLERK)
-    threshold = results.rows["novelty_threshold"] * 64
-    probability = results.rows["novelty_probability"] * 64
-    # Two training episodes, then each trial goes on from there by itself.
-    assert threshold.tolist() == [1, 2] + [3, 4, 5] * 3
-    assert probability.tolist() == [0, 1] + [2, 3, 4] * 3
-
-
 @pytest.mark.slow
-def test_pure_agents_are_told_what_the_protocol_tells(draw):
+def test_pure_agents_are_told_what_the_protocol_tells_and_start_from_the_training(draw):
     experiment = draw(novelty_visibility=(0, 1), hint_level=(-1, 1), trials=1, starts="counter")
     results = play(experiment, CLERK)
     # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
@@ -102,6 +92,13 @@ def test_pure_agents_are_told_what_the_protocol_tells(draw):
     assert by_trial(results, "entity") == [[""] * 3, [""] * 3, ["", "block", "block"]]
     assert results.rows["level_probs"][-1].tolist() == [0.0] * 7 + [1.0, 0.0]
     assert hints.ENTITIES[hints.codes(207, 1)[1]] == "block"
+    # Two training episodes, then each trial goes on from there by itself.
+    rows = results.rows
+    assert (rows["novelty_threshold"] * 64).tolist() == [1, 2] + [3, 4, 5] * 3
+    assert (rows["novelty_probability"] * 64).tolist() == [0, 1] + [2, 3, 4] * 3
+    assert rows["complete"].all() and len(set(rows["length"].tolist())) > 1
+    np.testing.assert_allclose(rows["seconds"], 0.02 * rows["length"])
+    np.testing.assert_array_equal(rows["performance"], rows["length"] / 200)
 
 
 @pytest.mark.long

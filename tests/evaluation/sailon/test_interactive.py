@@ -208,6 +208,21 @@ def test_progress_counts_every_episode(draw):
     assert {total for _, total in seen} == {8}
 
 
+def test_an_agent_that_is_made_twice_logs_each_line_once(monkeypatch, tmp_path):
+    class Logging(TA2Logic):
+        pass
+
+    log = tmp_path / "agent.log"
+    monkeypatch.setattr("sys.argv", ["agent.py", "--logfile", str(log), "--printout"])
+    Logging()
+    agent = Logging()
+    agent.log.info("one line")
+    for handler in list(agent.log.handlers):
+        agent.log.removeHandler(handler)
+        handler.close()
+    assert log.read_text() == "one line\n"
+
+
 # Budget -------------------------------------------------------------------------------------------
 
 
@@ -232,6 +247,21 @@ def test_feedback_follows_the_first_report(draw, budget, labels, counts):
         assert all(set(one) == {"action"} for one in told[2:])
     else:
         assert told == [None] * 6
+
+
+def test_feedback_is_drawn_anew_in_every_episode(draw):
+    """Half of the ticks have it; which ones follows from seed, trial and episode."""
+    episodes = []
+    for seed in (3, 4):
+        agent = Alarmed(steps=13)
+        play(draw(trials=2, training_episodes=0, budget=0.5, seed=seed), agent)
+        drawn = [v["feedback"] is not None for v in given(agent, "testing_performance")]
+        assert len(drawn) == 2 * 3 * 13
+        in_turn = [tuple(drawn[start : start + 13]) for start in range(0, len(drawn), 13)]
+        # Nothing was reported before the first of three.
+        episodes += [ticks for number, ticks in enumerate(in_turn) if number % 3]
+    assert len(set(episodes)) == len(episodes) == 8
+    assert 32 < np.sum(episodes) < 72  # of 104, within 4 deviations
 
 
 class AlarmedOnce(Scripted):

@@ -15,6 +15,7 @@ from evaluation.sailon.results import (
     COLUMNS,
     NEEDED,
     Results,
+    complete_rows,
     load_results,
     measured,
     planned,
@@ -63,6 +64,15 @@ def planned_table():
 def same(one, other, names):
     for name in names:
         np.testing.assert_array_equal(one.rows[name], other.rows[name], err_msg=name)
+
+
+def test_columns_that_are_missing_stand_for_nothing():
+    rows = complete_rows({"length": np.array([3, 4], np.int32)}, 2)
+    assert rows["length"].tolist() == [3, 4]
+    assert not rows["complete"].any() and not rows["budget_active"].any()
+    assert np.isnan(rows["performance"]).all() and np.isnan(rows["novelty_threshold"]).all()
+    assert (rows["novelty"].tolist(), rows["problem"].tolist()) == ([0, 0], ["", ""])
+    assert rows["level_probs"].shape == (2, 9) and np.isnan(rows["level_probs"]).all()
 
 
 def test_parquet_keeps_everything(played, tmp_path):

@@ -102,8 +102,9 @@ class Scripted:
 
     end_training_early = end_experiment_early = False
 
-    def __init__(self, ticks=2):
-        self.ticks, self.left, self.told = ticks, 0, []
+    def __init__(self, ticks=2, probability=0.25):
+        self.ticks, self.probability = ticks, probability
+        self.left, self.told = 0, []
 
     def __getattr__(self, name):
         if name.startswith("_") or name.endswith("early"):
@@ -127,7 +128,7 @@ class Scripted:
         return {"action": "left" if self.left else "give_up"}
 
     def training_episode_end(self, performance, feedback=None):
-        return 0.25, 0.5, 1, {"level": [{"level_number": 1, "probability": 1.0}]}
+        return self.probability, 0.5, 1, {"level": [{"level_number": 1, "probability": 1.0}]}
 
     testing_episode_end = training_episode_end
 
@@ -138,8 +139,8 @@ def without_clock(told):
 
 
 def test_results_and_calls_are_those_of_an_agent_in_process(draw, tmp_path):
-    plan = draw(trials=2, testing_episodes=3, pre_novel_episodes=1, training_episodes=2)
-    local, remote = Scripted(), Scripted()
+    plan = draw(trials=2, testing_episodes=3, training_episodes=2, budget=1.0)
+    local, remote = Scripted(probability=0.75), Scripted(probability=0.75)
     expected = sailon.play(plan, local)
     serving = Serving(plan, out=tmp_path)
     amqp_agent.play(remote, serving.broker.agent(), "some / agent")
@@ -149,6 +150,7 @@ def test_results_and_calls_are_those_of_an_agent_in_process(draw, tmp_path):
         np.testing.assert_array_equal(results.rows[name], column, err_msg=name)
     assert results.metadata["problems"] == []
     assert without_clock(remote.told) == without_clock(local.told)
+    assert any(values.get("feedback") for _, values in remote.told)
     (folder,) = tmp_path.iterdir()
     assert folder.name == "00-some_agent"
     written = sailon.load_results(folder / "results.parquet")

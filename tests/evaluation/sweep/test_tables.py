@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -225,6 +226,33 @@ def test_a_script_for_sbatch_is_a_script(tmp_path):
     text = launch.text(plan, "sbatch", jobs=99, gpus=1, partition="gpu")
     assert "#SBATCH --array=0-11\n" in text  # no more jobs than units
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_every_scheduler_is_asked_for_the_same_job(tmp_path):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan", minutes=small.A_PACK)
+    asked = {"jobs": 3, "gpus": 2, "cpus": 5, "memory": 1.5, "minutes": 7}
+    script = launch.text(plan, "sbatch", partition="night", **asked)
+    options = re.findall("^#SBATCH --([a-z-]+)(?:=(.*))?$", script, re.M)
+    expected = {
+        "array": "0-2",
+        "cpus-per-task": "5",
+        "gpus": "2",
+        "mem": "1536M",
+        "partition": "night",
+        "time": "7",
+    }
+    assert expected.items() <= dict(options).items()
+    assert "requeue" in dict(options)
+    job = json.loads(launch.text(plan, "kubernetes", image="i", claim="c", **asked))["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    limits = {"cpu": "5", "memory": "1536Mi", "nvidia.com/gpu": "2"}
+    assert container["resources"] == {"limits": limits, "requests": limits}
+    assert (job["completions"], job["parallelism"]) == (3, 3)
+    assert job["activeDeadlineSeconds"] == 7 * 60
+    task = json.loads(launch.text(plan, "skypilot", **asked).split("\n", 1)[1])
+    resources = task["resources"]
+    assert (resources["cpus"], resources["memory"]) == ("5+", "1.5+")
+    assert (task["num_nodes"], resources["accelerators"]) == (3, "H100:2")
 
 
 def test_what_a_command_for_a_scheduler_needs(tmp_path, capsys, monkeypatch):

@@ -53,6 +53,10 @@ HARD = (("novelty/difficulty", "hard"), ("novelty/level", 203))
         (("52", None, []), ("CartPole2D", (("novelty/difficulty", "easy"), ("novelty/level", 52)))),
         (("CartPole", None, []), ("CartPole", ())),
         (
+            ("203", "hard", ["novelty/level=105"]),
+            ("CartPole3D", (HARD[0], ("novelty/level", 105))),
+        ),
+        (
             ("CartPole3D-v0", "hard", ["pole/length=1.5", "novelty/level=203"]),
             ("CartPole3D-v0", (*HARD, ("pole/length", 1.5))),
         ),
@@ -118,6 +122,16 @@ def test_a_course_is_evaluation_and_learning_in_turn():
     assert course.schedule(18).blocks[:5] == plan.blocks
     assert course.ends(12) == {10, 18}
     assert [course.trained(end) for end in (2, 10, 18)] == [0, 6, 12]
+
+
+def test_room_is_checked_where_the_number_of_episodes_is_known(monkeypatch, tmp_path):
+    checked = []
+    monkeypatch.setattr(training.Job, "check_room", lambda job, episodes: checked.append(episodes))
+    monkeypatch.setattr(training.Job, "check_playing", lambda job, schedule: None)
+    course = Course("CartPole", (), 6, 2)
+    training.Job(course=course, out=tmp_path, minutes=1.0).check()
+    training.Job(course=course, out=tmp_path, episodes=12).check()
+    assert checked == [course.schedule(12).num_episodes]
 
 
 def test_the_last_stretch_of_a_course_takes_what_is_left():
@@ -313,11 +327,13 @@ def test_a_run_ends_when_its_time_is_over(trained, tmp_path, monkeypatch):
     now = iter(np.arange(0.0, 1e6, 30.0))
 
     def keeper(job, *arguments):
-        return replace(make(job, *arguments), clock=lambda: float(next(now)))
+        made = make(job, *arguments)
+        assert made.seconds == 90
+        return replace(made, clock=lambda: float(next(now)))
 
     make = training.Job.keeper
     monkeypatch.setattr(training.Job, "keeper", keeper)
-    assert train("--minutes", 1, out=out, episodes=None) == 0
+    assert train("--minutes", 1.5, out=out, episodes=None) == 0
     played = records.read(out / "records.parquet")
     assert 0 < played.schedule.num_episodes < 100
     assert played.schedule == Course("Toy", (), 6, 2).schedule(

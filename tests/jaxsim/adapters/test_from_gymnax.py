@@ -45,6 +45,7 @@ def test_every_environment_with_discrete_actions_is_a_task():
         assert [(x.shape, x.dtype) for x in jax.tree.leaves(after)] == [
             (x.shape, x.dtype) for x in jax.tree.leaves(states)
         ]
+        assert env.dt(params) == 1.0  # no unit is common to all, so steps are counted
         assert env.name == f"gymnax/{name}" == registry.spec(env.name).task
         made.append(name)
     assert {"Pong-misc", "Breakout-MinAtar", "Freeway-MinAtar"} <= set(made)

@@ -52,6 +52,19 @@ def test_weights_are_drawn_orthonormal(rows, columns):
     np.testing.assert_allclose(means, 0, atol=5 / 16)
 
 
+def test_every_layer_is_drawn_from_a_key_of_its_own(monkeypatch):
+    drawn, normal = [], jax.random.normal
+
+    def noted(key, *arguments):
+        drawn.append(tuple(np.asarray(jax.random.key_data(key)).tolist()))
+        return normal(key, *arguments)
+
+    monkeypatch.setattr(jax.random, "normal", noted)
+    for seed in (0, 1):
+        network.init(jax.random.key(seed), 4, (3, 3), 2)
+    assert len(drawn) == len(set(drawn)) == 2 * 3
+
+
 def test_a_learner_is_born_without_calling_a_library():
     """A call from many lifetimes at once waits on the threads that it runs on."""
     born = jax.jit(jax.vmap(training.get("ppo").init)).lower(jax.random.split(jax.random.key(0), 2))
@@ -259,6 +272,21 @@ def test_consolidation_holds_parameters_once_a_phase_has_ended():
     # A test phase, in which nothing was learned, adds nothing.
     again = ewc.agent().enter(held, entry(block=2))
     jax.tree.map(np.testing.assert_array_equal, again.extra, held.extra)
+
+
+def test_recent_importance_is_the_mean_of_a_phase_and_later_a_running_one(monkeypatch):
+    memory = memory_of(ewc.agent())
+    first = ewc.agent().enter(memory, entry())
+    # Nothing has been learned that could be held on to.
+    jax.tree.map(np.testing.assert_array_equal, first.extra, memory.extra)
+    monkeypatch.setattr(ewc, "fisher", lambda p, x, a: jax.tree.map(lambda leaf: 0 * leaf + 3, p))
+    decisions = SimpleNamespace(seen=jnp.zeros((2, memory.moments.mean.size)), output=None)
+    ones = jax.tree.map(jnp.ones_like, memory.extra.recent)
+    for rounds, share in ((0, 1.0), (4, 1 / 5), (30, 1 / ewc.WINDOW)):
+        held = memory.extra._replace(recent=ones, rounds=jnp.int32(rounds))
+        taught = ewc.VARIANT.after(replace(memory, extra=held), decisions, jax.random.key(0))
+        np.testing.assert_allclose(taught.recent.head.bias, 1 + 2 * share, rtol=1e-6)
+        assert int(taught.rounds) == rounds + 1
 
 
 def test_rehearsal_gives_each_phase_the_same_share_and_stays_bounded():
@@ -485,6 +513,7 @@ def test_each_block_that_is_begun_afresh_is_begun_otherwise():
 def test_the_store_of_a_phase_is_filled_at_once_and_then_renewed_bit_by_bit():
     agent = replay.agent(Settings(rehearsed=2000))
     memory = agent.enter(memory_of(agent), entry())
+    assert int(memory.extra.phases) == 0  # nothing has been learned that could be rehearsed
     after = agent.learn.args[2].after
 
     def decisions(value):

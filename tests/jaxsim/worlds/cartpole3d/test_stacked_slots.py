@@ -26,6 +26,17 @@ def batch():
     return params, random_states(draw, params)
 
 
+def test_slots_go_in_front_of_lanes_of_any_shape_and_back(batch):
+    state = state_from_arrays(batch[1], Config(max_blocks=SLOTS))
+    state = jax.tree.map(lambda leaf: leaf.reshape(20, 20, *leaf.shape[1:]), state)
+    moved = inward(state)
+    for name in ("alive", "p", "v"):
+        front, behind = (getattr(each.blocks[0], name) for each in (moved, state))
+        expected = jax.tree.map(lambda leaf: np.transpose(leaf, (2, 0, 1)), behind)
+        jax.tree.map(np.testing.assert_array_equal, front, expected)
+    jax.tree.map(np.testing.assert_array_equal, outward(moved), state)
+
+
 def advanced(params: Any, state: Any, moving: Any) -> Any:
     """Named arrays of a state after a tick's movement."""
     pose, velocity, blocks = moving

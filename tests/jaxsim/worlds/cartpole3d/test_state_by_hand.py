@@ -109,6 +109,16 @@ def test_the_wind_on_a_cart_follows_its_reported_yaw():
         np.testing.assert_array_equal(blown(yaw, pose=0.7), blown(yaw))
 
 
+def test_the_wind_rises_to_the_middle_of_the_room_and_falls_likewise():
+    profile = wind.PROFILE
+    assert profile.shape == (wind.CELLS,) and profile[0] == 0 and profile.max() == 1
+    # Six numbers of the original differ from their partners by one or two in the last digit.
+    np.testing.assert_allclose(profile, profile[::-1], rtol=0, atol=3e-12)
+    rises = np.diff(profile[: wind.CELLS // 2])
+    assert (rises >= 0).all()
+    assert (np.diff(rises) <= 2e-12).all()  # concave, but for the same digit
+
+
 def test_the_wind_has_the_sizes_of_the_original():
     """At 20 m/s along x: the lowest four cells push the cart, half a metre of air each block."""
     blowing = Vector(jnp.float32(1.0), jnp.float32(0.0), jnp.float32(0.0))
