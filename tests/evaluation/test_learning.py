@@ -17,6 +17,7 @@ from jaxsim.lanes.minds import Minds
 from jaxsim.training import Settings, features
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
+from tests.work import counted
 
 SMALL = Settings(hidden=(16,), updates=4, samples=64, learning_rate=0.03)
 
@@ -158,8 +159,8 @@ def cost(agent, schedule, lifetimes=64, width=1):
     """Flops and bytes of a program that plays 16 rounds."""
     run = scanner._Run(schedule, agent, range(lifetimes), seed=0, width=width)
     crew, stretches = run.crew(scanner.Options(threads=1)), run.stretches(16, 0, ())
-    lowered = jax.jit(crew.program(16)).lower(crew.batch(stretches[0].rounds, 0))
-    analysis = lowered.compile().cost_analysis()
+    program, batch = jax.jit(crew.program(16)), crew.batch(stretches[0].rounds, 0)
+    analysis = counted(program, batch).cost_analysis()
     return analysis["flops"], analysis["bytes accessed"]
 
 
