@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import render, spaces
 from jaxsim.imaging import Imaged, Imaging
-from tests.work import counted
+from tests.compiling import counted
 
 SMALL = {"height": 8, "width": 12}
 

@@ -17,7 +17,7 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, Vector, Velocity
-from tests.work import counted
+from tests.compiling import counted
 
 KEY = jax.random.key(0)
 LANES = 64

@@ -21,7 +21,7 @@ from jaxsim.rounds import Batch, Sizes
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.types import Vector
-from tests.work import counted
+from tests.compiling import counted
 
 LANES = 512
 

@@ -17,6 +17,7 @@ from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
 from jaxsim.worlds.cartpole3d.start import fitted
 from jaxsim.worlds.cartpole3d.types import ACTIONS
+from tests.compiling import hurry
 
 ONE_THREAD = scanner.Options(threads=1)
 
@@ -77,7 +78,8 @@ def by_trial(results, name):
 
 @pytest.mark.long
 def test_a_trial_begins_with_what_the_training_left(draw):
-    results = play(draw(trials=3, starts="counter"), _clerk())
+    with hurry():
+        results = play(draw(trials=3, starts="counter"), _clerk())
     threshold = results.rows["novelty_threshold"] * 64
     probability = results.rows["novelty_probability"] * 64
     # Two training episodes, then each trial goes on from there by itself.
@@ -88,7 +90,8 @@ def test_a_trial_begins_with_what_the_training_left(draw):
 @pytest.mark.slow
 def test_pure_agents_are_told_what_the_protocol_tells(draw):
     experiment = draw(novelty_visibility=(0, 1), hint_level=(-1, 1), trials=1, starts="counter")
-    results = play(experiment, _clerk())
+    with hurry():
+        results = play(experiment, _clerk())
     # Nothing told: 0; not novel: 1; novel without a level: 1; novel with level 7: 9.
     assert by_trial(results, "novelty") == [[0, 0, 0], [1, 1, 1], [1, 9, 9]]
     # Cells are the same but for what is told, and what is random in them is not.
