@@ -19,6 +19,7 @@ import pytest
 import jaxsim
 from jaxsim.lanes.crew import executable
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
+from tests.compiling import hurried
 
 ROOT = Path(__file__).parents[1]
 
@@ -50,6 +51,7 @@ def few_mappings() -> Iterator[None]:
     if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MOST_MAPPINGS:
         jax.clear_caches()
         executable.cache_clear()
+        hurried.cache_clear()
 
 
 @contextmanager

@@ -195,8 +195,13 @@ def await_(process: BaseProcess, errors: str) -> Ended:
 def contents(run: Run, out: Path) -> dict[str, bytes]:
     """Files of results that are the same each time: no checkpoints, hidden files and notes."""
     files = (p.relative_to(out) for p in out.rglob("*") if p.is_file())
-    kept = (p for p in files if p.parts[0] not in NOTES and not p.parts[0].startswith("."))
+    kept = (p for p in files if p.parts[0] not in NOTES and not any(map(_is_hidden, p.parts)))
     return {str(path): (out / path).read_bytes() for path in kept if path.name not in run.timed}
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether this is the name of what is being written; a process that is killed leaves it."""
+    return name.startswith(".")
 
 
 def whole(

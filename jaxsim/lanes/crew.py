@@ -303,12 +303,17 @@ def _signature(batch: Batch) -> tuple[Any, Any]:
     return structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-@lru_cache(maxsize=MAX_EXECUTABLES)
-def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
-    """A program compiled for a device and batches of some shapes."""
+def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+    """A program lowered for a device and batches of some shapes."""
     place = jax.sharding.SingleDeviceSharding(home)
     leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
-    return jax.jit(program).lower(jax.tree.unflatten(structure, leaves)).compile()
+    return jax.jit(program).lower(jax.tree.unflatten(structure, leaves))
+
+
+@lru_cache(maxsize=MAX_EXECUTABLES)
+def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
+    """The same, compiled."""
+    return lowered(program, home, structure, shapes).compile()
 
 
 @jax.jit

@@ -18,6 +18,7 @@ from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.lanes.crew import Crew, Spread
+from tests.compiling import hurry
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
@@ -658,7 +659,8 @@ def cartpole_records():
         ("1.train", [variant(), variant(pole_length=9.0)]),
         ("1.test", [variant(), variant(start_lean=0.1)]),
     )
-    return play(schedule, agents.get("nothing"), lifetimes=64, seed=3)
+    with hurry():
+        return play(schedule, agents.get("nothing"), lifetimes=64, seed=3)
 
 
 @pytest.mark.slow

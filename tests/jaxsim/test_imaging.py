@@ -11,6 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import render, spaces
 from jaxsim.imaging import Imaged, Imaging
+from tests.compiling import counted
 
 SMALL = {"height": 8, "width": 12}
 
@@ -73,7 +74,7 @@ def test_a_picture_that_nobody_reads_is_no_work():
             observation, _, reward, *_ = environment.step(key, state, jnp.int32(1), params)
             return (reward, observation.image) if picture else reward
 
-        compiled = jax.jit(play).lower(jax.random.key(0), params).compile()
+        compiled = counted(jax.jit(play), jax.random.key(0), params)
         return compiled.as_text().count(" = ")
 
     assert instructions(pictured) == instructions(env)

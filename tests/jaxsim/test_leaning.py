@@ -12,7 +12,7 @@ import pytest
 import jaxsim
 from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
-from jaxsim import agents, leaning, rng, spaces, training
+from jaxsim import agents, leaning, spaces, training
 from jaxsim.agents import leans
 from jaxsim.testing import check_env
 from jaxsim.training import leans as sights
@@ -21,6 +21,8 @@ from jaxsim.worlds.cartpole3d.types import Observation, Vector
 
 LANES = 64
 HARD = {"level": 203, "difficulty": "hard"}
+
+push_towards = jax.jit(leans.push_towards)
 
 
 @pytest.fixture(scope="module")
@@ -32,27 +34,42 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def inside(world):
-    """The compiled step of CartPole3D itself, one tick."""
-    return jax.jit(world[0].env.step)
-
-
-@pytest.fixture(scope="module")
 def outlook():
     """What is foretold of one lane, compiled."""
     return jax.jit(leans.outlook)
 
 
 @pytest.fixture(scope="module")
-def first_decision(world, inside):
-    """Observation and state of the lanes' first decision, by way of the compiled tick."""
+def started(world):
+    """The lanes before the hidden first tick."""
+    env, params, _, keys = world
+    return jax.jit(env.start)(keys, params)
+
+
+@pytest.fixture(scope="module")
+def first_tick(world, started, lanes32):
+    """Observation and state of CartPole3D after the hidden tick, by its own program."""
+    env, params, *_ = world
+    assert env.env == lanes32.env
+    return lanes32.step(started.inner, 0, params)[:2]
+
+
+@pytest.fixture(scope="module")
+def first_look(world, first_tick):
+    """A reset whose tick has been played, compiled."""
     env, params, _, keys = world
 
-    def reset(keys, params):
-        start = jax.jit(env.env.start)(keys, params)
-        return inside(keys, start, jnp.zeros(LANES, jnp.int32), params)[:2]
+    def reset(observation, inner):
+        played = SimpleNamespace(reset=lambda key, params: (observation, inner))
+        return type(env).reset(SimpleNamespace(env=played), keys, params)
 
-    return type(env).reset(SimpleNamespace(env=SimpleNamespace(reset=reset)), keys, params)
+    return jax.jit(reset).lower(*first_tick).compile()
+
+
+@pytest.fixture(scope="module")
+def first_decision(first_look, first_tick):
+    """Observation and state of the lanes' first decision."""
+    return first_look(*first_tick)
 
 
 def test_observations_are_vectors_too(world, first_decision):
@@ -82,17 +99,15 @@ def test_it_keeps_the_contract(world):
     check_env(*world[:2])
 
 
-def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, inside, first_decision):
+def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, lanes32, first_decision):
     env, params, step, _ = world
     keys = jax.random.split(jax.random.key(8), LANES)
     action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
     wanted = leans.LEANS[np.asarray(action)]
-    state, total = first_decision[1].inner, jnp.zeros(LANES)
-    for number in range(leaning.TICKS):
-        seen = env.env.observe(state)
-        push = leans.push_towards(seen, wanted[:, 0], wanted[:, 1])
-        key = rng.to_key(rng.fold(rng.words(keys), number))
-        seen, state, reward, terminated, truncated, info = inside(key, state, push, params)
+    seen, state, total = first_decision[0].observation, first_decision[1].inner, jnp.zeros(LANES)
+    for _ in range(leaning.TICKS):
+        push = push_towards(seen, wanted[:, 0], wanted[:, 1])
+        seen, state, reward, terminated, truncated, info = lanes32.step(state, push, params)
         total = total + reward
     outcome = step(keys, first_decision[1], action, params)
     expected = (seen, state, total, terminated, truncated, info)
@@ -131,13 +146,12 @@ def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
     assert paid == pytest.approx(sum(drawn), rel=1e-6)
 
 
-def test_the_hidden_step_is_one_tick(world, first_decision):
+def test_the_hidden_step_is_one_tick(world, started, first_decision):
     """A reset plays it as steps do, and whatever the action is."""
-    env, params, step, keys = world
-    state = jax.jit(env.start)(keys, params)
-    done = step(keys, state, jnp.full(LANES, 9, jnp.int32), params)
+    _, params, step, keys = world
+    done = step(keys, started, jnp.full(LANES, 9, jnp.int32), params)
     assert (np.asarray(done[1].inner.step) == np.asarray(first_decision[1].inner.step)).all()
-    assert np.asarray(done[1].begun).all() and not np.asarray(state.begun).any()
+    assert np.asarray(done[1].begun).all() and not np.asarray(started.begun).any()
 
 
 def test_an_episode_that_is_over_stays_as_it_is(world, first_decision):
@@ -156,23 +170,27 @@ def test_an_episode_that_is_over_stays_as_it_is(world, first_decision):
     jax.tree.map(np.testing.assert_array_equal, again[1], state)
 
 
-def test_what_is_foretold_comes_about(world, inside, first_decision):
-    """Whether the pole stays up for as long as is looked ahead, of every lean of every lane."""
-    env, params, _, keys = world
-    foretold = np.asarray(first_decision[0].outlook.upright)
-    agreed = []
-    for number in range(len(leans.LEANS)):
-        state, up = first_decision[1].inner, np.ones(LANES, bool)
-        for tick in range(leans.LOOK):
-            x, y = leans.LEANS[number] * (tick < leans.HELD)
-            push = leans.push_towards(env.env.observe(state), x, y)
-            _, state, _, terminated, _, _ = inside(keys, state, push, params)
-            up &= ~np.asarray(terminated)
-        agreed.append(up == (foretold[:, number] >= 1 - 1 / leans.LOOK))
-        assert up.any() and not up.all()
+def test_what_is_foretold_comes_about(world, lanes32, first_decision):
+    """Whether the pole stays up for as long as is looked ahead, of every lean of many lanes."""
+    _, params, *_ = world
+    lanes = lanes32.width // len(leans.LEANS)  # all leans of a lane side by side
+
+    def repeated(leaf):
+        return np.repeat(leaf[:lanes], len(leans.LEANS))
+
+    first = first_decision[0].observation, first_decision[1].inner
+    seen, state = jax.tree.map(repeated, first)
+    wanted, up = np.tile(leans.LEANS.T, lanes), True
+    for tick in range(leans.LOOK):
+        push = push_towards(seen, *(wanted * (tick < leans.HELD)))
+        seen, state, _, terminated, _, _ = lanes32.step(state, push, params)
+        up = up & ~terminated
+    up = up.reshape(lanes, len(leans.LEANS))
+    foretold = first_decision[0].outlook.upright[:lanes] >= 1 - 1 / leans.LOOK
+    assert up.any(axis=0).all() and not up.all(axis=0).any()
     # .990 when this was written, and .955 where blocks do not hit one another, .966 where leans are
     # not held, .52 without contacts of cart and pole.
-    assert np.mean(agreed) > 0.98
+    assert np.mean(up == foretold) > 0.98
 
 
 def test_a_cart_that_meets_a_wall_shakes_its_pole(first_decision, outlook):
@@ -191,10 +209,9 @@ def test_a_cart_that_meets_a_wall_shakes_its_pole(first_decision, outlook):
     assert upright(0.0) == 1 and upright(4.2) < 0.8
 
 
-def test_following_a_lean_costs_what_it_did(first_decision):
+def test_following_a_lean_costs_what_it_did(first_look):
     """Values that several others need are computed once; see `backend.materialise`."""
-    seen = first_decision[0].observation
-    cost = jax.jit(leans.outlook).lower(seen).compile().cost_analysis()
+    cost = first_look.cost_analysis()
     # 1,219 a tick, lane and lean; a tenth above. Where a division became a product it was 5,005.
     assert cost["flops"] / LANES / len(leans.LEANS) <= 1_340
 

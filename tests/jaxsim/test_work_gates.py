@@ -7,6 +7,7 @@ LLVM folds away after they are counted.
 """
 
 import dataclasses
+import re
 from functools import partial
 from typing import Any
 
@@ -20,13 +21,14 @@ from jaxsim.rounds import Batch, Sizes
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.types import Vector
+from tests.compiling import counted
 
 LANES = 512
 
 
 def work(function: Any, *args: Any) -> tuple[float, float]:
     """Flops and bytes of a compiled function, by lane."""
-    cost = jax.jit(function).lower(*args).compile().cost_analysis()
+    cost = counted(jax.jit(function), *args).cost_analysis()
     cost = cost[0] if isinstance(cost, list) else cost  # older versions of jax: one a program
     return cost["flops"] / LANES, cost["bytes accessed"] / LANES
 
@@ -48,6 +50,19 @@ def shapes() -> dict[str, Any]:
         "action": jax.ShapeDtypeStruct((LANES,), jnp.int32),
         "needed": jax.ShapeDtypeStruct((LANES,), jnp.bool_),
     }
+
+
+def test_what_is_counted_is_the_program_that_runs():
+    """XLA's optimised program of a step, but for the names that it numbers."""
+    env, params = jaxsim.make("CartPole-v1")
+    keys = jax.random.split(jax.random.key(0), LANES)
+    state = jax.eval_shape(lambda k: env.start(k, params), keys)
+    step = jax.jit(env.step)
+    arguments = keys, state, jax.ShapeDtypeStruct((LANES,), jnp.int32), params
+    run, count = step.lower(*arguments).compile(), counted(step, *arguments)
+    programs = [re.sub(r"\.\d+", "", compiled.as_text()) for compiled in (run, count)]
+    assert programs[0] == programs[1]
+    assert run.cost_analysis() == count.cost_analysis()
 
 
 def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
@@ -81,7 +96,7 @@ def tick_of_a_rollout(env, params, effort, width):
 
     lanes = jax.eval_shape(narrowed, batch)
     tick = jax.jit(lambda batch, lanes: program(batch).tick(lanes, effort))
-    compiled = tick.lower(batch, lanes).compile()
+    compiled = counted(tick, batch, lanes)
     cost = compiled.cost_analysis()
     fusions = compiled.as_text().count(" fusion(")
     return cost["flops"] / LANES, cost["bytes accessed"] / LANES, fusions
@@ -145,7 +160,7 @@ def test_a_rollout_holds_little_memory(task, agent, most):
     env, params = jaxsim.make(task)
     lanes = 8192
     play = partial(rounds.play, (env,), agents.get(agent), Sizes(lanes, 256, 8))
-    memory = jax.jit(play).lower(batch_of(params, lanes)).compile().memory_analysis()
+    memory = counted(jax.jit(play), batch_of(params, lanes)).memory_analysis()
     live = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     assert live / lanes <= most
 

@@ -22,6 +22,7 @@ from jaxsim.spaces import flatten
 from jaxsim.training import wrap
 from jaxsim.worlds.cartpole3d import sensors
 from jaxsim.wrappers import AutoReset, reset_key
+from tests.compiling import hurry
 
 LANES = 64
 SMALL = {"blocks/count_min": 0, "blocks/count_max": 0}
@@ -222,7 +223,8 @@ def test_what_it_has_trained_is_wrapped_and_scored(trained):
     agent = wrap.policy("reinforce", choose, body)
     episodes = {"$repeat": {"$episode": "CartPole3D", **LESSON}, "count": 2}
     lesson = l2m.loads(json.dumps({"instructions": [{"$phase": "1.train"}, episodes]}))
-    records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
+    with hurry():
+        records = scanner.play(lesson, agent, lifetimes=LANES, seed=1)
     played = records.columns["length"]
     assert records.metadata["agent"] == "reinforce" and played.shape == (LANES, 2)
     # Better than before its training, by far, and without noise not worse than at its end.
