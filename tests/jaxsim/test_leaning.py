@@ -12,7 +12,7 @@ import pytest
 import jaxsim
 from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
-from jaxsim import agents, leaning, spaces, training
+from jaxsim import agents, leaning, rng, spaces, training
 from jaxsim.agents import leans
 from jaxsim.testing import check_env
 from jaxsim.training import leans as sights
