@@ -19,6 +19,8 @@ from evaluation.schedule import Schedule
 
 METADATA_KEY = b"jaxsim"
 MEASURES = ("performance", "reward", "length")
+UNIT_MEASURES = ("performance",)
+"""Measures that lie between 0 and 1 by their definition."""
 """Columns that metrics may be computed from."""
 
 COLUMNS: dict[str, type] = {

@@ -25,6 +25,7 @@ from evaluation.metrics.statistics.arrays import (
 )
 from evaluation.metrics.statistics.bootstrap import (
     INTERVALS,
+    Bounds,
     Interval,
     Method,
     bootstrap_interval,
@@ -51,6 +52,7 @@ __all__ = [
     "INTERVALS",
     "MAX_RESAMPLES",
     "STATISTICS",
+    "Bounds",
     "Description",
     "Improvement",
     "Interval",
