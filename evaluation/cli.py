@@ -346,12 +346,8 @@ def _play(job: Any, schedule: Any, stop: Stop, console: Any) -> Any:
     """Run a job, with a progress bar where there is a console."""
     from evaluation.l2m import run as main_job
 
-    if console is None:
-        return main_job.run(job, schedule, stop=stop, say=checkpoint_commands.tell)
-    from evaluation.report.console import progress_bar
-
     label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
-    with progress_bar(console, label, total) as progress:
+    with terminal.progress_bar(console, label, total) as progress:
         return main_job.run(job, schedule, progress, stop, checkpoint_commands.tell)
 
 

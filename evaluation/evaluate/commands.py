@@ -72,14 +72,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
     )
     job.check()
     console = None if arguments.quiet else terminal.console()
-    if console is None:
-        rows = run(job)
-    else:
-        from evaluation.report.console import progress_bar
-
-        total = len(job.cells()) * len(job.agents) * job.episodes
-        with progress_bar(console, " and ".join(job.agents), total) as move:
-            rows = run(job, move)
+    total = len(job.cells()) * len(job.agents) * job.episodes
+    with terminal.progress_bar(console, " and ".join(job.agents), total) as move:
+        rows = run(job, move)
+    if console:
         console.print(_table(job, rows))
     if arguments.json is not None:
         write_json(arguments.json, _values(job, rows))

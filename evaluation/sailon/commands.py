@@ -191,8 +191,12 @@ def _run(arguments: argparse.Namespace) -> int:
     check_output_directory(arguments.out, arguments.overwrite)
     options = scanner.Options(chunk=arguments.chunk, threads=arguments.threads)
     options.spread()
+    total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
+    console = None if arguments.quiet else terminal.console()
+    bar = terminal.progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total)
     if arguments.agent.endswith(".py"):
-        results = _with_progress(arguments, plan, lambda move: _host(arguments, plan, move))
+        with bar as move:
+            results = _host(arguments, plan, move)
     else:
         if arguments.arguments:
             raise ValueError("a pure agent has no command line; leave --arguments out")
@@ -203,11 +207,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
         agent = agents.get(arguments.agent)
         processor.configure(options)
-        results = _with_progress(
-            arguments,
-            plan,
-            lambda move: play_batch(plan, agent, options=options, progress=move),
-        )
+        with bar as move:
+            results = play_batch(plan, agent, options=options, progress=move)
     plan.write(arguments.out / "experiment.json")
     results.write(arguments.out / "results.csv")
     results.write(arguments.out / "results.parquet")
@@ -224,18 +225,6 @@ def _host(arguments: argparse.Namespace, plan: "Experiment", move: Any) -> Any:
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
     options = interactive.Options(transcripts=transcripts, progress=move)
     return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
-
-
-def _with_progress(arguments: argparse.Namespace, plan: "Experiment", play: Any) -> Any:
-    """Play with a progress bar, unless that is not wanted."""
-    if arguments.quiet:
-        return play(None)
-    console = terminal.console()
-    from evaluation.report.console import progress_bar
-
-    total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
-    with progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total) as move:
-        return play(move)
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
@@ -302,17 +291,14 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
     experiment = job.checked()
     processor.configure(job.options)
-    if arguments.quiet:
-        evaluate.run(job, experiment)
-        return 0
-    console = terminal.console()
-    from evaluation.report.console import progress_bar
-
+    console = None if arguments.quiet else terminal.console()
     started = time.perf_counter()
     names = job.playing()
     total = len(names) * len(experiment.trials) * job.episodes
-    with progress_bar(console, " and ".join(names), total) as move:
+    with terminal.progress_bar(console, " and ".join(names), total) as move:
         found = evaluate.run(job, experiment, move)
+    if console is None:
+        return 0
     _print(found.analysis)
     seconds = time.perf_counter() - started
     console.print(

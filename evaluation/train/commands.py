@@ -164,13 +164,10 @@ def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
     """Run a job, with a progress bar where there is a console."""
     from evaluation.train import run as training
 
-    if console is None:
-        return training.run(job, stop=stop, say=checkpoint_commands.tell)
-    from evaluation.report.console import progress_bar
-
     total = job.schedule.num_episodes * job.lifetimes
-    with progress_bar(console, f"{job.course.name}, {job.agent}", total) as progress:
-        shown = progress if job.episodes or not job.minutes else _by_time(progress, job.minutes)
+    with terminal.progress_bar(console, f"{job.course.name}, {job.agent}", total) as progress:
+        minutes = None if job.episodes else job.minutes
+        shown = _by_time(progress, minutes) if progress and minutes else progress
         return training.run(job, shown, stop, checkpoint_commands.tell)
 
 
