@@ -27,7 +27,9 @@ from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.writer import document
 from evaluation.schedule import Mode, Schedule, Value
 
-Tasks = Sequence[str | tuple[str, Mapping[str, Value]]]
+_Named = tuple[str, Mapping[str, Value]]
+
+Tasks = Sequence[str | _Named]
 """Tasks by name, or by name and parameters that they have in all episodes."""
 
 
@@ -203,11 +205,8 @@ def continual(
       test: episodes of each test block.
     """
     _at_least_two("variants", variants)
-    syllabus = Syllabus(name)
-    for last in range(len(variants)):
-        syllabus = syllabus.train(episodes(task, train, variants[last]))
-        syllabus = syllabus.test(episodes(task, test, seen) for seen in variants[: last + 1])
-    return syllabus
+    known = [(task, values) for values in variants]
+    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
 
 
 def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -221,11 +220,7 @@ def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
     """
     _at_least_two("tasks", tasks)
     known = [_named(task) for task in tasks]
-    syllabus = Syllabus(name)
-    for last, (task, values) in enumerate(known):
-        syllabus = syllabus.train(episodes(task, train, values))
-        syllabus = syllabus.test(episodes(t, test, v) for t, v in known[: last + 1])
-    return syllabus
+    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
 
 
 def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -239,11 +234,7 @@ def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
     """
     _at_least_two("tasks", tasks)
     known = [_named(task) for task in tasks]
-    syllabus = Syllabus(name)
-    for task, values in known:
-        syllabus = syllabus.train(episodes(task, train, values))
-        syllabus = syllabus.test(episodes(t, test, v) for t, v in known)
-    return syllabus
+    return _in_turn(name, [([one], known) for one in known], train, test)
 
 
 def parametric_transfer(
@@ -265,10 +256,19 @@ def parametric_transfer(
     """
     _at_least_two("tasks", tasks)
     _at_least_two("variants", variants)
+    known = [[(task, values) for values in variants] for task in tasks]
+    every = [one for group in known for one in group]
+    return _in_turn(name, [(group, every) for group in known], train, test)
+
+
+def _in_turn(
+    name: str, turns: Iterable[tuple[Sequence[_Named], Sequence[_Named]]], train: int, test: int
+) -> Syllabus:
+    """A syllabus that trains and then tests some tasks in each turn."""
     syllabus = Syllabus(name)
-    for task in tasks:
-        syllabus = syllabus.train(episodes(task, train, values) for values in variants)
-        syllabus = syllabus.test(episodes(t, test, v) for t in tasks for v in variants)
+    for trained, tested in turns:
+        syllabus = syllabus.train(episodes(task, train, values) for task, values in trained)
+        syllabus = syllabus.test(episodes(task, test, values) for task, values in tested)
     return syllabus
 
 
@@ -277,5 +277,5 @@ def _at_least_two(what: str, items: Sequence[object]) -> None:
         raise ValueError(f"{what} has {len(items)} entries; it must have at least 2")
 
 
-def _named(task: str | tuple[str, Mapping[str, Value]]) -> tuple[str, Mapping[str, Value]]:
+def _named(task: str | _Named) -> _Named:
     return (task, {}) if isinstance(task, str) else task

@@ -8,7 +8,15 @@ from evaluation.metrics.registry import Direction, Row, Scope
 _DOCUMENT: Final = "L2M Metrics Framework (2019), section 2.1"
 _TODAY: Final = "l2metrics 3.1"
 _WSU: Final = "analysis of the AIQ/SAIL-ON generator (2021)"
-_CL, _ANT, _SAFETY = "continual_learning", "adapt_to_new_tasks", "safety_and_monitoring"
+CAPABILITIES: Final = (
+    "continual_learning",
+    "adapt_to_new_tasks",
+    "selective_plasticity",
+    "goal_driven_perception",
+    "safety_and_monitoring",
+)
+"""The core capabilities of the 2019 document, by the names that metrics give them."""
+_CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
 _PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluation.arguments import add_command, add_metric
+from evaluation.arguments import add_command, add_measure, add_metric
 from evaluation.report import terminal
 
 COMPARE_EXAMPLES = """examples:
@@ -218,13 +218,7 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _add_numbers(parser: Any) -> None:
     """Options of commands that compute metrics of runs."""
-    parser.add_argument(
-        "--measure",
-        default="performance",
-        metavar="NAME",
-        help="an episode's value: performance, reward or length (performance)",
-    )
-    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    add_measure(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     parser.add_argument("--quiet", action="store_true", help="no tables")
 

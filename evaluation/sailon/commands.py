@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_metric
+from evaluation.arguments import add_command, add_metric, add_out, add_speed
 from evaluation.report import terminal
 from evaluation.sailon.serve import commands as serving
 
@@ -98,12 +98,11 @@ def _add_run(parts: Any) -> None:
     part = add_command(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
     part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
     part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
-    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(part)
     part.add_argument(
         "--transcripts", action="store_true", help="write every message to DIR/transcripts"
     )
-    _add_common(part)
+    add_speed(part, "trials")
     part.add_argument(
         "--arguments", default="", metavar="TEXT", help="command line of the agent's file"
     )
@@ -134,8 +133,7 @@ def _add_evaluate(parts: Any) -> None:
         "--agent", required=True, metavar="NAME", help="of the agent, or FILE.py of a pure one"
     )
     part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
-    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(part)
     for option, text in (
         ("levels", "numbers with commas between them (200-208 and 101-108)"),
         ("difficulties", "easy, medium, hard, with commas between them (all)"),
@@ -154,14 +152,8 @@ def _add_evaluate(parts: Any) -> None:
     part.add_argument(
         "--starts", metavar="NAME", help="counter, or wsu for the original's (counter)"
     )
-    _add_common(part)
+    add_speed(part, "trials")
     part.set_defaults(handler=_evaluate)
-
-
-def _add_common(part: Any) -> None:
-    part.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
-    part.add_argument("--chunk", type=int, metavar="N", help="trials at a time, a multiple of 64")
-    part.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
 
 
 def _generate(arguments: argparse.Namespace) -> int:
