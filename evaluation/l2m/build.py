@@ -25,6 +25,7 @@ from evaluation.l2m import instructions
 from evaluation.l2m.document import Document, SyllabusError
 from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.writer import document
+from evaluation.l2m.writer import said as as_said
 from evaluation.schedule import Mode, Schedule, Value
 
 _Named = tuple[str, Mapping[str, Value]]
@@ -40,23 +41,30 @@ class Episodes:
     task: str
     count: int
     parameters: Mapping[str, Value]
+    sub_episodes: int = 1
 
 
-def episodes(task: str, count: int, parameters: Mapping[str, Value] | None = None) -> Episodes:
+def episodes(
+    task: str, count: int, parameters: Mapping[str, Value] | None = None, sub_episodes: int = 1
+) -> Episodes:
     """Say what is played.
 
     Args:
       task: name of a task, as `jaxsim tasks` lists them.
       count: number of episodes, from 1.
       parameters: by path, for example `{"pole/length": 2.0}`; the rest take the task's defaults.
+      sub_episodes: of each episode, from 1: resets, each with the steps that follow.
 
     Raises:
       ValueError: a count that is not a whole number from 1. Task and parameters are checked when
         the syllabus is made into a schedule.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_EPISODES:
-        raise ValueError(f"count is {count!r}; it must be a whole number from 1 to {MAX_EPISODES}")
-    return Episodes(task, count, dict(parameters or {}))
+    for name, number in (("count", count), ("sub_episodes", sub_episodes)):
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if not whole or not 1 <= number <= MAX_EPISODES:
+            words = f"it must be a whole number from 1 to {MAX_EPISODES}"
+            raise ValueError(f"{name} is {number!r}; {words}")
+    return Episodes(task, count, dict(parameters or {}), sub_episodes)
 
 
 @dataclass(frozen=True)
@@ -180,7 +188,7 @@ def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
         if phase.mode == "train" and not phase.learning:
             opening["enable_updates"] = False
         played = [
-            {"$repeat": {"$episode": e.task, **e.parameters}, "count": e.count}
+            {"$repeat": as_said(e.task, e.parameters.items(), e.sub_episodes), "count": e.count}
             for e in phase.episodes
         ]
         if phase.mode == "test":

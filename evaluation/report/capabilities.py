@@ -80,6 +80,7 @@ def lifetime_scores(
     Raises:
       ValueError: an unknown measure or a bad window, or a metric of a user that cannot be computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
     blocks = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)

@@ -259,6 +259,7 @@ def compare_records(
         if name not in COMPARED:
             raise ValueError(f"metric is {name!r}; it must be one of {', '.join(COMPARED)}")
     check_same_syllabus(first.schedule, second.schedule)
+    first, second = first.by_episode(), second.by_episode()
     if paired:
         first, second = common_lifetimes(first, second)
     ranges = common_ranges([first, second], measure)

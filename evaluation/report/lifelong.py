@@ -76,6 +76,7 @@ def lifelong_metrics(
       ValueError: an unknown measure, a task without a range, or a metric of a user that cannot be
         computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure) if ranges is None else ranges
     found = record_metrics(records, measure, ranges=ranges, compiled=False)
     results, own = found.results, own_numbers(rows, records, measure, found.tasks)

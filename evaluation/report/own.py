@@ -49,6 +49,7 @@ def lifetimes_of(
       measure: column used as an episode's value.
       tasks: names of the tasks in order; those of the schedule's variants if empty.
     """
+    records = records.by_episode()
     schedule = records.schedule
     values, counts = records.by_block(measure)
     inside = np.arange(values.shape[-1]) < counts[:, None]

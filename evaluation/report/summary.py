@@ -125,6 +125,7 @@ def summarise_records(
       ValueError: an unknown measure, a window that is even or not positive, or a metric of a user
         that cannot be computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
     metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
