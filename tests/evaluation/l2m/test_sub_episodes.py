@@ -1,5 +1,7 @@
 """Episodes of several sub-episodes: each a reset and steps, logged one by one, measured as one."""
 
+import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -59,7 +61,7 @@ def play(schedule):
 def by_hand(column, join):
     """One value an episode of each lifetime, from the rows of its sub-episodes."""
     edges = np.cumsum([0, *SIZES])
-    pieces = [column[:, start:stop] for start, stop in zip(edges, edges[1:], strict=False)]
+    pieces = [column[:, start:stop] for start, stop in itertools.pairwise(edges)]
     return np.stack([join(piece, axis=1) for piece in pieces], axis=1)
 
 
@@ -89,15 +91,12 @@ def test_another_number_of_them_begins_a_block():
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "2", None, 10_000_001])
 def test_another_number_is_an_error_at_its_place(number):
-    text = toy.syllabus(("1.train", [{"$repeat": {"$episode": "Toy", "sub_episodes": number}}]))
-    text = text.replace("}}]", '}, "count": 1}]')
+    episode = json.dumps({"$episode": "Toy", "sub_episodes": number})
+    text = f'{{"instructions": [{{"$phase": "1.train"}},\n{episode}]}}'
     words = "'sub_episodes' is .*; it must be a whole number from 1 to 10000000"
     with pytest.raises(l2m.SyllabusError, match=words) as caught:
         l2m.loads(text)
-    assert text[caught.value.column - 1 :].startswith(str(number).lower()[:1] or '"') or number in (
-        "2",
-        None,
-    )
+    assert (caught.value.line, caught.value.column) == (2, episode.index(json.dumps(number)) + 1)
 
 
 def test_they_count_towards_the_longest_lifetime():
@@ -193,25 +192,10 @@ def test_metrics_are_of_means_over_them(records, tmp_path):
 def test_the_command_plays_them(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "parts.json").write_text(toy.syllabus(*PHASES))
-    words = [
-        "run",
-        "parts.json",
-        "--agent",
-        "random",
-        "--lifetimes",
-        "2",
-        "--out",
-        "out",
-        "--quiet",
-    ]
-    assert cli.main([*words, "--log-lifetime", "1"]) == 0
-    assert [
-        block.sub_episodes for block in read(tmp_path / "out/records.parquet").schedule.blocks
-    ] == [
-        3,
-        2,
-        1,
-    ]
+    words = ["run", "parts.json", "--agent", "random", "--lifetimes", "2", "--out", "out"]
+    assert cli.main([*words, "--quiet", "--log-lifetime", "1"]) == 0
+    blocks = read(tmp_path / "out" / "records.parquet").schedule.blocks
+    assert [block.sub_episodes for block in blocks] == [3, 2, 1]
     (log,) = (tmp_path / "out" / "logs").iterdir()
     assert len(read_log(log).rows) == 17
     (tmp_path / "bad.json").write_text(toy.syllabus(("1.train", [played(1, 0)])))
