@@ -54,8 +54,7 @@ def add_to(commands: Any) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> int:
     """Play, show and write."""
-    if arguments.quiet and arguments.json is None:
-        raise ValueError("--quiet shows nothing: pass --json with it")
+    console = terminal.unless_quiet(arguments)
     if arguments.json is not None and arguments.json.is_dir():
         raise ValueError(f"json {arguments.json} is a folder; name a file")
     # Imported here, so that `jaxsim --help` does not wait for JAX.
@@ -71,7 +70,6 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments.seed,
     )
     job.check()
-    console = None if arguments.quiet else terminal.console()
     total = len(job.cells()) * len(job.agents) * job.episodes
     with terminal.progress_bar(console, " and ".join(job.agents), total) as move:
         rows = run(job, move)

@@ -25,6 +25,17 @@ def console() -> Any:
     return Console(width=FILE_WIDTH if redirected else None)
 
 
+def unless_quiet(arguments: Any) -> Any:
+    """Return the console of a command with ``--quiet`` and ``--json``; None if it is quiet.
+
+    Raises:
+      ValueError: it would neither show nor write anything, or rich is not installed.
+    """
+    if arguments.quiet and not arguments.json:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    return None if arguments.quiet else console()
+
+
 def progress_bar(console: Any, *about: Any, **more: Any) -> contextlib.AbstractContextManager[Any]:
     """`evaluation.report.progress.progress_bar`, or a context of None without a console."""
     if console is None:
