@@ -28,6 +28,10 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 DRAWS: Final[Mapping[str, Draw]] = {
     "normal": lambda random, shape: random.normal(size=shape),
     "skewed (log-normal)": lambda random, shape: random.lognormal(size=shape),
+    "skewed (exponential)": lambda random, shape: random.exponential(size=shape),
+    "most close together": lambda random, shape: np.where(
+        random.random(shape) < 0.3, random.random(shape), random.beta(20, 1, shape)
+    ),
     "0/1 (30 %)": lambda random, shape: (random.random(shape) < 0.3).astype(float),
     "0/1 (90 %)": lambda random, shape: (random.random(shape) < 0.9).astype(float),
 }
@@ -95,18 +99,24 @@ brackets the mean width of the interval. 95 is aimed at.
 
 * **percentile**: percentiles of 2,000 bootstrap resamples.
 * **bca**: the same, corrected for bias and skew.
-* **studentised**: percentiles of the resampled t statistic (bootstrap-t).
+* **studentised**: percentiles of the resampled t statistic (bootstrap-t). A resample's standard
+  deviation counts as at least a quarter of the sample's: where most values lie close together, some
+  resamples draw only these, and their t values have no bound. Intervals are then at most some two
+  times as wide as Student's.
 * **calibrated**: what reports use. Of a mean it is Student's interval below 8 values or where there
-  are no more than 4 different ones, and the studentised one otherwise; of other statistics it is
-  the percentiles.
+  are no more than 4 different ones; otherwise its lower end is the lower one of Student's and the
+  studentised interval, and its upper end the upper one. The first holds symmetric outcomes, the
+  second skewed ones. Of other statistics it is the percentiles.
 * **wilson**: Wilson's interval of a share. Reports use it for metrics whose unit is a share, where
   all values are zeros and ones (`jaxsim metrics` lists the units).
 
 Percentiles of a mean hold too little below some 30 lifetimes. No method here holds 93 % of the mean
-of a distribution as skewed as the log-normal one below some hundred lifetimes: a sample seldom has
-its tail. There the median or the interquartile mean, which `--statistics` prints, is the better
-summary. The median of zeros and ones is one of the two, so that its interval nearly always holds
-it. The difference is that of two runs, lifetime by lifetime.
+of a distribution as skewed as the log-normal one, or of performances most of which are close
+together near 1, at 8 lifetimes: a sample seldom has the tail. There the median or the interquartile
+mean, which `--statistics` prints, is the better summary. The median of
+zeros and ones is one of the two, so that its interval nearly always holds it. The difference is
+that of two runs, lifetime by lifetime. In reports no interval leaves the range of a metric that has
+one, as 0 to 1 of a share; here none is cut off.
 """
 
 

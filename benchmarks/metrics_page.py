@@ -38,6 +38,8 @@ shows it in the same tables, with the same intervals. A file may have several. A
   all. Metrics of blocks are also averaged over the lifetime. In `sailon analyze` a trial is a
   lifetime of two blocks, before novelty and from it on.
 * NaN needs a reason: return `(numbers, "why")`, or put `missing="why"` into the row.
+* `bounds=(0, 1)` in the row keeps intervals between them, and refuses a number beyond. Of a metric
+  whose unit is `performance` they hold where the measure is between 0 and 1.
 * A function that raises, returns another shape, or has the name of another metric is an error of
   one line, with exit code 2; nothing is written.
 

@@ -42,3 +42,30 @@ def add_l2data(parser: Any) -> None:
         metavar="DIR",
         help="also log the first lifetime, or --log-lifetime, under DIR/logs ($L2DATA if set)",
     )
+
+
+def add_out(parser: Any, overwrite: str = "replace results in DIR") -> None:
+    """Give a command the options of a directory for its results."""
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
+    parser.add_argument("--overwrite", action="store_true", help=overwrite)
+
+
+def add_measure(parser: Any) -> None:
+    """Give a command the options of metrics of runs."""
+    parser.add_argument(
+        "--measure",
+        default="performance",
+        metavar="NAME",
+        help="an episode's value: performance, reward or length (performance)",
+    )
+    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+
+
+def add_speed(
+    parser: Any, what: str = "lanes", quiet: str = "no progress bar and no tables"
+) -> None:
+    """Give a command the options of how it plays and what it shows."""
+    parser.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
+    help_text = f"{what} at a time, a multiple of 64"
+    parser.add_argument("--chunk", type=int, metavar="N", help=help_text)
+    parser.add_argument("--quiet", action="store_true", help=quiet)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__, catalogue
-from evaluation.arguments import add_l2data, add_metric
+from evaluation.arguments import add_l2data, add_measure, add_metric, add_out, add_speed
 from evaluation.cache import commands as cache_commands
 from evaluation.cache import folder as cache
 from evaluation.checkpoints import commands as checkpoint_commands
@@ -149,8 +149,7 @@ def _add_run(commands: Any) -> None:
         metavar="N",
         help="episodes of a block that a lifetime plays side by side before it learns (1)",
     )
-    run.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    run.add_argument("--overwrite", action="store_true", help="replace results in DIR; logs stay")
+    add_out(run, "replace results in DIR; logs stay")
     run.add_argument(
         "--log-lifetime",
         type=int,
@@ -170,21 +169,13 @@ def _add_run(commands: Any) -> None:
         action="store_true",
         help="keep what the agents know, for --agent checkpoint:DIR with another syllabus",
     )
-    run.add_argument(
-        "--measure",
-        default="performance",
-        metavar="NAME",
-        help="what metrics are computed from: performance, reward or length (performance)",
-    )
-    run.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
-    run.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
-    run.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
+    add_measure(run)
+    add_speed(run)
     run.add_argument(
         "--statistics", action="store_true", help="also print medians, middle halves and spreads"
     )
     add_metric(run)
     checkpoint_commands.add_options(run)
-    run.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     run.set_defaults(handler=_run)
 
 
@@ -346,12 +337,8 @@ def _play(job: Any, schedule: Any, stop: Stop, console: Any) -> Any:
     """Run a job, with a progress bar where there is a console."""
     from evaluation.l2m import run as main_job
 
-    if console is None:
-        return main_job.run(job, schedule, stop=stop, say=checkpoint_commands.tell)
-    from evaluation.report.console import progress_bar
-
     label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes
-    with progress_bar(console, label, total) as progress:
+    with terminal.progress_bar(console, label, total) as progress:
         return main_job.run(job, schedule, progress, stop, checkpoint_commands.tell)
 
 

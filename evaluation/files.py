@@ -103,6 +103,34 @@ def sync(folder: Path) -> None:
         os.close(handle)
 
 
+def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
+    """The value of a JSON file.
+
+    Args:
+      path: of the file.
+      most: bytes of the largest file that is read.
+      what: it holds, for errors.
+      **decoder: arguments of `json.loads`.
+
+    Raises:
+      ValueError: it cannot be read, is larger, or is no JSON; the message begins with the path.
+    """
+    try:
+        size = path.stat().st_size
+        text = path.read_bytes() if size <= most else b""
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
+    if size > most:
+        raise ValueError(f"{path}: has {size:,} bytes; at most {most:,} are read")
+    try:
+        return json.loads(text, **decoder)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{path}: broken or truncated JSON at {place}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # other encodings, endless numbers or depths
+        raise ValueError(f"{path}: is no JSON{what and ' of ' + what}: {error}") from error
+
+
 def check_room(folder: Path, needed: int, what: str) -> None:
     """Refuse to fill the disk up, for everybody on it, with what cannot be finished.
 

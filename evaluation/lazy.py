@@ -4,24 +4,45 @@ A command builds the parsers of all commands before it runs one. It must not wai
 must metrics of logs, which need NumPy only.
 """
 
-from collections.abc import Callable, Mapping
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def exports(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package.
+
+    Its public names, `__all__`, are those that it imports as themselves, ``from module import name
+    as name``, under ``if TYPE_CHECKING``.
 
     Args:
       package: its name, `__name__`.
-      homes: module below the package, by the public name that it defines.
     """
 
-    def get(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+    @functools.cache
+    def homes() -> dict[str, str]:
+        """Module that each public name is from."""
+        imports = ast.walk(ast.parse(inspect.getsource(sys.modules[package])))
+        return {
+            name.asname: node.module
+            for node in imports
+            if isinstance(node, ast.ImportFrom) and node.module
+            for name in node.names
+            if name.asname
+        }
 
-    return get, lambda: sorted(homes)
+    def names() -> list[str]:
+        return sorted(homes())
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return names()
+        if name.startswith("__") or name not in homes():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes()[name]), name)
+
+    return get, names

@@ -1,12 +1,13 @@
 """The one table that every engine writes and every metric, log and report reads.
 
-One row an episode. In memory the columns of L lifetimes of E episodes are (L, E) arrays; on disk
-they are one Parquet file, lifetime by lifetime, with schedule and versions in its metadata.
+One row an episode, or a sub-episode where episodes have several: `Records.by_episode` joins those.
+In memory the columns of L lifetimes of E rows are (L, E) arrays; on disk they are one Parquet file,
+lifetime by lifetime, with schedule and versions in its metadata.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from evaluation.schedule import Schedule
 METADATA_KEY = b"jaxsim"
 MEASURES = ("performance", "reward", "length")
 """Columns that metrics may be computed from."""
+
+UNIT_MEASURES = ("performance",)
+"""Measures that lie between 0 and 1 by their definition."""
 
 COLUMNS: dict[str, type] = {
     "reward": np.float32,  # sum of the episode's rewards
@@ -56,6 +60,33 @@ class Records:
     def num_lifetimes(self) -> int:
         """Number of lifetimes, L."""
         return int(next(iter(self.columns.values())).shape[0])
+
+    def by_episode(self) -> "Records":
+        """The records of whole episodes, each joined from its sub-episodes.
+
+        Reward and performance are means over the sub-episodes, length and simulated time are sums,
+        an episode is complete if all of them are, and its novelty prediction is the last one.
+
+        Source: L2M Metrics Framework, 4 Dec 2019, section 2.1, for the mean.
+        """
+        schedule = self.schedule.by_episode()
+        if schedule == self.schedule:
+            return self
+        first = np.flatnonzero(np.diff(self.schedule.episode_numbers(), prepend=-1))
+        sizes = np.diff([*first, self.schedule.num_episodes])
+
+        def joined(name: str, column: np.ndarray) -> np.ndarray:
+            if name in ("reward", "performance"):
+                total = np.add.reduceat(column, first, axis=1, dtype=np.float64)
+                return (total / sizes).astype(column.dtype)
+            if name in ("length", "seconds"):
+                return np.add.reduceat(column, first, axis=1, dtype=column.dtype)
+            if name == "complete":
+                return np.logical_and.reduceat(column, first, axis=1)
+            return column[:, first + sizes - 1]
+
+        columns = {name: joined(name, column) for name, column in self.columns.items()}
+        return replace(self, schedule=schedule, columns=columns)
 
     def by_block(self, measure: str) -> tuple[np.ndarray, np.ndarray]:
         """Arrange one column block by block.
@@ -118,7 +149,8 @@ def _schedule_columns(schedule: Schedule, novelty_levels: np.ndarray) -> dict[st
         "learning": np.array([b.learning for b in blocks])[block],
         "task": per_block([b.task for b in blocks]),
         "variant": variants[block],
-        "sub_episodes": np.ones(len(block), np.int32),
+        "episode": schedule.episode_numbers(),
+        "sub_episodes": np.array([b.sub_episodes for b in blocks], np.int32)[block],
         "true_level": np.asarray(novelty_levels, np.int32)[variants][block],
     }
 

@@ -28,8 +28,10 @@ class Block:
       mode: "train" or "test", as the author annotated the phase.
       task: name of the task, for example "CartPole3D".
       parameters: (path, value) pairs that differ from the task's defaults, sorted by path.
-      count: number of episodes.
+      count: times that the task is reset and played to its end: episodes times sub-episodes. To
+        the engines each of them is an episode.
       learning: whether the agent may learn from these episodes.
+      sub_episodes: of each episode; a sub-episode is a reset and the steps that follow.
     """
 
     index: int
@@ -39,6 +41,12 @@ class Block:
     parameters: tuple[tuple[str, Value], ...]
     count: int
     learning: bool
+    sub_episodes: int = 1
+
+    @property
+    def episodes(self) -> int:
+        """Number of whole episodes."""
+        return self.count // self.sub_episodes
 
     @property
     def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
@@ -50,6 +58,12 @@ def level_variant(level: int, difficulty: str) -> tuple[str, tuple[tuple[str, Va
     """Task and parameters of a level of the novelty catalogue."""
     task = "CartPole2D" if level < FIRST_3D else "CartPole3D"
     return task, (("novelty/difficulty", difficulty), ("novelty/level", level))
+
+
+def _block_json(block: Block) -> dict[str, Any]:
+    """Plain JSON values; without sub-episodes where an episode has just one."""
+    values = {**asdict(block), "parameters": dict(block.parameters)}
+    return {k: v for k, v in values.items() if k != "sub_episodes" or v > 1}
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,7 @@ class Schedule:
 
     @property
     def num_episodes(self) -> int:
-        """Episodes of one lifetime, E."""
+        """Episodes of one lifetime, E; sub-episodes where episodes have several."""
         return sum(block.count for block in self.blocks)
 
     def block_variants(self) -> np.ndarray:
@@ -90,6 +104,18 @@ class Schedule:
     def episode_blocks(self) -> np.ndarray:
         """Index of the block each episode belongs to, (E,) int32."""
         return np.repeat(np.arange(len(self.blocks), dtype=np.int32), self.block_counts())
+
+    def episode_numbers(self) -> np.ndarray:
+        """Number of the whole episode each (sub-)episode belongs to, (E,) int32."""
+        first = np.concatenate(
+            [np.arange(block.count) % block.sub_episodes == 0 for block in self.blocks]
+        )
+        return np.cumsum(first, dtype=np.int32) - 1
+
+    def by_episode(self) -> "Schedule":
+        """The schedule with whole episodes in place of their sub-episodes."""
+        whole = (replace(b, count=b.episodes, sub_episodes=1) for b in self.blocks)
+        return replace(self, blocks=tuple(whole))
 
     @classmethod
     def joined(cls, parts: Sequence["Schedule"]) -> "Schedule":
@@ -118,7 +144,7 @@ class Schedule:
             "name": self.name,
             "source": self.source,
             "author": self.author,
-            "blocks": [{**asdict(b), "parameters": dict(b.parameters)} for b in self.blocks],
+            "blocks": [_block_json(block) for block in self.blocks],
         }
 
     @classmethod

@@ -12,29 +12,16 @@ from evaluation.bench.peers import PEERS
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, RATIOS, Result, Row, versions
 from evaluation.bench.run import Progress
 from evaluation.bench.workloads import NOMINAL
+from evaluation.report import terminal
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show on standard error what is being done; yields the function that tells it."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
 
-    columns = (
-        TimeElapsedColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Bar(*columns, console=Console(file=sys.stderr)) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
-        yield tell
-        bar.update(task, description="done", completed=bar.tasks[0].total)
+    with terminal.progress_bar(Console(file=sys.stderr), "starting", what="steps") as move:
+        yield lambda what, done, total: move(done, total, what)
 
 
 def print_result(console: Any, result: Result) -> None:

@@ -13,18 +13,9 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.checkpoints.keeper import Checkpoints, Pace
-    from evaluation.checkpoints.loading import load_memory
-    from evaluation.checkpoints.store import CheckpointError
+    from evaluation.checkpoints.keeper import Checkpoints as Checkpoints
+    from evaluation.checkpoints.keeper import Pace as Pace
+    from evaluation.checkpoints.loading import load_memory as load_memory
+    from evaluation.checkpoints.store import CheckpointError as CheckpointError
 
-__all__ = ["CheckpointError", "Checkpoints", "Pace", "load_memory"]
-
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "CheckpointError": "store",
-        "Checkpoints": "keeper",
-        "Pace": "keeper",
-        "load_memory": "loading",
-    },
-)
+__getattr__, __dir__ = exports(__name__)

@@ -54,8 +54,7 @@ def add_to(commands: Any) -> None:
 
 def evaluate(arguments: argparse.Namespace) -> int:
     """Play, show and write."""
-    if arguments.quiet and arguments.json is None:
-        raise ValueError("--quiet shows nothing: pass --json with it")
+    console = terminal.unless_quiet(arguments)
     if arguments.json is not None and arguments.json.is_dir():
         raise ValueError(f"json {arguments.json} is a folder; name a file")
     # Imported here, so that `jaxsim --help` does not wait for JAX.
@@ -71,15 +70,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments.seed,
     )
     job.check()
-    console = None if arguments.quiet else terminal.console()
-    if console is None:
-        rows = run(job)
-    else:
-        from evaluation.report.console import progress_bar
-
-        total = len(job.cells()) * len(job.agents) * job.episodes
-        with progress_bar(console, " and ".join(job.agents), total) as move:
-            rows = run(job, move)
+    total = len(job.cells()) * len(job.agents) * job.episodes
+    with terminal.progress_bar(console, " and ".join(job.agents), total) as move:
+        rows = run(job, move)
+    if console:
         console.print(_table(job, rows))
     if arguments.json is not None:
         write_json(arguments.json, _values(job, rows))

@@ -10,7 +10,7 @@ import numpy as np
 import jaxsim
 from evaluation import agents
 from evaluation.metrics import Numbers
-from evaluation.metrics.statistics import summarise
+from evaluation.metrics.statistics import Bounds, summarise
 from jaxsim import counters
 
 MOST_EPISODES = 1 << 20
@@ -152,8 +152,9 @@ def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
     performances = [np.asarray(totals.performance, np.float64) for totals in played]
     lengths = [np.asarray(totals.length, np.float64) for totals in played]
     differences = [performance - performances[0] for performance in performances]
-    means = _means([*performances, *lengths, *differences], job.seed)
     count = len(played)
+    bounds = np.repeat([0, 0, -1], count), np.repeat([1, np.inf, 1], count)
+    means = _means([*performances, *lengths, *differences], job.seed, bounds)
     for number, (name, totals) in enumerate(zip(job.agents, played, strict=True)):
         complete = np.asarray(totals.complete, bool)
         fallen = np.asarray(totals.terminated, bool) & complete
@@ -169,9 +170,9 @@ def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
         )
 
 
-def _means(columns: Sequence[np.ndarray], seed: int) -> list[Mean]:
+def _means(columns: Sequence[np.ndarray], seed: int, bounds: Bounds) -> list[Mean]:
     """Means of numbers of the same episodes; all see the same resamples."""
     values = np.stack(columns, axis=1)
-    found = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed)
+    found = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed, bounds=bounds)
     triples = zip(found.mean, found.low, found.high, strict=True)
     return [Mean(*map(float, triple)) for triple in triples]

@@ -9,54 +9,22 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.grader.agent import Agent
-    from evaluation.grader.batched import VectorTestCase
-    from evaluation.grader.evaluators import Evaluator, RewardEvaluator, StepCountEvaluator
-    from evaluation.grader.exceptions import (
-        AgentError,
-        AgentNotFound,
-        TestSuiteNotFound,
-        TimeoutException,
+    from evaluation.grader.agent import Agent as Agent
+    from evaluation.grader.batched import VectorTestCase as VectorTestCase
+    from evaluation.grader.evaluators import Evaluator as Evaluator
+    from evaluation.grader.evaluators import RewardEvaluator as RewardEvaluator
+    from evaluation.grader.evaluators import StepCountEvaluator as StepCountEvaluator
+    from evaluation.grader.exceptions import AgentError as AgentError
+    from evaluation.grader.exceptions import AgentNotFound as AgentNotFound
+    from evaluation.grader.exceptions import TestSuiteNotFound as TestSuiteNotFound
+    from evaluation.grader.exceptions import TimeoutException as TimeoutException
+    from evaluation.grader.pure import PureAgent as PureAgent
+    from evaluation.grader.results import EvaluationResult as EvaluationResult
+    from evaluation.grader.results import TestResult as TestResult
+    from evaluation.grader.suite import TestSuite as TestSuite
+    from evaluation.grader.test_case import (
+        ReinforcementLearningTestCase as ReinforcementLearningTestCase,
     )
-    from evaluation.grader.pure import PureAgent
-    from evaluation.grader.results import EvaluationResult, TestResult
-    from evaluation.grader.suite import TestSuite
-    from evaluation.grader.test_case import ReinforcementLearningTestCase, TestCase
+    from evaluation.grader.test_case import TestCase as TestCase
 
-_HOMES = {
-    "Agent": "agent",
-    "AgentError": "exceptions",
-    "AgentNotFound": "exceptions",
-    "EvaluationResult": "results",
-    "Evaluator": "evaluators",
-    "PureAgent": "pure",
-    "ReinforcementLearningTestCase": "test_case",
-    "RewardEvaluator": "evaluators",
-    "StepCountEvaluator": "evaluators",
-    "TestCase": "test_case",
-    "TestResult": "results",
-    "TestSuite": "suite",
-    "TestSuiteNotFound": "exceptions",
-    "TimeoutException": "exceptions",
-    "VectorTestCase": "batched",
-}
-
-__all__ = [
-    "Agent",
-    "AgentError",
-    "AgentNotFound",
-    "EvaluationResult",
-    "Evaluator",
-    "PureAgent",
-    "ReinforcementLearningTestCase",
-    "RewardEvaluator",
-    "StepCountEvaluator",
-    "TestCase",
-    "TestResult",
-    "TestSuite",
-    "TestSuiteNotFound",
-    "TimeoutException",
-    "VectorTestCase",
-]
-
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__)

@@ -5,45 +5,20 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.gvgai.agent import Agent, ElapsedTimer
-    from evaluation.gvgai.batch import play_batch
-    from evaluation.gvgai.harness import run
-    from evaluation.gvgai.observation import SerializableStateObservation
-    from evaluation.gvgai.results import LevelResult
-    from evaluation.gvgai.rules import Rules
-    from evaluation.gvgai.server import Server
-    from evaluation.gvgai.track import Level, Track, default_track, load, loads
+    from evaluation.gvgai.agent import Agent as Agent
+    from evaluation.gvgai.agent import ElapsedTimer as ElapsedTimer
+    from evaluation.gvgai.batch import play_batch as play_batch
+    from evaluation.gvgai.harness import run as run
+    from evaluation.gvgai.observation import (
+        SerializableStateObservation as SerializableStateObservation,
+    )
+    from evaluation.gvgai.results import LevelResult as LevelResult
+    from evaluation.gvgai.rules import Rules as Rules
+    from evaluation.gvgai.server import Server as Server
+    from evaluation.gvgai.track import Level as Level
+    from evaluation.gvgai.track import Track as Track
+    from evaluation.gvgai.track import default_track as default_track
+    from evaluation.gvgai.track import load as load
+    from evaluation.gvgai.track import loads as loads
 
-_HOMES = {
-    "Agent": "agent",
-    "ElapsedTimer": "agent",
-    "Level": "track",
-    "LevelResult": "results",
-    "Rules": "rules",
-    "SerializableStateObservation": "observation",
-    "Server": "server",
-    "Track": "track",
-    "default_track": "track",
-    "load": "track",
-    "loads": "track",
-    "play_batch": "batch",
-    "run": "harness",
-}
-
-__all__ = [
-    "Agent",
-    "ElapsedTimer",
-    "Level",
-    "LevelResult",
-    "Rules",
-    "SerializableStateObservation",
-    "Server",
-    "Track",
-    "default_track",
-    "load",
-    "loads",
-    "play_batch",
-    "run",
-]
-
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__)

@@ -25,9 +25,12 @@ from evaluation.l2m import instructions
 from evaluation.l2m.document import Document, SyllabusError
 from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.l2m.writer import document
+from evaluation.l2m.writer import said as as_said
 from evaluation.schedule import Mode, Schedule, Value
 
-Tasks = Sequence[str | tuple[str, Mapping[str, Value]]]
+_Named = tuple[str, Mapping[str, Value]]
+
+Tasks = Sequence[str | _Named]
 """Tasks by name, or by name and parameters that they have in all episodes."""
 
 
@@ -38,23 +41,30 @@ class Episodes:
     task: str
     count: int
     parameters: Mapping[str, Value]
+    sub_episodes: int = 1
 
 
-def episodes(task: str, count: int, parameters: Mapping[str, Value] | None = None) -> Episodes:
+def episodes(
+    task: str, count: int, parameters: Mapping[str, Value] | None = None, sub_episodes: int = 1
+) -> Episodes:
     """Say what is played.
 
     Args:
       task: name of a task, as `jaxsim tasks` lists them.
       count: number of episodes, from 1.
       parameters: by path, for example `{"pole/length": 2.0}`; the rest take the task's defaults.
+      sub_episodes: of each episode, from 1: resets, each with the steps that follow.
 
     Raises:
       ValueError: a count that is not a whole number from 1. Task and parameters are checked when
         the syllabus is made into a schedule.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_EPISODES:
-        raise ValueError(f"count is {count!r}; it must be a whole number from 1 to {MAX_EPISODES}")
-    return Episodes(task, count, dict(parameters or {}))
+    for name, number in (("count", count), ("sub_episodes", sub_episodes)):
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if not whole or not 1 <= number <= MAX_EPISODES:
+            words = f"it must be a whole number from 1 to {MAX_EPISODES}"
+            raise ValueError(f"{name} is {number!r}; {words}")
+    return Episodes(task, count, dict(parameters or {}), sub_episodes)
 
 
 @dataclass(frozen=True)
@@ -178,7 +188,7 @@ def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
         if phase.mode == "train" and not phase.learning:
             opening["enable_updates"] = False
         played = [
-            {"$repeat": {"$episode": e.task, **e.parameters}, "count": e.count}
+            {"$repeat": as_said(e.task, e.parameters.items(), e.sub_episodes), "count": e.count}
             for e in phase.episodes
         ]
         if phase.mode == "test":
@@ -203,11 +213,8 @@ def continual(
       test: episodes of each test block.
     """
     _at_least_two("variants", variants)
-    syllabus = Syllabus(name)
-    for last in range(len(variants)):
-        syllabus = syllabus.train(episodes(task, train, variants[last]))
-        syllabus = syllabus.test(episodes(task, test, seen) for seen in variants[: last + 1])
-    return syllabus
+    known = [(task, values) for values in variants]
+    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
 
 
 def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -221,11 +228,7 @@ def interference(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
     """
     _at_least_two("tasks", tasks)
     known = [_named(task) for task in tasks]
-    syllabus = Syllabus(name)
-    for last, (task, values) in enumerate(known):
-        syllabus = syllabus.train(episodes(task, train, values))
-        syllabus = syllabus.test(episodes(t, test, v) for t, v in known[: last + 1])
-    return syllabus
+    return _in_turn(name, [([one], known[: i + 1]) for i, one in enumerate(known)], train, test)
 
 
 def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
@@ -239,11 +242,7 @@ def transfer(name: str, tasks: Tasks, *, train: int, test: int) -> Syllabus:
     """
     _at_least_two("tasks", tasks)
     known = [_named(task) for task in tasks]
-    syllabus = Syllabus(name)
-    for task, values in known:
-        syllabus = syllabus.train(episodes(task, train, values))
-        syllabus = syllabus.test(episodes(t, test, v) for t, v in known)
-    return syllabus
+    return _in_turn(name, [([one], known) for one in known], train, test)
 
 
 def parametric_transfer(
@@ -265,10 +264,19 @@ def parametric_transfer(
     """
     _at_least_two("tasks", tasks)
     _at_least_two("variants", variants)
+    known = [[(task, values) for values in variants] for task in tasks]
+    every = [one for group in known for one in group]
+    return _in_turn(name, [(group, every) for group in known], train, test)
+
+
+def _in_turn(
+    name: str, turns: Iterable[tuple[Sequence[_Named], Sequence[_Named]]], train: int, test: int
+) -> Syllabus:
+    """A syllabus that trains and then tests some tasks in each turn."""
     syllabus = Syllabus(name)
-    for task in tasks:
-        syllabus = syllabus.train(episodes(task, train, values) for values in variants)
-        syllabus = syllabus.test(episodes(t, test, v) for t in tasks for v in variants)
+    for trained, tested in turns:
+        syllabus = syllabus.train(episodes(task, train, values) for task, values in trained)
+        syllabus = syllabus.test(episodes(task, test, values) for task, values in tested)
     return syllabus
 
 
@@ -277,5 +285,5 @@ def _at_least_two(what: str, items: Sequence[object]) -> None:
         raise ValueError(f"{what} has {len(items)} entries; it must have at least 2")
 
 
-def _named(task: str | tuple[str, Mapping[str, Value]]) -> tuple[str, Mapping[str, Value]]:
+def _named(task: str | _Named) -> _Named:
     return (task, {}) if isinstance(task, str) else task

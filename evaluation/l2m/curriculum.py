@@ -134,12 +134,14 @@ class Curriculum:
         Phases of equal kinds keep their order, and take the numbers that `schedule` gives them.
 
         Raises:
-          ValueError: the agent does not learn in a part of a train phase, which no learning block
-            can say.
+          ValueError: the agent does not learn in a part of a train phase, or an episode has several
+            sub-episodes, which no curriculum can say.
         """
         found: list[LearnBlock | EvalBlock] = []
         for (phase, mode), members in groupby(schedule.blocks, key=lambda b: (b.phase, b.mode)):
             inside = list(members)
+            if any(block.sub_episodes > 1 for block in inside):
+                raise ValueError(f"phase {phase}.{mode} has sub-episodes; a curriculum has none")
             if any(block.learning != (mode == "train") for block in inside):
                 does = "does not learn" if mode == "train" else "learns"
                 raise ValueError(

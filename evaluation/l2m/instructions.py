@@ -13,6 +13,9 @@ from evaluation.schedule import Block, Mode, Schedule
 MAX_EPISODES = 10_000_000
 """Most episodes of one lifetime."""
 
+SUB_EPISODES = "sub_episodes"
+"""Key of the number of sub-episodes beside the name of a task."""
+
 _TOP = ("name", "author", "contains", "default_params", "instructions")
 _PHASE = re.compile(r"(?P<number>[1-9][0-9]{0,8})\.(?P<mode>train|test)")
 
@@ -253,6 +256,20 @@ class Player:
             self.document.fail(inner, reason)
         self.add(inner, given, count, count_path)
 
+    def whole(
+        self, path: Path, value: Mapping[str, object], key: str, default: int | None, most: int
+    ) -> int:
+        """Return a whole number from 1 to `most`."""
+        if key not in value and default is not None:
+            return default
+        if key not in value:
+            self.document.fail(path, f'this instruction has no "{key}"; add a whole number')
+        number = value[key]
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
+            reason = f"'{key}' is {show(number)}; it must be a whole number from 1 to {most}"
+            self.document.fail((*path, key), reason)
+        return number
+
     def once(self, path: Path, instruction: Mapping[str, object]) -> None:
         """Play a bare {"$episode": TASK, PATH: VALUE}."""
         self.add(path, instruction, 1, path)
@@ -262,16 +279,19 @@ class Player:
         if not self.phase:
             reason = 'episodes before the first phase; put {"$phase": "1.train"} in front of them'
             self.document.fail(path[:2], reason, rule="required")
-        task, values = self.variants.variant(path, episode)
+        sub_episodes = self.whole(path, episode, SUB_EPISODES, 1, MAX_EPISODES)
+        own = {name: value for name, value in episode.items() if name != SUB_EPISODES}
+        task, values = self.variants.variant(path, own)
+        count *= sub_episodes
         self.episodes += count
         if self.episodes > MAX_EPISODES:
             reason = f"a lifetime may have {MAX_EPISODES} episodes and is longer here; lower counts"
             self.document.fail(count_path, reason)
         learning = self.phase_updates and not self.disabled
         index = len(self.blocks)
-        block = Block(index, self.phase, self.mode, task, values, count, learning)
+        block = Block(index, self.phase, self.mode, task, values, count, learning, sub_episodes)
         last = self.blocks[-1] if index > self.phase_start else None
-        if last and (last.variant, last.learning) == (block.variant, learning):
+        if last and replace(last, count=count, index=index) == block:
             self.blocks[-1] = replace(last, count=last.count + count)
         else:
             self.blocks.append(block)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.files import write_whole
+from evaluation.files import read_json, write_whole
 
 FILE_NAME: Final = "info.json"
 
@@ -35,20 +35,8 @@ def from_info_json(path: Path) -> dict[str, float]:
 
     Source: L2M Metrics Framework, 4 Dec 2019, section on data of single-task experts.
     """
-    try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= MAX_BYTES else b""
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
-    if size > MAX_BYTES:
-        raise ValueError(f"{path}: has {size:,} bytes; at most {MAX_BYTES:,} are read")
-    try:
-        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(f"{path}: broken JSON at {place}: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: is no JSON of task names and numbers: {error}") from error
+    what = "task names and numbers"
+    pairs = read_json(path, MAX_BYTES, what, object_pairs_hook=_Pairs, parse_constant=_refuse)
     if not isinstance(pairs, _Pairs):
         raise ValueError(f'{path}: must be an object such as {{"task": 0.95}}')
     values: dict[str, float] = {}

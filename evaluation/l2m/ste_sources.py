@@ -90,6 +90,7 @@ def runs_of_records(
     Raises:
       ValueError: as `from_records`.
     """
+    records = records.by_episode()
     blocks = records.schedule.episode_blocks()
     runs = [
         SteRun(
@@ -134,6 +135,7 @@ def from_records(
     """
     if measure not in MEASURES:
         raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
+    records = records.by_episode()
     name = _expert_name(records, syllabus)
     curves = np.asarray(records.columns[measure], np.float64)
     runs = []

@@ -44,6 +44,9 @@ The instructions:
 * ``{"$repeat": {"$episode": TASK, PATH: VALUE, ...}, "count": N}`` plays N episodes of a task.
   PATH is a parameter of the task ("pole/length") and VALUE a number or a word.
 * ``{"$episode": TASK, PATH: VALUE, ...}`` plays one.
+* ``"sub_episodes": n`` beside ``"$episode"`` gives each of its episodes n sub-episodes, 1 if it is
+  left out. A sub-episode is a reset and the steps that follow; nothing of the task's state carries
+  over. Logs have a row for each, and metrics take the mean of an episode.
 * ``{"$info": {"disable_updates": true}}`` stops learning until the next ``$info``;
   ``{"$info": {}}`` and ``{"$info": {"disable_updates": false}}`` let it go on. Other keys of the
   inner object are notes of the author; they reach no agent.
@@ -55,8 +58,9 @@ phase that begins while updates are disabled by an ``$info`` of a test phase, be
 was left open by mistake. One that stands in a train phase or before the first phase holds as
 written, also in the phases after it.
 
-Blocks: neighbouring episodes of a phase with the same task, the same parameters and the same
-permission to learn are one block, however many instructions they are written in. Parameters that
+Blocks: neighbouring episodes of a phase with the same task, the same parameters, the same number of
+sub-episodes and the same permission to learn are one block, however many instructions they are
+written in. Parameters that
 equal the task's default are left out and numbers take the type of the default, so equal physics is
 the same block. ``"CartPole3D"`` means the newest version of a task; the id of the newest version
 ("CartPole3D-v0") means the same and is stored without its version, older ids are stored as written.

@@ -80,7 +80,7 @@ class Verdict:
         return {
             "phases": len(self.reading.phases) if self.reading else 0,
             "blocks": len(blocks),
-            "episodes": sum(block.count for block in blocks),
+            "episodes": sum(block.episodes for block in blocks),
             "variants": len({block.variant for block in blocks}),
         }
 

@@ -54,6 +54,14 @@ def document(
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
+def said(
+    task: str, parameters: Iterable[tuple[str, Value]], sub_episodes: int = 1
+) -> dict[str, Any]:
+    """Return an episode as a syllabus says it."""
+    several = {instructions.SUB_EPISODES: sub_episodes} if sub_episodes > 1 else {}
+    return {"$episode": task, **several, **dict(parameters)}
+
+
 def _strict(value: object) -> str:
     return json.dumps(value, allow_nan=False, default=_refused)
 
@@ -71,7 +79,7 @@ def _written(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
             if not learning:
                 yield {"$info": {"disable_updates": True}}
             for block in run:
-                episode = {"$episode": block.task, **dict(block.parameters)}
-                yield {"$repeat": episode, "count": block.count}
+                episode = said(block.task, block.parameters, block.sub_episodes)
+                yield {"$repeat": episode, "count": block.episodes}
             if not learning:
                 yield {"$info": {}}

@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from evaluation.files import write_whole
 from evaluation.logs import learnkit
-from evaluation.logs.coded import Coded, coded
+from evaluation.logs.coded import Coded, coded, numbers
 from evaluation.logs.l2logger import LogColumns, read_columns
 from evaluation.logs.layouts import LEARNKIT, layout
 from evaluation.logs.tables import timestamp_text
@@ -92,11 +92,11 @@ def learnkit_table(log: learnkit.Log, cut_off: str = "keep") -> dict[str, Column
     """
     rows = [row for row in log.rows if cut_off == "keep" or row.termination_status == "DONE"]
     cells = [_learnkit_cells(row) for row in rows]
-    numbers = ("block", "task", "sub_task", *log.measures)
+    whole = ("block", "task", "sub_task", *log.measures)
     names = list(dict.fromkeys(name for row in cells for name in row))
     return {
         name: np.array([row[name] for row in cells])
-        if name in numbers
+        if name in whole
         else _inferred(coded([row.get(name, "") for row in cells]))
         for name in names
     }
@@ -123,15 +123,9 @@ def _learnkit_cells(row: learnkit.LogRow) -> dict[str, Any]:
 
 
 def _inferred(column: Coded[str]) -> Column:
-    """A column of text as numbers where all of it is; an empty cell is NaN then."""
-    try:
-        return np.array([int(text) for text in column.values], np.int64)[column.codes]
-    except (ValueError, OverflowError):
-        pass  # numbers with a point, perhaps
-    try:
-        return np.array([float(text or "nan") for text in column.values])[column.codes]
-    except ValueError:
-        return column
+    """A column of text as numbers where all of it is."""
+    found = numbers(column)
+    return column if found is None else found
 
 
 def _separated(delimiter: str) -> Callable[[Mapping[str, Column]], bytes]:

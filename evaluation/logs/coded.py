@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.logs.arrow import to_numpy
+from evaluation.logs.tables import INTEGER
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -61,6 +62,17 @@ def coded(column: Sequence[Any] | np.ndarray) -> Coded[Any]:
     codes: dict[Any, int] = {}
     rows = [codes.setdefault(value, len(codes)) for value in column]
     return Coded(tuple(codes), np.array(rows, np.int32))
+
+
+def numbers(column: Coded[str]) -> np.ndarray | None:
+    """A column of text as int64 or float64, empty cells as NaN; None where it is other text."""
+    values = column.values
+    if values and all(map(INTEGER.fullmatch, values)):
+        return np.array([int(value) for value in values], np.int64)[column.codes]
+    try:
+        return np.array([float(value or "nan") for value in values], np.float64)[column.codes]
+    except ValueError:
+        return None
 
 
 def from_arrow(column: pa.Array | pa.ChunkedArray) -> Coded[str]:

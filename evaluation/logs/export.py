@@ -23,7 +23,8 @@ def write_l2logger(
 ) -> Path:
     """Write one lifetime as an l2logger 1.1 log directory.
 
-    Episodes that were cut off are ``incomplete``. The worker of a shard is ``worker-<number>``.
+    Episodes that were cut off are ``incomplete``. Sub-episodes are rows of one ``exp_num``. The
+    worker of a shard is ``worker-<number>``.
 
     Args:
       records: of a run.
@@ -51,8 +52,8 @@ def write_learnkit(
 ) -> Path:
     """Write one lifetime as a run of the 2019 framework.
 
-    Every episode is one sub-episode of worker ``env-0``, of a shard ``env-<number>``, and
-    ``NOT_DONE`` if it was cut off. The reward is the column ``reward``; the task score is the
+    Every row is a sub-episode of worker ``env-0``, of a shard ``env-<number>``, and ``NOT_DONE`` if
+    it was cut off. The reward is the column ``reward``; the task score is the
     further column ``performance``.
 
     Args:
@@ -235,7 +236,7 @@ def _schedule_columns(schedule: Schedule) -> dict[str, Any]:
     modes = np.array([block.mode == "test" for block in blocks], np.int32)
     return {
         "block_num": np.array([block.index for block in blocks])[episode_blocks],
-        "exp_num": np.arange(len(episode_blocks)),
+        "exp_num": schedule.episode_numbers(),
         "block_type": Coded(("train", "test"), modes[episode_blocks]),
         "task_name": Coded(tuple(task_labels(schedule)), codes),
         "task_params": Coded(parameters, codes),
@@ -291,7 +292,10 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
     times = _times(records, row, start).tolist()
     hooks = {task: _log_info(task) for task in {block.task for block in schedule.blocks}}
     totals = ("reward", "performance", "length", "complete")
-    for episode, index in enumerate(schedule.episode_blocks().tolist()):
+    numbers = schedule.episode_numbers()
+    parts = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+    places = zip(schedule.episode_blocks().tolist(), numbers.tolist(), parts.tolist(), strict=True)
+    for episode, (index, number, part) in enumerate(places):
         block = schedule.blocks[index]
         own = {name: columns[name][episode] for name in totals}
         measures, extras = _measures(hooks[block.task], block.task, own)
@@ -300,7 +304,8 @@ def _learnkit_rows(records: Records, row: int, start: datetime) -> Iterator[lear
             class_name=re.sub(r"[^0-9A-Za-z_.-]+", "_", block.task),
             params=dict(block.parameters),
             block=block.index,
-            task=episode,
+            task=number,
+            sub_task=part,
             measures=measures,
             worker=worker,
             seed=seed,

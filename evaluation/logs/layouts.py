@@ -12,9 +12,9 @@ from evaluation.logs import learnkit
 from evaluation.logs.l2logger import LogColumns, read_columns
 from evaluation.logs.learnkit.format import REPORT_FILE
 from evaluation.logs.problems import LogError, Problem
+from evaluation.logs.texts import shortened
 
 L2LOGGER, LEARNKIT = "l2logger", "learnkit"
-_MAX_PARAMS: Final = 25
 _REGIME_COLUMNS: Final = (
     "regime_num",
     "block_num",
@@ -105,7 +105,7 @@ def _of_l2logger(log: LogColumns) -> Overview:
                 column.values[column.codes[start]]
                 for column in (done.block_type, done.block_subtype, done.task_name)
             ),
-            _shortened(done.task_params.values[done.task_params.codes[start]]),
+            shortened(done.task_params.values[done.task_params.codes[start]]),
             length,
         )
         for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
@@ -128,7 +128,7 @@ def _of_learnkit(log: learnkit.Log) -> Overview:
             block.block,
             block.phase,
             block.class_name,
-            _shortened(json.dumps(block.params)),
+            shortened(json.dumps(block.params)),
             len(made[block.block]),
             counts[block.block],
             cut[block.block],
@@ -138,10 +138,6 @@ def _of_learnkit(log: learnkit.Log) -> Overview:
     workers = len({row.worker for row in log.rows})
     title = f"learnkit: {sum(map(len, made.values()))} episodes of {workers} workers"
     return Overview(title, _BLOCK_COLUMNS, rows, log.warnings)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_PARAMS else f"{text[:_MAX_PARAMS]}..."
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -8,10 +8,10 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from evaluation.logs.problems import Problems
 
@@ -148,7 +148,7 @@ def read_lines(path: Path, problems: Problems) -> Iterator[tuple[int, list[str]]
 
 
 def check_header(
-    path: Path, header: list[str], required: tuple[str, ...], problems: Problems
+    path: Path, header: list[str], required: Iterable[str], problems: Problems
 ) -> bool:
     """Whether rows under this header can be read."""
     missing = [name for name in required if name not in header]
@@ -160,47 +160,109 @@ def check_header(
     return not missing and not repeated
 
 
-def parse_object(path: Path, line: int, name: str, text: str, problems: Problems) -> dict[str, Any]:
-    """A JSON object from a cell; empty text means an empty one."""
-    if not text:
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        problems.error(path, line, f"{name} must be JSON: {error}")
-        return {}
-    if not isinstance(value, dict):
-        problems.error(path, line, f"{name} must be a JSON object, not {text!r}")
-        return {}
-    return value
+def read_table(
+    path: Path, required: Iterable[str], problems: Problems, defaults: Mapping[str, str] = {}
+) -> tuple[list[str], Iterator["Cells"]] | None:
+    """The header of a table and its lines, or None and problems if they cannot be read.
+
+    Args:
+      path: of the table.
+      required: columns that it must have.
+      problems: where what is wrong is noted.
+      defaults: cells of columns that it may lack.
+    """
+    lines = read_lines(path, problems)
+    _, header = next(lines, (1, None))
+    if header is None or not check_header(path, header, required, problems):
+        return None
+    return header, (
+        Cells(path, line, {**defaults, **dict(zip(header, values, strict=True))}, problems)
+        for line, values in lines
+    )
 
 
-def parse_timestamp(path: Path, line: int, text: str, problems: Problems) -> datetime | None:
-    """A moment from a cell, without a time zone; None and a problem if it is none."""
-    match = _TIMESTAMP.fullmatch(text)
-    try:
-        if match:
-            *whole, fraction = match.groups()
-            year, month, day, hour, minute, second = map(int, whole)
-            return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
-    except ValueError:
-        pass  # a field out of range: the same problem as a text of another form
-    problems.error(path, line, f"timestamp must look like {TIMESTAMP_FORMAT}, not {text!r}")
-    return None
+class Cells:
+    """One line of a table."""
+
+    def __init__(self, path: Path, line: int, text: Mapping[str, str], problems: Problems) -> None:
+        """Keep where it is, its cells by column, and where what is wrong with them is noted."""
+        self.path, self.line, self.text = path, line, text
+        self._problems, self._before = problems, len(problems.found)
+
+    def error(self, message: str) -> None:
+        """Note something that makes the log invalid."""
+        self._problems.error(self.path, self.line, message)
+
+    def warning(self, message: str) -> None:
+        """Note something that readers cope with."""
+        self._problems.warning(self.path, self.line, message)
+
+    @property
+    def sound(self) -> bool:
+        """Whether no error has been noted since the line was read."""
+        return not any(of.severity == "error" for of in self._problems.found[self._before :])
+
+    def word(self, name: str, allowed: Sequence[str]) -> None:
+        """Check a cell that holds one of few words."""
+        if self.text[name] not in allowed:
+            listed = ", ".join(allowed)
+            self.error(f"{name} must be one of {listed}, not {self.text[name]!r}")
+
+    def count(self, name: str, optional: bool = False) -> int | None:
+        """A whole number from 0; None, and a problem unless it is optional and empty."""
+        text = self.text[name]
+        if COUNT.fullmatch(text):
+            return int(text)
+        if text or not optional:
+            self.error(f"{name} must be an integer from 0, not {text!r}")
+        return None
+
+    def object(self, name: str) -> dict[str, Any]:
+        """A JSON object; an empty cell means an empty one."""
+        text = self.text[name]
+        try:
+            value = json.loads(text) if text else {}
+        except (ValueError, RecursionError) as error:
+            self.error(f"{name} must be JSON: {error}")
+            return {}
+        if not isinstance(value, dict):
+            self.error(f"{name} must be a JSON object, not {text!r}")
+            return {}
+        return value
+
+    def moment(self, name: str) -> datetime | None:
+        """A moment without a time zone; None and a problem if it is none."""
+        match = _TIMESTAMP.fullmatch(self.text[name])
+        try:
+            if match:
+                *whole, fraction = match.groups()
+                year, month, day, hour, minute, second = map(int, whole)
+                return datetime(year, month, day, hour, minute, second, int(fraction.ljust(6, "0")))
+        except ValueError:
+            pass  # a field out of range: the same problem as a text of another form
+        self.error(f"{name} must look like {TIMESTAMP_FORMAT}, not {self.text[name]!r}")
+        return None
+
+    def number(self, name: str) -> int | float:
+        """A number; integers stay integers so that they are written back as they were."""
+        text = self.text[name]
+        if INTEGER.fullmatch(text):
+            return int(text)
+        try:
+            value = float(text) if text else math.nan
+        except ValueError:
+            self.error(f"{name} must be a number, not {text!r}")
+            return math.nan
+        if not math.isfinite(value):
+            self.warning(non_finite_warning(name, text))
+        return value
 
 
-def parse_number(path: Path, line: int, name: str, text: str, problems: Problems) -> int | float:
-    """A number; integers stay integers so that they are written back as they were."""
-    if INTEGER.fullmatch(text):
-        return int(text)
-    try:
-        value = float(text) if text else math.nan
-    except ValueError:
-        problems.error(path, line, f"{name} must be a number, not {text!r}")
-        return math.nan
-    if not math.isfinite(value):
-        problems.warning(path, line, non_finite_warning(name, text))
-    return value
+class Placed(NamedTuple):
+    """A row and the line that it stands in."""
+
+    row: Any
+    at: Cells
 
 
 def non_finite_warning(name: str, text: str) -> str:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from evaluation.logs.coded import Coded
 
+PARAMS_SHOWN: Final = 25
+"""Letters of a task's parameters that stand in a table."""
 _SPECIAL: Final = frozenset('\n\r"')
 # Between these, Arrow and Python write the same digits, but for the ".0" of whole numbers.
 _PLAIN_FROM, _PLAIN_TO = 1e-4, 1e9
@@ -25,6 +27,11 @@ def plain_scalar(value: object) -> Any:
     if getattr(value, "dtype", None) == np.float32:
         return float(str(np.float32(item())))
     return item()
+
+
+def shortened(text: str) -> str:
+    """Parameters of a task as they stand in a table for people."""
+    return text if len(text) <= PARAMS_SHOWN else f"{text[:PARAMS_SHOWN]}..."
 
 
 def write_line(stream: IO[str], values: Sequence[Any]) -> None:

@@ -61,6 +61,8 @@ class Row:
       capability: core capability of the 2019 document that it speaks of, "" for none.
       family: what computes and reports it together: 2019, 3.1, predictions, experiment, own.
       missing: why a number that is NaN is missing, for metrics of users.
+      bounds: between which its numbers lie by definition; of numbers whose unit is "performance",
+        where that lies between 0 and 1.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Row:
     capability: str = ""
     family: str = "own"
     missing: str = ""
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def title(self) -> str:
@@ -129,6 +132,7 @@ def metric(
     name: str = "",
     missing: str = "",
     capability: str = "",
+    bounds: tuple[float, float] = Row.bounds,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a function a row, so that ``--metric FILE.py`` finds it; the fields are those of `Row`.
 
@@ -150,6 +154,7 @@ def metric(
             source=source,
             capability=capability,
             missing=missing,
+            bounds=bounds,
         )
         function.metric_row = row  # type: ignore[attr-defined]
         return function
@@ -247,6 +252,12 @@ def compute(row: Row, lifetime: Lifetime, plain: bool = False) -> Numbers:
             f"number a {row.scope}"
         )
     finite = np.isfinite(values)
+    least, largest = row.bounds
+    if row.unit != "performance" and ((values < least) | (values > largest))[finite].any():
+        raise MetricError(
+            f"metric {row.name!r} returned {values[finite].tolist()}; by its row, numbers lie "
+            f"between {least:g} and {largest:g}"
+        )
     if codes is None or (codes[~finite] == Reason.NONE).any():
         codes = _reasons(row, values, why)
     return Numbers(np.where(finite, values, np.nan), codes)

@@ -1,5 +1,6 @@
 """Every metric of this package: one row each, from which names, headings and pages are made."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from evaluation.metrics.registry import Direction, Row, Scope
@@ -7,9 +8,20 @@ from evaluation.metrics.registry import Direction, Row, Scope
 _DOCUMENT: Final = "L2M Metrics Framework (2019), section 2.1"
 _TODAY: Final = "l2metrics 3.1"
 _WSU: Final = "analysis of the AIQ/SAIL-ON generator (2021)"
-_CL, _ANT, _SAFETY = "continual_learning", "adapt_to_new_tasks", "safety_and_monitoring"
+CAPABILITIES: Final = (
+    "continual_learning",
+    "adapt_to_new_tasks",
+    "selective_plasticity",
+    "goal_driven_perception",
+    "safety_and_monitoring",
+)
+"""The core capabilities of the 2019 document, by the names that metrics give them."""
+_CL, _ANT, _, _, _SAFETY = CAPABILITIES
 _BLOCKS, _TASKS, _EXPERTS = ("blocks",), ("blocks", "tasks"), ("blocks", "tasks", "experts")
 _PREDICTS, _BASELINE = ("predictions",), ("baseline",)
+_PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
+_UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
+_BOUNDS: Final = {_PERFORMANCE: _UNIT, _SHARE: _UNIT, _EPISODES: (0.0, float("inf"))}
 _FRAMEWORK, _EDITIONS, _TRANSFER = "l2m.framework2019:", "editions2019:", "transfer2019:"
 
 
@@ -23,6 +35,7 @@ def _row(
     text: str,
     **fields: Any,
 ) -> Row:
+    fields = {"bounds": _BOUNDS.get(unit, Row.bounds)} | fields
     return Row(name, kernel, scope, text, direction=direction, unit=unit, family=family, **fields)
 
 
@@ -53,7 +66,6 @@ def _trial(name: str, kernel: str, direction: Direction, unit: str, text: str, *
     return _row("experiment", name, f"novelty.{kernel}", "trial", direction, unit, text, **fields)
 
 
-_PERFORMANCE, _EPISODES, _SHARE = "performance", "episodes", "share"
 _NORMALISED: Final = "normalised performance"
 _SATURATION: Final = "performance_maintenance_saturation_value"
 _TIME: Final = "performance_maintenance_time_to_saturation"
@@ -73,9 +85,9 @@ METRICS: Final = (
           heading="recovery time"),
     _2019(_SATURATION, f"{_FRAMEWORK}performance_maintenance", "lower", _PERFORMANCE,
           "saturation value of the training block minus that of a later test",
-          heading="maintenance: saturation"),
+          heading="maintenance: saturation", bounds=_SIGNED),
     _2019(_TIME, f"{_FRAMEWORK}performance_maintenance", "higher", _EPISODES,
-          "the same of the time to saturation", heading="maintenance: time"),
+          "the same of the time to saturation", heading="maintenance: time", bounds=Row.bounds),
     # Of blocks, in the command of 2019 only.
     _command("STE_normalized_saturation", f"{_TRANSFER}ste_relative", "higher", "",
              "saturation value over that of the single-task expert", needs=_EXPERTS,
@@ -129,12 +141,12 @@ METRICS: Final = (
           "share of the other episodes that are reported", heading="false alarms"),
     _said("auc", "novelty.lifetimes:area_under_roc", "lifetime", "higher", "",
           "area under ROC: a novel episode's probability is above another's",
-          heading="area under ROC", source="Hanley and McNeil (1982)"),
+          heading="area under ROC", source="Hanley and McNeil (1982)", bounds=_UNIT),
     _said("brier", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "lower", "",
-          "mean squared error of the probability of novelty", heading="Brier score"),
+          "mean squared error of the probability of novelty", heading="Brier score", bounds=_UNIT),
     _said("calibration_error", "novelty.lifetimes:calibration_error", "lifetime", "lower", "",
           "distance of probability and share of novel episodes, over ten bins",
-          heading="calibration error", source="Naeini et al. (2015)"),
+          heading="calibration error", source="Naeini et al. (2015)", bounds=_UNIT),
     _said("lifetime_level_accuracy", "novelty.lifetimes:novelty_by_lifetime", "lifetime", "higher",
           _SHARE, "share of novel episodes whose predicted level is the true one",
           heading="level accuracy"),
@@ -157,7 +169,7 @@ METRICS: Final = (
            "Kaplan-Meier median of the delay over all trials, episodes", needs=_PREDICTS),
     _trial("correct_rejections", "detection:correct_rejections", "higher", "",
            "M2.2: share of episodes before novelty that are not reported", needs=_PREDICTS,
-           heading="M2.2"),
+           heading="M2.2", bounds=_UNIT),
     _trial("amoc_wsu", "detection:amoc_wsu", "higher", "",
            "AMOC as the generator's analysis draws it, 1 is best", needs=_PREDICTS,
            heading="AMOC"),
@@ -174,11 +186,11 @@ METRICS: Final = (
            "the same of all episodes from the first novel one on", needs=_BASELINE),
     _trial("opti", "reaction:reaction", "higher", "",
            "share of the agent in both sums of performance after novelty, 0.5 is parity",
-           needs=_BASELINE, heading="OPTI"),
+           needs=_BASELINE, heading="OPTI", bounds=_UNIT),
     _trial("ipti", "reaction:reaction", "higher", "", "the same over the first episodes",
-           needs=_BASELINE),
+           needs=_BASELINE, bounds=_UNIT),
     _trial("apti", "reaction:reaction", "higher", "", "the same over the last episodes",
-           needs=_BASELINE),
+           needs=_BASELINE, bounds=_UNIT),
     _trial("apti_ratio", "reaction:reaction", "higher", "",
            "agent's sum over the baseline's, over the last episodes", needs=_BASELINE),
     _trial("performance_pre", "reaction:reaction", "higher", _PERFORMANCE,
@@ -191,7 +203,7 @@ METRICS: Final = (
            "the baseline's mean from the first novel episode on", needs=_BASELINE,
            heading="baseline after"),
     _trial("gain", "reaction:reaction", "higher", _PERFORMANCE,
-           "mean of the last episodes less that of the first novel ones"),
+           "mean of the last episodes less that of the first novel ones", bounds=_SIGNED),
     _trial("retained", "reaction:reaction", "higher", "",
            "mean of the last episodes over the agent's own before novelty"),
     _trial("robust", "reaction:reaction", "none", _SHARE,
@@ -226,6 +238,17 @@ BY_NAME: Final = {row.name: row for row in METRICS}
 
 SHARES: Final = frozenset(row.name for row in METRICS if row.unit == _SHARE)
 """Metrics that are yes or no, or the mean of such; intervals of these are Wilson's."""
+
+
+def bounds_of(rows: Sequence[Row] = (), unit: bool = False) -> dict[str, tuple[float, float]]:
+    """Bounds of all metrics by name.
+
+    Args:
+      rows: metrics of users.
+      unit: whether performance lies between 0 and 1; it is unbounded otherwise.
+    """
+    known = (*METRICS, *rows)
+    return {row.name: row.bounds for row in known if unit or row.unit != _PERFORMANCE}
 
 
 def names_of(family: str, *scopes: Scope) -> tuple[str, ...]:

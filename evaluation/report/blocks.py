@@ -23,6 +23,7 @@ def lifetime_metrics(
     Raises:
       ValueError: an unknown measure or a window that is even or not positive.
     """
+    records = records.by_episode()
     values, counts = records.by_block(measure)
     metrics = {"mean": _block_means(values, counts)}
     return metrics | block_metrics(values, records.schedule.blocks, window)

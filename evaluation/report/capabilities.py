@@ -9,7 +9,7 @@ Source: L2M Metrics Framework, 4 Dec 2019, chapter 2 ("an average of the scores 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +17,12 @@ from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import DEFAULT_LEVEL, DEFAULT_RESAMPLES, resample_weights
-from evaluation.metrics.table import BY_NAME
+from evaluation.metrics.table import BY_NAME, CAPABILITIES
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.entries import number
 from evaluation.report.lifelong import common_ranges, lifelong_metrics
 from evaluation.report.novelty import novelty_scores
-
-CAPABILITIES: Final = (
-    "continual_learning",
-    "adapt_to_new_tasks",
-    "selective_plasticity",
-    "goal_driven_perception",
-    "safety_and_monitoring",
-)
-"""The core capabilities, by the names that metrics give them."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +80,7 @@ def lifetime_scores(
     Raises:
       ValueError: an unknown measure or a bad window, or a metric of a user that cannot be computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
     blocks = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)

@@ -1,12 +1,13 @@
 """The table of metrics, for a terminal and as JSON."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from evaluation.metrics.registry import Row
 
 FIELDS = (
-    *("name", "scope", "needs", "direction", "unit", "text"),
+    *("name", "scope", "needs", "direction", "unit", "bounds", "text"),
     *("source", "capability", "family", "kernel"),
 )
 
@@ -18,18 +19,24 @@ def kernel_of(row: Row) -> str:
     return f"{row.kernel.__module__}:{row.kernel.__qualname__}"
 
 
+def bounds(row: Row) -> list[float | None]:
+    """Return the bounds of a metric, None for an end that it does not have."""
+    return [float(bound) if math.isfinite(bound) else None for bound in row.bounds]
+
+
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return rows as plain JSON values."""
     return [
         {name: getattr(row, name) for name in FIELDS}
-        | {"needs": list(row.needs), "kernel": kernel_of(row)}
+        | {"needs": list(row.needs), "bounds": bounds(row), "kernel": kernel_of(row)}
         for row in rows
     ]
 
 
 def details(row: Row) -> str:
     """All fields of a metric, one a line."""
-    values = as_json([row])[0] | {"needs": ", ".join(row.needs)}
+    between = "{:g} to {:g}".format(*row.bounds) if row.bounds != Row.bounds else ""
+    values = as_json([row])[0] | {"needs": ", ".join(row.needs), "bounds": between}
     return "\n".join(f"{name:11} {value}" for name, value in values.items() if value)
 
 

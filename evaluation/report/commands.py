@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluation.arguments import add_command, add_metric
+from evaluation.arguments import add_command, add_measure, add_metric
 from evaluation.report import terminal
 
 COMPARE_EXAMPLES = """examples:
@@ -153,9 +153,7 @@ def _score(arguments: argparse.Namespace) -> int:
     from evaluation.report.custom import load_rows
     from evaluation.report.transfer import between_tasks
 
-    if arguments.quiet and not arguments.json:
-        raise ValueError("--quiet shows nothing: pass --json with it")
-    console = None if arguments.quiet else terminal.console()
+    console = terminal.unless_quiet(arguments)
     rows = load_rows(arguments.metric)
     runs = [read_run(path) for path in arguments.runs]
     scored = [lifetime_scores(run, arguments.measure, arguments.window, rows) for run in runs]
@@ -218,27 +216,18 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _add_numbers(parser: Any) -> None:
     """Options of commands that compute metrics of runs."""
-    parser.add_argument(
-        "--measure",
-        default="performance",
-        metavar="NAME",
-        help="an episode's value: performance, reward or length (performance)",
-    )
-    parser.add_argument("--window", type=int, default=11, metavar="N", help="smoothing window (11)")
+    add_measure(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
     parser.add_argument("--quiet", action="store_true", help="no tables")
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
-    from evaluation.files import write_json
     from evaluation.records import read_run
     from evaluation.report.compare import COMPARED, compare_records
     from evaluation.report.custom import load_rows
 
-    if arguments.quiet and not arguments.json:
-        raise ValueError("--quiet shows nothing: pass --json with it")
-    console = None if arguments.quiet else terminal.console()
+    console = terminal.unless_quiet(arguments)
     if not any(_is_run(path) for path in (arguments.first, arguments.second)):
         return _compare_results(arguments, console)
     files, names = _split_metrics(arguments.metric)
@@ -254,8 +243,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         rows,
     )
     if arguments.json:
-        write_json(arguments.json, comparison.to_json())
-        _write_page(arguments, comparison.to_json())
+        _write(arguments, comparison.to_json())
     if console:
         from evaluation.report.comparison_tables import print_comparison
 
@@ -276,7 +264,6 @@ def _is_run(path: Path) -> bool:
 
 def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     """Compare two directories of results of logs."""
-    from evaluation.files import write_json
     from evaluation.report.compare import COMPARED, compare_lifelong
     from evaluation.report.lifelong import lifelong_of_results
     from evaluation.report.results import load_results
@@ -305,8 +292,7 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
             f"the results have none of {', '.join(metrics)} in common; they have {common or 'none'}"
         )
     if arguments.json:
-        write_json(arguments.json, found.to_json())
-        _write_page(arguments, found.to_json())
+        _write(arguments, found.to_json())
     if console:
         from evaluation.report.comparison_tables import print_lifelong_comparison
 
@@ -314,11 +300,12 @@ def _compare_results(arguments: argparse.Namespace, console: Any) -> int:
     return 0
 
 
-def _write_page(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
-    """Write the comparison as a page, beside its JSON."""
-    from evaluation.files import write_whole
+def _write(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
+    """Write the comparison as JSON, and as a page beside it."""
+    from evaluation.files import write_json, write_whole
     from evaluation.report import html
 
+    write_json(arguments.json, values)
     one, other = _names(arguments.first, arguments.second)
     page = html.of_report(f"{one} and {other}, compared", values)
     write_whole(arguments.json.with_suffix(".html"), page)

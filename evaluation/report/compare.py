@@ -21,9 +21,9 @@ from evaluation.metrics import (
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.registry import Row
-from evaluation.metrics.statistics import INTERVALS
-from evaluation.metrics.table import METRICS, names_of
-from evaluation.records import Records
+from evaluation.metrics.statistics import INTERVALS, Bounds
+from evaluation.metrics.table import METRICS, bounds_of, names_of
+from evaluation.records import UNIT_MEASURES, Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.entries import entry_of, number
 from evaluation.report.lifelong import Lifelong, common_ranges, lifelong_metrics
@@ -259,6 +259,7 @@ def compare_records(
         if name not in COMPARED:
             raise ValueError(f"metric is {name!r}; it must be one of {', '.join(COMPARED)}")
     check_same_syllabus(first.schedule, second.schedule)
+    first, second = first.by_episode(), second.by_episode()
     if paired:
         first, second = common_lifetimes(first, second)
     ranges = common_ranges([first, second], measure)
@@ -274,6 +275,7 @@ def compare_records(
         blocks.append(chosen | dict(lifelong.own_blocks))
     wanted = [*metrics, *(row.name for row in rows)]
     lower = LOWER_IS_BETTER | {row.name for row in rows if row.direction == "lower"}
+    bounds = bounds_of(rows, measure in UNIT_MEASURES)
     scores = [{name: syllabus_scores(m) for name, m in one.items()} for one in blocks]
     return Comparison(
         first,
@@ -281,9 +283,9 @@ def compare_records(
         measure,
         window,
         paired,
-        _compare(blocks[0], blocks[1], seed, paired, lower),
-        _compare(scores[0], scores[1], seed, paired, lower),
-        compare_lifelong(one, other, wanted, seed, paired, lower),
+        _compare(blocks[0], blocks[1], seed, paired, lower, bounds),
+        _compare(scores[0], scores[1], seed, paired, lower, bounds),
+        compare_lifelong(one, other, wanted, seed, paired, lower, bounds),
     )
 
 
@@ -294,6 +296,7 @@ def compare_lifelong(
     seed: int = 0,
     paired: bool = False,
     lower: Collection[str] = LOWER_IS_BETTER,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> LifelongComparison:
     """Compare the metrics of today of two runs, over the tasks and metrics that both have.
 
@@ -304,6 +307,7 @@ def compare_lifelong(
       seed: of the bootstrap.
       paired: whether lifetimes of the same position make pairs.
       lower: names of metrics of which less is better.
+      bounds: as `summarise_all` takes them.
     """
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     parts = []
@@ -315,7 +319,7 @@ def compare_lifelong(
     def compared(one: Mapping[str, Numbers], other: Mapping[str, Numbers]) -> dict[str, Found]:
         names = [name for name in one if name in other and name in metrics]
         own = {n: one[n] for n in names}, {n: other[n] for n in names}
-        return _compare(*own, seed, paired, lower)
+        return _compare(*own, seed, paired, lower, bounds)
 
     (whole, own), (other_whole, other_own) = parts
     return LifelongComparison(
@@ -329,9 +333,10 @@ def _compare(
     seed: int,
     paired: bool,
     lower: Collection[str],
+    bounds: Mapping[str, Bounds] | None,
 ) -> dict[str, Found]:
     """Both runs' metrics, and p-values corrected over all of them."""
-    summaries = [summarise_all(one, seed) for one in (first, second)]
+    summaries = [summarise_all(one, seed, bounds=bounds) for one in (first, second)]
     improvements = {
         name: _improvement(first[name], second[name], seed, paired, name in lower) for name in first
     }

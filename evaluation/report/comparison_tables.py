@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -11,11 +10,12 @@ from evaluation.metrics.table import heading
 from evaluation.report.compare import Comparison, Found, LifelongComparison
 from evaluation.report.names import block_names, logged_names
 from evaluation.report.tables import (
-    TASK_WIDTH,
     Place,
     estimate_cell,
     left_out,
     missing,
+    simple_table,
+    with_tasks,
 )
 
 
@@ -58,18 +58,9 @@ def print_lifelong_comparison(
       tasks: what to call a task, by its name in `found`; as there where it is not in here.
     """
     table = _table("lifelong learning (higher is better)", ("metric, and tasks",), names)
-    for name in dict.fromkeys([*found.lifetime, *found.by_task]):
-        rows: list[tuple[str, Found, Place]] = []
-        if name in found.lifetime:
-            rows.append((name, found.lifetime[name], ()))
-        if name in found.by_task:
-            called = [f"  {(tasks or {}).get(task, task)}" for task in found.tasks]
-            rows += [(label, found.by_task[name], index) for index, label in enumerate(called)]
-        rows = [row for row in rows if _has_value(row[1], row[2])]
-        if rows and rows[0][0] != name:
-            table.add_row(name)
-        for label, of, index in rows:
-            table.add_row(label, *_cells(of, index))
+    called = [(tasks or {}).get(task, task) for task in found.tasks]
+    for label, of, index in with_tasks(found.lifetime, found.by_task, called, _has_value):
+        table.add_row(label, *([] if of is None else _cells(of, index)))
     if table.row_count:
         console.print(table)
 
@@ -98,13 +89,7 @@ def _print_metric(
 
 def _table(title: str, labels: tuple[str, ...], names: tuple[str, str]) -> Table:
     """An empty table: what a row is about, both runs, and which of them does better."""
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    for label in labels:
-        table.add_column(label, no_wrap=label == "phase", overflow="fold", max_width=TASK_WIDTH)
-    for name in (*names, f"{names[0]}\nbetter"):
-        table.add_column(name, justify="right", overflow="fold")
-    table.add_column("p", justify="right", no_wrap=True)
-    return table
+    return simple_table(title, labels, (*names, f"{names[0]}\nbetter", "p"))
 
 
 def _has_value(found: Found, index: Place) -> bool:

@@ -1,16 +1,12 @@
-"""Tables and progress for a terminal; needs the `cli` extra."""
+"""Tables for a terminal; needs the `cli` extra."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from evaluation.metrics import STATISTICS, Summary
 from evaluation.metrics.table import heading
@@ -20,19 +16,19 @@ from evaluation.report.novelty import NoveltySummary
 from evaluation.report.own import OwnSummary
 from evaluation.report.summary import Report
 from evaluation.report.tables import (
-    TASK_WIDTH,
     UNDEFINED,
-    Place,
+    Line,
     digits,
     estimate_cell,
     interval,
     interval_text,
     left_out,
     missing,
+    simple_table,
+    with_tasks,
     with_value,
 )
 from evaluation.report.transfer import Transfer
-from evaluation.scanner import Progress as ReportProgress
 
 STATISTIC_HEADINGS = {
     "mean": "mean",
@@ -40,37 +36,6 @@ STATISTIC_HEADINGS = {
     "interquartile_mean": "interquartile\nmean",
     "std": "standard\ndeviation",
 }
-
-
-class EpisodeRate(ProgressColumn):
-    """Episodes per second since the first ones came back."""
-
-    def render(self, task: Task) -> Text:
-        """Show the rate, or that the program is still being compiled."""
-        if task.finished_time:
-            return Text(f"{task.completed / task.finished_time:,.0f}/s in all")
-        if not task.completed or not task.speed:
-            return Text("compiling")
-        return Text(f"{task.speed:,.0f}/s")
-
-
-@contextmanager
-def progress_bar(console: Console, label: str, total: int) -> Iterator[ReportProgress]:
-    """Show a progress bar for `total` episodes; yields the function that moves it."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} episodes"),
-        EpisodeRate(table_column=Column(no_wrap=True)),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(label, total=total)
-
-        def move(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield move
 
 
 def print_report(console: Console, report: Report, statistics: bool = False) -> None:
@@ -97,10 +62,13 @@ def print_report(console: Console, report: Report, statistics: bool = False) -> 
         print_novelty(console, report.novelty, block_names(report.records.schedule))
     print_capabilities(console, report.capabilities)
     if statistics:
-        console.print(_lifelong_statistics(report))
+        today = [(name, of, ()) for name, of in report.lifelong.lifetime.items()]
+        console.print(_statistics("Lifelong learning", today, "metric"))
         for name, summary in report.syllabus.items():
             if summary.count[()]:
-                console.print(_statistics_table(report, name))
+                of = report.blocks[name]
+                rows: list[Line] = [(str(index), of, index) for index in range(len(of.count))]
+                console.print(_statistics(heading(name), [*rows, ("all", summary, ())], "block"))
 
 
 def _print_blocks(console: Console, report: Report) -> None:
@@ -134,14 +102,8 @@ def _block_table(report: Report, names: list[str], described: bool) -> tuple[Tab
     records = report.records
     about = f"{records.schedule.name}: {report.measure}, {records.num_lifetimes} lifetimes"
     title = None if described else f"{about}, mean and 95 % interval"
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("block")
-    table.add_column("phase", no_wrap=True)
-    if not described:
-        table.add_column("task and parameters", overflow="fold", max_width=TASK_WIDTH)
-        table.add_column("episodes")
-    for name in names:
-        table.add_column(heading(name).replace(" ", "\n", 1), justify="right")
+    labels = ["block", "phase", *([] if described else ["task and parameters", "episodes"])]
+    table = simple_table(title, labels, [heading(name).replace(" ", "\n", 1) for name in names])
     shown, without = [report.blocks[name] for name in names], {}
     tasks = block_names(records.schedule)
     for block in records.schedule.blocks:
@@ -156,38 +118,17 @@ def _block_table(report: Report, names: list[str], described: bool) -> tuple[Tab
 
 
 def _syllabus_table(report: Report) -> Table:
-    table = Table(title="Whole syllabus (mean over its blocks)", box=box.SIMPLE_HEAD)
-    for title in ("metric", "mean", "95 % interval", "lifetimes with a value"):
-        table.add_column(title, justify="left" if title == "metric" else "right")
-    for name, summary in report.syllabus.items():
-        if summary.count[()]:
-            mean = digits(summary.mean[()])
-            table.add_row(heading(name), mean, interval(summary, ()), with_value(summary, ()))
-    return table
+    rows = [(heading(name), summary, ()) for name, summary in report.syllabus.items()]
+    return _means("Whole syllabus (mean over its blocks)", _valued(rows))
 
 
 def _lifelong_table(report: Report) -> Table:
     """Each metric of today that has a value: over the lifetime, then for each task."""
-    found = report.lifelong
-    names = logged_names(report.records.schedule)
-    table = Table(title="Lifelong learning (values normalised to 1 to 101)", box=box.SIMPLE_HEAD)
-    table.add_column("metric, and tasks", overflow="fold", max_width=TASK_WIDTH)
-    for title in ("mean", "95 % interval", "lifetimes\nwith a value"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for name in dict.fromkeys([*found.lifetime, *found.by_task]):
-        rows: list[tuple[str, Summary, Place]] = []
-        if name in found.lifetime:
-            rows.append((name, found.lifetime[name], ()))
-        if name in found.by_task:
-            tasks = enumerate(found.tasks)
-            rows += [(f"  {names.get(t, t)}", found.by_task[name], i) for i, t in tasks]
-        rows = [row for row in rows if row[1].count[row[2]]]
-        if rows and rows[0][0] != name:
-            table.add_row(name)
-        for label, summary, index in rows:
-            mean = digits(summary.mean[index])
-            table.add_row(label, mean, interval(summary, index), with_value(summary, index))
-    return table
+    found, names = report.lifelong, logged_names(report.records.schedule)
+    tasks = [names.get(task, task) for task in found.tasks]
+    rows = with_tasks(found.lifetime, found.by_task, tasks, lambda of, index: of.count[index])
+    title = "Lifelong learning (values normalised to 1 to 101)"
+    return _means(title, rows, "metric, and tasks")
 
 
 def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str]) -> None:
@@ -198,20 +139,11 @@ def print_novelty(console: Console, found: NoveltySummary, names: Sequence[str])
       found: what to show.
       names: what each block plays.
     """
-    table = Table(title="Novelty predictions, over lifetimes", box=box.SIMPLE_HEAD)
-    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
-        table.add_column(title, justify="left" if title == "metric" else "right")
-    for name, summary in found.lifetime.items():
-        if summary.count[()]:
-            mean = digits(summary.mean[()])
-            table.add_row(heading(name), mean, interval(summary, ()), with_value(summary, ()))
-    console.print(table)
-    table = Table(title="Novelty predictions, block by block", box=box.SIMPLE_HEAD)
-    table.add_column("block")
-    table.add_column("what it plays", overflow="fold", max_width=TASK_WIDTH)
-    table.add_column("novel")
-    for name in found.blocks:
-        table.add_column(heading(name).replace(" ", "\n", 1), justify="right")
+    rows = [(heading(name), summary, ()) for name, summary in found.lifetime.items()]
+    console.print(_means("Novelty predictions, over lifetimes", _valued(rows)))
+    headings = [heading(name).replace(" ", "\n", 1) for name in found.blocks]
+    labels = ("block", "what it plays", "novel")
+    table = simple_table("Novelty predictions, block by block", labels, headings)
     for index, novel in enumerate(found.novel):
         cells = [_cell(summary, index) for summary in found.blocks.values()]
         table.add_row(str(index), names[index], "yes" if novel else "no", *cells)
@@ -228,9 +160,8 @@ def print_capabilities(
       found: the scores.
       every: whether the score of each metric stands below the averages.
     """
-    table = Table(title="Core capabilities (averages of metrics of one unit)", box=box.SIMPLE_HEAD)
-    for title in ("capability", "average of", "score", "95 % interval"):
-        table.add_column(title, justify="right" if title[0] in "s9" else "left")
+    title = "Core capabilities (averages of metrics of one unit)"
+    table = simple_table(title, ("capability", "average of"), ("score", "95 % interval"))
     for name, capability in found.items():
         averages = capability.averages.items()
         rows = [(f"{unit}: {len(of.metrics)} metrics", of) for unit, of in averages]
@@ -245,9 +176,8 @@ def print_capabilities(
 
 def print_transfer(console: Console, found: Sequence[Transfer]) -> None:
     """Print areas between learning curves; nothing if there are none."""
-    table = Table(title="Transfer (area between learning curves)", box=box.SIMPLE_HEAD)
-    for title in ("from", "to", "area", "95 % interval", "lifetimes"):
-        table.add_column(title, justify="left" if title in ("from", "to") else "right")
+    title, numbers = "Transfer (area between learning curves)", ("area", "95 % interval")
+    table = simple_table(title, ("from", "to"), (*numbers, "lifetimes"))
     for pair in found:
         ends = interval_text(pair.low, pair.high)
         table.add_row(pair.earlier, pair.task, digits(pair.area), ends, str(pair.lifetimes))
@@ -257,49 +187,37 @@ def print_transfer(console: Console, found: Sequence[Transfer]) -> None:
 
 def print_own(console: Console, found: OwnSummary) -> None:
     """Print metrics of users, each over the whole lifetime and then by block."""
-    table = Table(title="Metrics of your own", box=box.SIMPLE_HEAD)
-    for title in ("metric", "mean", "95 % interval", "lifetimes\nwith a value"):
-        table.add_column(title, justify="left" if title == "metric" else "right")
+    rows: list[Line] = []
     for name, whole in found.lifetime.items():
-        rows: list[tuple[str, Summary, Place]] = [(name, whole, ())]
-        if name in found.blocks:
-            of = found.blocks[name]
+        rows.append((name, whole, ()))
+        if (of := found.blocks.get(name)) is not None:
             rows += [(f"  block {index}", of, index) for index in range(len(of.count))]
-        for label, summary, index in rows:
-            mean = digits(summary.mean[index])
-            table.add_row(label, mean, interval(summary, index), with_value(summary, index))
-    console.print(table)
+    console.print(_means("Metrics of your own", rows))
 
 
-def _lifelong_statistics(report: Report) -> Table:
-    """One row a metric of today with a value, one column a statistic."""
-    table = Table(
-        title="Lifelong learning, over lifetimes, with 95 % intervals", box=box.SIMPLE_HEAD
-    )
-    table.add_column("metric", overflow="fold")
-    for name in STATISTICS:
-        table.add_column(STATISTIC_HEADINGS[name], justify="right", no_wrap=True)
-    for name, summary in report.lifelong.lifetime.items():
-        if summary.count[()]:
-            table.add_row(name, *(estimate_cell(summary.estimates[s], ()) for s in STATISTICS))
+def _valued(rows: Iterable[Line]) -> list[Line]:
+    """The lines with a value."""
+    return [(label, of, index) for label, of, index in rows if of.count[index]]
+
+
+def _means(title: str, rows: Iterable[Line], label: str = "metric") -> Table:
+    """A table of means with their intervals."""
+    table = simple_table(title, (label,), ("mean", "95 % interval", "lifetimes\nwith a value"))
+    for name, of, index in rows:
+        if of is None:
+            table.add_row(name)
+        else:
+            cells = digits(of.mean[index]), interval(of, index), with_value(of, index)
+            table.add_row(name, *cells)
     return table
 
 
-def _statistics_table(report: Report, metric: str) -> Table:
-    """One metric: one row a block and one for the syllabus, one column a statistic."""
-    title = f"{heading(metric)}, over lifetimes, with 95 % intervals"
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("block")
-    for name in STATISTICS:
-        table.add_column(STATISTIC_HEADINGS[name], justify="right")
-    rows: list[tuple[str, Summary, Place]] = [
-        (str(block.index), report.blocks[metric], block.index)
-        for block in report.records.schedule.blocks
-    ]
-    for label, summary, index in [*rows, ("all", report.syllabus[metric], ())]:
-        if summary.count[index]:
-            cells = [estimate_cell(summary.estimates[name], index) for name in STATISTICS]
-            table.add_row(label, *cells)
+def _statistics(what: str, rows: Iterable[Line], label: str) -> Table:
+    """A table of all statistics over lifetimes, of what has a value."""
+    title = f"{what}, over lifetimes, with 95 % intervals"
+    table = simple_table(title, (label,), [STATISTIC_HEADINGS[name] for name in STATISTICS])
+    for name, of, index in _valued(rows):
+        table.add_row(name, *(estimate_cell(of.estimates[s], index) for s in STATISTICS))
     return table
 
 

@@ -453,6 +453,7 @@ def plot_records(records: Records, path: Path, measure: str = "performance", see
       ValueError: matplotlib is not installed, an unknown measure, or no value anywhere.
     """
     check_matplotlib()
+    records = records.by_episode()
     values, counts = records.by_block(measure)
     width = max(1, math.ceil(int(counts.sum()) / MOST_POINTS))
     blocks = [_grouped(values[:, b, :count], width) for b, count in enumerate(counts)]

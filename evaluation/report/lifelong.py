@@ -12,13 +12,11 @@ from evaluation.metrics import Reason, Summary, summarise_all
 from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, TASK_METRICS
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.registry import Row
-from evaluation.records import MEASURES, Records
+from evaluation.metrics.statistics import Bounds
+from evaluation.records import MEASURES, UNIT_MEASURES, Records
 from evaluation.report.own import own_numbers
 from evaluation.report.recorded import record_metrics
 from evaluation.report.results import Results
-
-UNIT_MEASURES: Final = ("performance",)
-"""Measures that lie between 0 and 1 by their definition."""
 
 _CODES: Final = {reason.sentence: int(reason) for reason in Reason if reason is not Reason.NONE}
 
@@ -78,6 +76,7 @@ def lifelong_metrics(
       ValueError: an unknown measure, a task without a range, or a metric of a user that cannot be
         computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure) if ranges is None else ranges
     found = record_metrics(records, measure, ranges=ranges, compiled=False)
     results, own = found.results, own_numbers(rows, records, measure, found.tasks)
@@ -146,13 +145,18 @@ def _numbers(values: npt.NDArray[np.float64], sentences: Sequence[Any]) -> Numbe
     return Numbers(values, np.where(np.isfinite(values), int(Reason.NONE), missing))
 
 
-def summarise_lifelong(found: Lifelong, ranges: Ranges | None, seed: int) -> LifelongSummary:
+def summarise_lifelong(
+    found: Lifelong, ranges: Ranges | None, seed: int, bounds: Mapping[str, Bounds] | None = None
+) -> LifelongSummary:
     """Statistics and intervals over lifetimes.
 
     Args:
       found: of L lifetimes.
       ranges: that it was computed with; None where each lifetime has its own.
       seed: of the bootstrap.
+      bounds: as `summarise_all` takes them.
     """
-    lifetime = summarise_all(found.lifetime, seed)
-    return LifelongSummary(found.tasks, lifetime, summarise_all(found.by_task, seed), ranges)
+    lifetime, tasks = (
+        summarise_all(o, seed, bounds=bounds) for o in (found.lifetime, found.by_task)
+    )
+    return LifelongSummary(found.tasks, lifetime, tasks, ranges)

@@ -9,7 +9,8 @@ import numpy as np
 from evaluation.logs.export import task_labels
 from evaluation.metrics import Summary, summarise_all
 from evaluation.metrics.registry import Lifetime, Row, over_all, over_lifetimes
-from evaluation.records import Records
+from evaluation.metrics.table import bounds_of
+from evaluation.records import UNIT_MEASURES, Records
 from evaluation.report.entries import entry_of
 from evaluation.report.novelty import novel_variants, predictions_of
 
@@ -48,6 +49,7 @@ def lifetimes_of(
       measure: column used as an episode's value.
       tasks: names of the tasks in order; those of the schedule's variants if empty.
     """
+    records = records.by_episode()
     schedule = records.schedule
     values, counts = records.by_block(measure)
     inside = np.arange(values.shape[-1]) < counts[:, None]
@@ -128,5 +130,6 @@ def summarise_own(
     """
     found = own_numbers(rows, records, measure)
     whole = found.lifetime | {name: over_all(of) for name, of in found.blocks.items()}
-    blocks = summarise_all(found.blocks, seed)
-    return OwnSummary(tuple(rows), summarise_all(whole, seed), blocks)
+    bounds = bounds_of(rows, measure in UNIT_MEASURES)
+    lifetimes, blocks = (summarise_all(of, seed, bounds=bounds) for of in (whole, found.blocks))
+    return OwnSummary(tuple(rows), lifetimes, blocks)

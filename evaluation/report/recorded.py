@@ -74,7 +74,7 @@ def record_metrics(
         raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
     if precision not in CHUNKS:
         raise ValueError(f"precision is {precision!r}; it must be float64 or float32")
-    options = options or Options()
+    options, records = options or Options(), records.by_episode()
     counts = np.array([block.count for block in records.schedule.blocks])
     room = int(counts.max())
     plan, tasks = _plan(records, aware)

@@ -9,7 +9,6 @@ Three kinds are read: `<name>_metrics.json` with one run, `ll_metrics.json` with
     bootstrap_interval(results.lifetime["avg_eval_perf"])
 """
 
-import json
 import math
 import os
 from collections import Counter
@@ -21,6 +20,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from evaluation.files import read_json
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -131,7 +132,7 @@ def _files(path: Path) -> list[Path]:
 
 def _read(path: Path) -> Iterator[_Run]:
     """The runs of one file."""
-    content = _parse(path)
+    content = read_json(path, MAX_BYTES, "a result")
     runs = content if isinstance(content, list) else [content]
     for number, values in enumerate(runs):
         where = f"{path}: run {number}" if isinstance(content, list) else str(path)
@@ -146,25 +147,6 @@ def _read(path: Path) -> Iterator[_Run]:
                 f"{where}: is no result: it has neither run_id, as l2metrics writes it, nor "
                 "metrics and blocks, as jaxsim run does"
             )
-
-
-def _parse(path: Path) -> Any:
-    try:
-        size = path.stat().st_size
-        text = path.read_bytes() if size <= MAX_BYTES else b""
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}") from error
-    if size > MAX_BYTES:
-        raise ValueError(f"{path}: has {size:,} bytes, more than the {MAX_BYTES:,} of a result")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ValueError(
-            f"{path}: broken or truncated JSON at {place}: {error.msg}; compute the result anew"
-        ) from error
-    except (ValueError, RecursionError) as error:  # other encodings, endless numbers or depths
-        raise ValueError(f"{path}: is no JSON of a result") from error
 
 
 def _of_l2metrics(values: Mapping[str, Any], path: Path, where: str) -> _Run:

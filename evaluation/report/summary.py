@@ -12,7 +12,8 @@ from evaluation.metrics import (
 )
 from evaluation.metrics.registry import Row
 from evaluation.metrics.statistics import INTERVALS
-from evaluation.records import Records
+from evaluation.metrics.table import bounds_of
+from evaluation.records import UNIT_MEASURES, Records
 from evaluation.report.blocks import lifetime_metrics
 from evaluation.report.capabilities import Capability, capability_scores
 from evaluation.report.entries import entry_of
@@ -124,15 +125,17 @@ def summarise_records(
       ValueError: an unknown measure, a window that is even or not positive, or a metric of a user
         that cannot be computed.
     """
+    records = records.by_episode()
     ranges = common_ranges([records], measure)
     lifelong = lifelong_metrics(records, measure, ranges, rows)
     metrics = lifetime_metrics(records, measure, window) | dict(lifelong.own_blocks)
     scores = {name: syllabus_scores(metric) for name, metric in metrics.items()}
-    blocks, syllabus = summarise_all(metrics, seed), summarise_all(scores, seed)
+    bounds = bounds_of(rows, measure in UNIT_MEASURES)
+    blocks, syllabus = (summarise_all(of, seed, bounds=bounds) for of in (metrics, scores))
     said = novelty_scores(records)
     novelty = None if said is None else summarise_scores(records, said, seed)
     whole = {**scores, **lifelong.lifetime, **({} if said is None else said.lifetime)}
     capabilities = capability_scores([whole], rows, seed)
-    today = summarise_lifelong(lifelong, ranges, seed)
+    today = summarise_lifelong(lifelong, ranges, seed, bounds)
     numbers = blocks, syllabus, today, novelty
     return Report(records, measure, window, *numbers, tuple(rows), capabilities)

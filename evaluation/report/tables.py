@@ -1,12 +1,15 @@
 """Cells and headings of the tables in a terminal, and a line for the rows they leave out."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from evaluation.metrics import Numbers, Reason, Summary
 from evaluation.metrics.reasons import sentence_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TASK_WIDTH: Final = 28
 """Widest column of tasks with their parameters, characters."""
@@ -16,6 +19,40 @@ UNDEFINED: Final = (Reason.NOT_A_TEST_BLOCK, Reason.NOT_A_TRAINING_BLOCK)
 
 Place = int | tuple[()]
 """Which number of a summary: that of a block or of a task, or its only one."""
+
+Line: TypeAlias = tuple[str, Any, Place]
+"""Label of a row, the summary or comparison that it shows, None for a heading, and the place."""
+
+
+def simple_table(title: str | None, labels: Iterable[str], numbers: Iterable[str]) -> "Table":
+    """An empty table of columns of text, then columns of numbers; needs rich."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for label in labels:
+        table.add_column(label, no_wrap=label == "phase", overflow="fold", max_width=TASK_WIDTH)
+    for number in numbers:
+        table.add_column(number, justify="right", no_wrap=number == "p", overflow="fold")
+    return table
+
+
+def with_tasks(
+    lifetime: Mapping[str, Any],
+    by_task: Mapping[str, Any],
+    tasks: Sequence[str],
+    has_value: Callable[[Any, Place], Any],
+) -> Iterator[Line]:
+    """Each metric that has a value: over the lifetime, or else a heading, then for each task."""
+    for name in dict.fromkeys([*lifetime, *by_task]):
+        whole = lifetime.get(name)
+        there = whole is not None and has_value(whole, ())
+        own = by_task.get(name)
+        rows = [] if own is None else [(f"  {task}", own, i) for i, task in enumerate(tasks)]
+        rows = [row for row in rows if has_value(*row[1:])]
+        if there or rows:
+            yield name, whole if there else None, ()
+        yield from rows
 
 
 def digits(value: Any) -> str:

@@ -1,5 +1,6 @@
 """The terminal that commands write tables and progress to."""
 
+import contextlib
 import os
 import sys
 from typing import Any, Final
@@ -22,3 +23,23 @@ def console() -> Any:
         ) from error
     redirected = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     return Console(width=FILE_WIDTH if redirected else None)
+
+
+def unless_quiet(arguments: Any) -> Any:
+    """Return the console of a command with ``--quiet`` and ``--json``; None if it is quiet.
+
+    Raises:
+      ValueError: it would neither show nor write anything, or rich is not installed.
+    """
+    if arguments.quiet and not arguments.json:
+        raise ValueError("--quiet shows nothing: pass --json with it")
+    return None if arguments.quiet else console()
+
+
+def progress_bar(console: Any, *about: Any, **more: Any) -> contextlib.AbstractContextManager[Any]:
+    """`evaluation.report.progress.progress_bar`, or a context of None without a console."""
+    if console is None:
+        return contextlib.nullcontext()
+    from evaluation.report.progress import progress_bar
+
+    return progress_bar(console, *about, **more)

@@ -54,7 +54,7 @@ def between_tasks(
     first: dict[str, list[np.ndarray]] = {}
     after: dict[tuple[str, str], list[np.ndarray]] = {}
     for records in runs:
-        values, counts = records.by_block(measure)
+        values, counts = records.by_episode().by_block(measure)
         before = ""
         for block in records.schedule.blocks:
             if block.mode != "train":

@@ -16,47 +16,19 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.sailon.batch import play_batch
-    from evaluation.sailon.experiment import Experiment, Trial, generate, load, loads
-    from evaluation.sailon.interactive import Options, play
-    from evaluation.sailon.results import Results, load_results
-    from evaluation.sailon.settings import Settings
-    from evaluation.sailon.ta2 import TA2Logic
-    from evaluation.sailon.text import ExperimentError
-    from evaluation.sailon.transcript import replay
+    from evaluation.sailon.batch import play_batch as play_batch
+    from evaluation.sailon.experiment import Experiment as Experiment
+    from evaluation.sailon.experiment import Trial as Trial
+    from evaluation.sailon.experiment import generate as generate
+    from evaluation.sailon.experiment import load as load
+    from evaluation.sailon.experiment import loads as loads
+    from evaluation.sailon.interactive import Options as Options
+    from evaluation.sailon.interactive import play as play
+    from evaluation.sailon.results import Results as Results
+    from evaluation.sailon.results import load_results as load_results
+    from evaluation.sailon.settings import Settings as Settings
+    from evaluation.sailon.ta2 import TA2Logic as TA2Logic
+    from evaluation.sailon.text import ExperimentError as ExperimentError
+    from evaluation.sailon.transcript import replay as replay
 
-_HOMES = {
-    "Experiment": "experiment",
-    "ExperimentError": "text",
-    "Options": "interactive",
-    "Results": "results",
-    "Settings": "settings",
-    "TA2Logic": "ta2",
-    "Trial": "experiment",
-    "generate": "experiment",
-    "load": "experiment",
-    "load_results": "results",
-    "loads": "experiment",
-    "play": "interactive",
-    "play_batch": "batch",
-    "replay": "transcript",
-}
-
-__all__ = [
-    "Experiment",
-    "ExperimentError",
-    "Options",
-    "Results",
-    "Settings",
-    "TA2Logic",
-    "Trial",
-    "generate",
-    "load",
-    "load_results",
-    "loads",
-    "play",
-    "play_batch",
-    "replay",
-]
-
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_metric
+from evaluation.arguments import add_command, add_metric, add_out, add_speed
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import hearing
 from evaluation.report import terminal
@@ -101,12 +101,11 @@ def _add_run(parts: Any) -> None:
     part = add_command(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
     part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
     part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
-    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(part)
     part.add_argument(
         "--transcripts", action="store_true", help="write every message to DIR/transcripts"
     )
-    _add_common(part)
+    add_speed(part, "trials")
     part.add_argument(
         "--arguments", default="", metavar="TEXT", help="command line of the agent's file"
     )
@@ -137,8 +136,7 @@ def _add_evaluate(parts: Any) -> None:
         "--agent", required=True, metavar="NAME", help="of the agent, or FILE.py of a pure one"
     )
     part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
-    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    part.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(part)
     checkpoint_commands.add_options(part, blocks=False)
     for option, text in (
         ("levels", "numbers with commas between them (200-208 and 101-108)"),
@@ -158,14 +156,8 @@ def _add_evaluate(parts: Any) -> None:
     part.add_argument(
         "--starts", metavar="NAME", help="counter, or wsu for the original's (counter)"
     )
-    _add_common(part)
+    add_speed(part, "trials")
     part.set_defaults(handler=_evaluate)
-
-
-def _add_common(part: Any) -> None:
-    part.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
-    part.add_argument("--chunk", type=int, metavar="N", help="trials at a time, a multiple of 64")
-    part.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -195,8 +187,12 @@ def _run(arguments: argparse.Namespace) -> int:
     check_output_directory(arguments.out, arguments.overwrite)
     options = scanner.Options(chunk=arguments.chunk, threads=arguments.threads)
     options.spread()
+    total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
+    console = None if arguments.quiet else terminal.console()
+    bar = terminal.progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total)
     if arguments.agent.endswith(".py"):
-        results = _with_progress(arguments, plan, lambda move: _host(arguments, plan, move))
+        with bar as move:
+            results = _host(arguments, plan, move)
     else:
         if arguments.arguments:
             raise ValueError("a pure agent has no command line; leave --arguments out")
@@ -207,11 +203,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
         agent = agents.get(arguments.agent)
         processor.configure(options)
-        results = _with_progress(
-            arguments,
-            plan,
-            lambda move: play_batch(plan, agent, options=options, progress=move),
-        )
+        with bar as move:
+            results = play_batch(plan, agent, options=options, progress=move)
     plan.write(arguments.out / "experiment.json")
     results.write(arguments.out / "results.csv")
     results.write(arguments.out / "results.parquet")
@@ -228,18 +221,6 @@ def _host(arguments: argparse.Namespace, plan: "Experiment", move: Any) -> Any:
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
     options = interactive.Options(transcripts=transcripts, progress=move)
     return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
-
-
-def _with_progress(arguments: argparse.Namespace, plan: "Experiment", play: Any) -> Any:
-    """Play with a progress bar, unless that is not wanted."""
-    if arguments.quiet:
-        return play(None)
-    console = terminal.console()
-    from evaluation.report.console import progress_bar
-
-    total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
-    with progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total) as move:
-        return play(move)
 
 
 def _analyze(arguments: argparse.Namespace) -> int:
@@ -307,19 +288,17 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     )
     experiment = job.checked()
     processor.configure(job.options)
-    tell = checkpoint_commands.tell
-    with hearing(tell) as stop:
-        if arguments.quiet:
-            evaluate.run(job, experiment, stop=stop, say=tell)
-            return 0
-        console = terminal.console()
-        from evaluation.report.console import progress_bar
-
-        started = time.perf_counter()
-        names = job.playing()
-        total = len(names) * len(experiment.trials) * job.episodes
-        with progress_bar(console, " and ".join(names), total) as move:
-            found = evaluate.run(job, experiment, move, stop, tell)
+    console = None if arguments.quiet else terminal.console()
+    started, tell = time.perf_counter(), checkpoint_commands.tell
+    names = job.playing()
+    total = len(names) * len(experiment.trials) * job.episodes
+    with (
+        hearing(tell) as stop,
+        terminal.progress_bar(console, " and ".join(names), total) as move,
+    ):
+        found = evaluate.run(job, experiment, move, stop, tell)
+    if console is None:
+        return 0
     _print(found.analysis)
     seconds = time.perf_counter() - started
     console.print(

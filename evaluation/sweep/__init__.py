@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.sweep.interface import Results, load, merge, plan, results, run, status
+    from evaluation.sweep.interface import Results as Results
+    from evaluation.sweep.interface import load as load
+    from evaluation.sweep.interface import merge as merge
+    from evaluation.sweep.interface import plan as plan
+    from evaluation.sweep.interface import results as results
+    from evaluation.sweep.interface import run as run
+    from evaluation.sweep.interface import status as status
 
-__all__ = ["Results", "load", "merge", "plan", "results", "run", "status"]
-
-__getattr__, __dir__ = exports(
-    __name__,
-    dict.fromkeys(__all__, "interface"),
-)
+__getattr__, __dir__ = exports(__name__)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_out
 from evaluation.sweep import handlers
 
 PLAN_EXAMPLES = """examples:
@@ -93,8 +93,7 @@ def add_to(commands: Any) -> None:
     _add_launch(parts)
     part = add_command(parts, "join", "join the shards of one large run", JOIN_EXAMPLES)
     part.add_argument("shards", type=Path, nargs="+", metavar="DIR", help="of `run --shard`")
-    part.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    part.add_argument("--overwrite", action="store_true", help="replace results in --out")
+    add_out(part)
     part.set_defaults(handler=handlers.join)
 
 

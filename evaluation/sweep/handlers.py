@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from evaluation.checkpoints.commands import tell
@@ -70,9 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     numbers = None if arguments.units is None else playing.share(arguments.units, len(plan.units))
     total = len(plan.units) if numbers is None else len(numbers)
     with contextlib.ExitStack() as stack:
-        show = None
-        if not arguments.quiet:
-            show = stack.enter_context(_progress(plan, "cells"))
+        show = stack.enter_context(_progress(arguments, plan, "cells"))
         stop = stack.enter_context(hearing(tell, signals=SIGNALS, words=WORDS))
         out = playing.run(
             plan,
@@ -103,32 +101,12 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)
 WORDS: Final = "ending when the packs at play are over; once more ends it at once"
 
 
-@contextlib.contextmanager
-def _progress(plan: "Plan", what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yields the function that moves it."""
-    console = terminal.console()
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} " + what),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(plan.manifest["name"], total=None)
-
-        def move(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield move
+def _progress(
+    arguments: argparse.Namespace, plan: "Plan", what: str
+) -> contextlib.AbstractContextManager[Callable[[int, int], object] | None]:
+    """A progress bar, unless it is not wanted."""
+    console = None if arguments.quiet else terminal.console()
+    return terminal.progress_bar(console, plan.manifest["name"], what=what)
 
 
 def _check_counts(arguments: argparse.Namespace, *least: tuple[str, int]) -> None:
@@ -219,10 +197,7 @@ def merge(arguments: argparse.Namespace) -> int:
     plan = plans.load(arguments.folder)
     if arguments.out is not None:
         check_output_directory(arguments.out, arguments.overwrite)
-    with contextlib.ExitStack() as stack:
-        show = None
-        if not arguments.quiet:
-            show = stack.enter_context(_progress(plan, "units"))
+    with _progress(arguments, plan, "units") as show:
         found = merging.merge(plan, arguments.out, show)
     if not arguments.quiet:
         print(f"{found.rows:,} rows of {found.cells:,} cells in {found.folder}")

@@ -3,10 +3,9 @@
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_l2data, add_metric
+from evaluation.arguments import add_command, add_l2data, add_metric, add_out, add_speed
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
@@ -76,8 +75,7 @@ def add_to(commands: Any) -> None:
         ),
     ):
         train.add_argument(f"--{name}", type=int, default=default, metavar="N", help=text)
-    train.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    train.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(train)
     add_metric(train)
     add_l2data(train)
     train.add_argument(
@@ -89,9 +87,7 @@ def add_to(commands: Any) -> None:
         help="lifetime that is logged under $L2DATA (the first); may be repeated",
     )
     checkpoint_commands.add_options(train)
-    train.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
-    train.add_argument("--chunk", type=int, metavar="N", help="lanes at a time, a multiple of 64")
-    train.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    add_speed(train, quiet="no progress bar and no summary")
     train.set_defaults(handler=_train)
 
 
@@ -164,13 +160,10 @@ def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
     """Run a job, with a progress bar where there is a console."""
     from evaluation.train import run as training
 
-    if console is None:
-        return training.run(job, stop=stop, say=checkpoint_commands.tell)
-    from evaluation.report.console import progress_bar
-
     total = job.schedule.num_episodes * job.lifetimes
-    with progress_bar(console, f"{job.course.name}, {job.agent}", total) as progress:
-        shown = progress if job.episodes or not job.minutes else _by_time(progress, job.minutes)
+    with terminal.progress_bar(console, f"{job.course.name}, {job.agent}", total) as progress:
+        minutes = None if job.episodes else job.minutes
+        shown = _by_time(progress, minutes) if progress and minutes else progress
         return training.run(job, shown, stop, checkpoint_commands.tell)
 
 

@@ -52,7 +52,7 @@ class Curve:
         trained = np.where(tests, 0, counts).cumsum()[tests]
         walked = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
         described = describe(values)
-        interval = bootstrap_interval(values, seed, method="calibrated")
+        interval = bootstrap_interval(values, seed, method="calibrated", bounds=(0, 1))
         return cls(
             trained,
             walked.mean(axis=0),

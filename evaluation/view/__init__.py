@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING
 from evaluation.lazy import exports
 
 if TYPE_CHECKING:
-    from evaluation.view.levels import of_level
-    from evaluation.view.runs import of_run
-    from evaluation.view.transcripts import of_transcript, of_trial
+    from evaluation.view.levels import of_level as of_level
+    from evaluation.view.runs import of_run as of_run
+    from evaluation.view.transcripts import of_transcript as of_transcript
+    from evaluation.view.transcripts import of_trial as of_trial
 
-_HOMES = {
-    "of_level": "levels",
-    "of_run": "runs",
-    "of_transcript": "transcripts",
-    "of_trial": "transcripts",
-}
-
-__all__ = ["of_level", "of_run", "of_transcript", "of_trial"]
-
-__getattr__, __dir__ = exports(__name__, _HOMES)
+__getattr__, __dir__ = exports(__name__)

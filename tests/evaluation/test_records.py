@@ -75,6 +75,7 @@ def test_rows_of_the_file(played, file):
     assert [row["learning"] for row in rows[:10]] == 5 * [True] + 5 * [False]
     assert {row["phase"] for row in rows} == {1}
     assert {row["task"] for row in rows} == {"Toy"}
+    assert [row["episode"] for row in rows] == 2 * list(range(10))
     assert {row["sub_episodes"] for row in rows} == {1}
     assert {row["told_level"] for row in rows} == {None}
     assert [row["complete"] for row in rows[:10]] == 4 * [True] + [False] + 5 * [True]
@@ -101,6 +102,7 @@ def test_types_of_the_file(file):
         "learning": "bool",
         "task": "dictionary<values=string, indices=int32, ordered=0>",
         "variant": "int32",
+        "episode": "int32",
         "sub_episodes": "int32",
         "true_level": "int32",
         "reward": "float",

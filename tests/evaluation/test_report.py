@@ -351,7 +351,7 @@ def test_tables_hold_every_number_uncut(report, width):
 
 def test_progress_bar_moves():
     rich_console = pytest.importorskip("rich.console")
-    from evaluation.report.console import progress_bar
+    from evaluation.report.progress import progress_bar
 
     console = rich_console.Console(record=True, width=120, file=io.StringIO())
     with progress_bar(console, "a label", 1000) as progress:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_out
 from evaluation.report import terminal
 
 EXAMPLES: Final = """examples:
@@ -37,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lifetimes", type=int, default=8, metavar="N", help="lifetimes (8)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="root of randomness (0)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    parser.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(parser)
     parser.add_argument(
         "--log-lifetime",
         type=int,

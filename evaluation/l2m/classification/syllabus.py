@@ -39,7 +39,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from evaluation.l2m import instructions
 from evaluation.l2m.classification import data
-from evaluation.l2m.document import Document, read_text, show
+from evaluation.l2m.document import Document, read_text
 from evaluation.l2m.instructions import MAX_EPISODES
 from evaluation.positions import Path
 from evaluation.schedule import Block, Schedule, Value
@@ -129,20 +129,6 @@ class DataPlayer(instructions.Player):
         for _ in range(count):
             self._data_set(path, episode, count_path)
 
-    def _whole(
-        self, path: Path, value: Mapping[str, object], key: str, default: int | None, most: int
-    ) -> int:
-        """Return a whole number from 1 to `most`."""
-        if key not in value and default is not None:
-            return default
-        if key not in value:
-            self.document.fail(path, f'this instruction has no "{key}"; add a whole number')
-        number = value[key]
-        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= most:
-            reason = f"'{key}' is {show(number)}; it must be a whole number from 1 to {most}"
-            self.document.fail((*path, key), reason)
-        return number
-
     def _too_long(self, path: Path) -> NoReturn:
         reason = f"a lifetime may have {MAX_EPISODES} batches and is longer here; lower counts"
         self.document.fail(path, reason)
@@ -158,7 +144,7 @@ class DataPlayer(instructions.Player):
         except ValueError as error:
             self.document.fail(name_path, str(error))
         values = self._values(spec, path, given)
-        size = self._whole(path, given, "batch_size", DEFAULT_BATCH_SIZE, MAX_BATCH_SIZE)
+        size = self.whole(path, given, "batch_size", DEFAULT_BATCH_SIZE, MAX_BATCH_SIZE)
         own = _own_values(spec, values)
         batches = self._batches(path, given, spec, spec.fill(values), size)
         self.episodes += batches
@@ -190,7 +176,7 @@ class DataPlayer(instructions.Player):
     ) -> int:
         """Return the number of batches: given, or as many as the examples fill."""
         if "batches" in given:
-            return self._whole(path, given, "batches", None, MAX_EPISODES)
+            return self.whole(path, given, "batches", None, MAX_EPISODES)
         first, last = int(values["classes/first"]), int(values["classes/last"])
         try:
             examples = spec.load()

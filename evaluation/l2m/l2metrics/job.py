@@ -16,7 +16,7 @@ from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.l2m.l2metrics.pipeline import Outcome, find_logs, run, store_experts
 from evaluation.l2m.l2metrics.reading import STEP_COLUMN, find_log
 from evaluation.l2m.l2metrics.result import DIFFERENCE, lifetime_values, run_json
-from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, read_data_range
+from evaluation.l2m.l2metrics.settings import Settings, checked_ranges, json_of, read_data_range
 from evaluation.metrics.registry import Row
 from evaluation.report.custom import load_rows
 
@@ -91,10 +91,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _load(arguments: argparse.Namespace, path: Path) -> None:
     """Put the values of a settings file in place of the flags."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise L2MetricsError(Kind.SETTINGS, f"{path}: {error}") from error
+    content = json_of(path, Kind.SETTINGS)
     known = set(vars(arguments)) - set(_NOT_SETTINGS) | {"data_range"}
     if not isinstance(content, dict) or set(content) - known:
         unknown = ", ".join(sorted(set(content) - known)) if isinstance(content, dict) else "none"

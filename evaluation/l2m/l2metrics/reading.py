@@ -1,9 +1,8 @@
 """Reads l2logger directories for metrics: the log's columns as one table, its errors by name."""
 
-import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ import pyarrow as pa
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.logs import home
 from evaluation.logs.arrow import from_numpy, from_words, to_words
-from evaluation.logs.coded import Coded
+from evaluation.logs.coded import Coded, numbers
 from evaluation.logs.l2logger.columns import LogColumns, read_columns
 from evaluation.logs.l2logger.format import DATA_FILE, SCENARIO_FIELDS, TASK_NAME
 from evaluation.logs.layouts import is_learnkit
@@ -26,7 +25,6 @@ LOGGER_INFO: Final = "logger_info.json"
 SCENARIO_INFO: Final = "scenario_info.json"
 STEP_COLUMN: Final = "episode_step_count"
 _STATUSES: Final = ("incomplete", "complete")
-_WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 _MISSING_INFO: Final = {LOGGER_INFO: Kind.NO_LOGGER_INFO, SCENARIO_INFO: Kind.NO_SCENARIO_INFO}
 _BY_COLUMN: Final = {
     "block_num": Kind.BAD_NUMBER,
@@ -169,15 +167,9 @@ def _words(column: Coded[str]) -> pa.DictionaryArray:
 
 
 def _typed(column: Coded[str]) -> pa.Array:
-    """A column as int64 or float64 if every value is a number, empty ones being NaN; else text."""
-    values: Sequence[str] = column.values
-    if values and all(map(_WHOLE.fullmatch, values)):
-        return from_numpy(np.array([int(value) for value in values], np.int64)[column.codes])
-    try:
-        numbers = [float(value) if value else math.nan for value in values]
-    except ValueError:
-        return _words(column)
-    return from_numpy(np.array(numbers, np.float64)[column.codes])
+    """A column as numbers if every value is one; else text."""
+    found = numbers(column)
+    return _words(column) if found is None else from_numpy(found)
 
 
 def renamed_tasks(table: pa.Table, rename: Callable[[str], str]) -> pa.Table:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,7 @@ from evaluation.l2m.l2metrics.reading import RawLog, renamed_tasks
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.logs.arrow import from_numpy, to_numpy, to_words
 from evaluation.logs.l2logger.format import TASK_NAME
-
-PARAMS_SHOWN: Final = 25
-"""Letters of a task's parameters that stand in a table."""
+from evaluation.logs.texts import shortened
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -222,10 +220,7 @@ def _task_order(
 
 
 def shown_params(regimes: Regimes) -> list[str] | None:
-    """Each regime's parameters cut to `PARAMS_SHOWN` letters; None where all are the same."""
+    """Each regime's parameters, shortened; None where all are the same."""
     if len(set(regimes.params)) < 2:
         return None
-    return [
-        text if len(text) <= PARAMS_SHOWN else f"{text[:PARAMS_SHOWN]}..."
-        for text in regimes.params
-    ]
+    return list(map(shortened, regimes.params))

@@ -1,15 +1,18 @@
 """Settings of a metrics run: the flags of l2metrics 3.1 under their own names."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.files import read_json
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
 from evaluation.metrics.l2m.lifetimes import Options
 from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
+
+MAX_BYTES: Final = 2**24
+"""Larger files are no settings."""
 
 COMPAT: Final = "l2metrics-3.1"
 
@@ -137,11 +140,19 @@ def read_data_range(path: Path) -> dict[str, tuple[float, float]]:
     Raises:
       L2MetricsError: no such file, not JSON, or a range without both numbers.
     """
+    return checked_ranges(path, json_of(path, Kind.RANGE_FILE))
+
+
+def json_of(path: Path, kind: Kind) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+      L2MetricsError: of the kind; it cannot be read.
+    """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise L2MetricsError(Kind.RANGE_FILE, f"{path}: {error}") from error
-    return checked_ranges(path, content)
+        return read_json(path, MAX_BYTES)
+    except ValueError as error:
+        raise L2MetricsError(kind, str(error)) from error
 
 
 def checked_ranges(path: Path, content: Any) -> dict[str, tuple[float, float]]:

@@ -1,75 +1,43 @@
 """Metrics of a 2019 log: the framework's class hierarchy on batched kernels, and its commands."""
 
-from evaluation.l2m.report2019.base import (
-    CAPABILITIES,
-    SUBTYPES,
-    AgentMetric,
-    ClassificationMetric,
-    FunctionMetric,
-    Matrix,
-    Metric,
-    Values,
-)
-from evaluation.l2m.report2019.frames import blocks_of, by_block, counts_of
+from evaluation.l2m.report2019.base import CAPABILITIES as CAPABILITIES
+from evaluation.l2m.report2019.base import SUBTYPES as SUBTYPES
+from evaluation.l2m.report2019.base import AgentMetric as AgentMetric
+from evaluation.l2m.report2019.base import ClassificationMetric as ClassificationMetric
+from evaluation.l2m.report2019.base import FunctionMetric as FunctionMetric
+from evaluation.l2m.report2019.base import Matrix as Matrix
+from evaluation.l2m.report2019.base import Metric as Metric
+from evaluation.l2m.report2019.base import Values as Values
+from evaluation.l2m.report2019.frames import blocks_of as blocks_of
+from evaluation.l2m.report2019.frames import by_block as by_block
+from evaluation.l2m.report2019.frames import counts_of as counts_of
+from evaluation.l2m.report2019.predefined import AverageLearning as AverageLearning
+from evaluation.l2m.report2019.predefined import AverageReward as AverageReward
+from evaluation.l2m.report2019.predefined import ClassificationIntegral as ClassificationIntegral
 from evaluation.l2m.report2019.predefined import (
-    AverageLearning,
-    AverageReward,
-    ClassificationIntegral,
-    ClassificationMaintenance,
-    ClassificationMean,
-    ClassificationRecovery,
-    ClassificationSaturation,
-    ClassificationSTERelative,
-    ClassificationTransfer,
-    GlobalMean,
-    NormalizedIntegral,
-    PerformanceMaintenance,
-    RecoveryTime,
-    RewardPerStep,
-    Settings,
-    STERelativePerf,
-    TransferMatrix,
-    WithinBlockSaturation,
+    ClassificationMaintenance as ClassificationMaintenance,
 )
+from evaluation.l2m.report2019.predefined import ClassificationMean as ClassificationMean
+from evaluation.l2m.report2019.predefined import ClassificationRecovery as ClassificationRecovery
+from evaluation.l2m.report2019.predefined import (
+    ClassificationSaturation as ClassificationSaturation,
+)
+from evaluation.l2m.report2019.predefined import (
+    ClassificationSTERelative as ClassificationSTERelative,
+)
+from evaluation.l2m.report2019.predefined import ClassificationTransfer as ClassificationTransfer
+from evaluation.l2m.report2019.predefined import GlobalMean as GlobalMean
+from evaluation.l2m.report2019.predefined import NormalizedIntegral as NormalizedIntegral
+from evaluation.l2m.report2019.predefined import PerformanceMaintenance as PerformanceMaintenance
+from evaluation.l2m.report2019.predefined import RecoveryTime as RecoveryTime
+from evaluation.l2m.report2019.predefined import RewardPerStep as RewardPerStep
+from evaluation.l2m.report2019.predefined import Settings as Settings
+from evaluation.l2m.report2019.predefined import STERelativePerf as STERelativePerf
+from evaluation.l2m.report2019.predefined import TransferMatrix as TransferMatrix
+from evaluation.l2m.report2019.predefined import WithinBlockSaturation as WithinBlockSaturation
+from evaluation.l2m.report2019.report import AgentMetricsReport as AgentMetricsReport
 from evaluation.l2m.report2019.report import (
-    AgentMetricsReport,
-    ClassificationMetricsReport,
-    MetricsReport,
-    Result,
+    ClassificationMetricsReport as ClassificationMetricsReport,
 )
-
-__all__ = [
-    "CAPABILITIES",
-    "SUBTYPES",
-    "AgentMetric",
-    "AgentMetricsReport",
-    "AverageLearning",
-    "AverageReward",
-    "ClassificationIntegral",
-    "ClassificationMaintenance",
-    "ClassificationMean",
-    "ClassificationMetric",
-    "ClassificationMetricsReport",
-    "ClassificationRecovery",
-    "ClassificationSTERelative",
-    "ClassificationSaturation",
-    "ClassificationTransfer",
-    "FunctionMetric",
-    "GlobalMean",
-    "Matrix",
-    "Metric",
-    "MetricsReport",
-    "NormalizedIntegral",
-    "PerformanceMaintenance",
-    "RecoveryTime",
-    "Result",
-    "RewardPerStep",
-    "STERelativePerf",
-    "Settings",
-    "TransferMatrix",
-    "Values",
-    "WithinBlockSaturation",
-    "blocks_of",
-    "by_block",
-    "counts_of",
-]
+from evaluation.l2m.report2019.report import MetricsReport as MetricsReport
+from evaluation.l2m.report2019.report import Result as Result

@@ -33,16 +33,9 @@ from evaluation.l2m.report2019.frames import DataFrame, blocks_of, by_block, cou
 from evaluation.l2m.report2019.table import LoggedBlock
 from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.registry import Lifetime, Row, compute, over_all
+from evaluation.metrics.table import CAPABILITIES as CAPABILITIES
 
 SUBTYPES: Final = ("CL", "ANT_A", "ANT_B", "ANT_C")
-CAPABILITIES: Final = (
-    "continual_learning",
-    "adapt_to_new_tasks",
-    "selective_plasticity",
-    "goal_driven_perception",
-    "safety_and_monitoring",
-)
-
 NO_VALUE: Final = "the metric gave no finite number here"
 NO_BLOCK: Final = "no block has a value"
 

@@ -1,33 +1,18 @@
 """Logs of l2logger, format versions 1.0 and 1.1."""
 
-from evaluation.logs.l2logger.batch import write_columns
-from evaluation.logs.l2logger.columns import LogColumns, read_columns
-from evaluation.logs.l2logger.format import (
-    FORMAT_VERSION,
-    Log,
-    LogRow,
-    Regime,
-)
-from evaluation.logs.l2logger.live import DataLogger, RecordError
-from evaluation.logs.l2logger.reader import check_log, find_regimes, read_log, validate_log
-from evaluation.logs.l2logger.writer import write_log
-from evaluation.logs.problems import LogError, Problem
-
-__all__ = [
-    "FORMAT_VERSION",
-    "DataLogger",
-    "Log",
-    "LogColumns",
-    "LogError",
-    "LogRow",
-    "Problem",
-    "RecordError",
-    "Regime",
-    "check_log",
-    "find_regimes",
-    "read_columns",
-    "read_log",
-    "validate_log",
-    "write_columns",
-    "write_log",
-]
+from evaluation.logs.l2logger.batch import write_columns as write_columns
+from evaluation.logs.l2logger.columns import LogColumns as LogColumns
+from evaluation.logs.l2logger.columns import read_columns as read_columns
+from evaluation.logs.l2logger.format import FORMAT_VERSION as FORMAT_VERSION
+from evaluation.logs.l2logger.format import Log as Log
+from evaluation.logs.l2logger.format import LogRow as LogRow
+from evaluation.logs.l2logger.format import Regime as Regime
+from evaluation.logs.l2logger.live import DataLogger as DataLogger
+from evaluation.logs.l2logger.live import RecordError as RecordError
+from evaluation.logs.l2logger.reader import check_log as check_log
+from evaluation.logs.l2logger.reader import find_regimes as find_regimes
+from evaluation.logs.l2logger.reader import read_log as read_log
+from evaluation.logs.l2logger.reader import validate_log as validate_log
+from evaluation.logs.l2logger.writer import write_log as write_log
+from evaluation.logs.problems import LogError as LogError
+from evaluation.logs.problems import Problem as Problem

@@ -22,16 +22,13 @@ from evaluation.logs.l2logger.format import (
 )
 from evaluation.logs.problems import LogError, Problem, Problems
 from evaluation.logs.tables import (
-    COUNT,
     WORKER,
     WORKER_WORDS,
-    check_header,
+    Cells,
+    Placed,
     find_tables,
-    parse_number,
-    parse_object,
-    parse_timestamp,
-    read_lines,
     read_object,
+    read_table,
 )
 
 
@@ -111,14 +108,6 @@ def _regime_key(row: LogRow) -> tuple[int, str, str, str]:
     return row.block_num, row.block_type, row.block_subtype, row.task_name.lower()
 
 
-class _Placed(NamedTuple):
-    """A row and where it stands on disk."""
-
-    row: LogRow
-    path: Path
-    line: int
-
-
 class Header(NamedTuple):
     """What the two info files of a log say.
 
@@ -154,7 +143,7 @@ def _read(root: Path) -> tuple[Log | None, list[Problem]]:
         return None, problems.found
     placed = list(_read_tables(root, header.metrics_columns, problems))
     placed.sort(key=lambda item: (item.row.exp_num, item.row.block_num))
-    _check_order(placed, problems)
+    _check_order(placed)
     if problems.fatal:
         return None, problems.found
     rows = tuple(item.row for item in placed)
@@ -194,84 +183,50 @@ def _check_scenario(path: Path, info: Mapping[str, Any] | None, problems: Proble
             problems.warning(path, None, f"{name!r} is {info[name]!r}, not one of {listed}")
 
 
-def _read_tables(root: Path, columns: tuple[str, ...], problems: Problems) -> Iterator[_Placed]:
+def _read_tables(root: Path, columns: tuple[str, ...], problems: Problems) -> Iterator[Placed]:
     """The valid rows of all tables, in path order."""
     headers: dict[Path, frozenset[str]] = {}
+    defaults = {"block_subtype": DEFAULT_SUBTYPE}
     for path in find_tables(root, DATA_FILE, problems):
-        lines = read_lines(path, problems)
-        _, header = next(lines, (1, None))
-        if header is None or not _check_header(path, header, columns, headers, problems):
+        table = read_table(path, (*REQUIRED_COLUMNS, *columns), problems, defaults)
+        if table is None:
             continue
-        for line, values in lines:
-            row = _parse_row(path, line, header, values, columns, problems)
-            if row is not None:
-                yield _Placed(row, path, line)
+        header, lines = table
+        first, names = next(iter(headers.items()), (path, frozenset(header)))
+        headers[path] = frozenset(header)
+        if differing := ", ".join(sorted(headers[path] ^ names)):
+            problems.warning(path, 1, f"the columns differ from those of {first} in: {differing}")
+        for cells in lines:
+            row = _parse_row(cells, columns)
+            if cells.sound:
+                yield Placed(row, cells)
 
 
-def _check_header(
-    path: Path,
-    header: list[str],
-    columns: tuple[str, ...],
-    headers: dict[Path, frozenset[str]],
-    problems: Problems,
-) -> bool:
-    """Whether rows under this header can be read."""
-    usable = check_header(path, header, (*REQUIRED_COLUMNS, *columns), problems)
-    first = next(iter(headers.items()), (path, frozenset(header)))
-    headers[path] = frozenset(header)
-    if headers[path] != first[1]:
-        names = ", ".join(sorted(headers[path] ^ first[1]))
-        problems.warning(path, 1, f"the columns differ from those of {first[0]} in: {names}")
-    return usable
-
-
-def _parse_row(
-    path: Path,
-    line: int,
-    header: list[str],
-    values: list[str],
-    columns: tuple[str, ...],
-    problems: Problems,
-) -> LogRow | None:
-    """One row, or None and its problems."""
-    cells = dict(zip(header, values, strict=True))
-    cells.setdefault("block_subtype", DEFAULT_SUBTYPE)
-    before = len(problems.found)
-    _check_cells(path, line, cells, problems)
-    params = parse_object(path, line, "task_params", cells["task_params"], problems)
-    when = parse_timestamp(path, line, cells["timestamp"], problems)
-    metrics = {name: parse_number(path, line, name, cells[name], problems) for name in columns}
-    if any(problem.severity == "error" for problem in problems.found[before:]):
-        return None
+def _parse_row(cells: Cells, columns: tuple[str, ...]) -> LogRow:
+    """One row, which means something where its cells are sound."""
+    block_num, exp_num = (cells.count(name) or 0 for name in ("block_num", "exp_num"))
+    for name, allowed in WORDS.items():
+        cells.word(name, allowed)
+    text = cells.text
+    if not WORKER.fullmatch(text["worker_id"]):
+        cells.error(f"worker_id must be {WORKER_WORDS}, not {text['worker_id']!r}")
+    if not TASK_NAME.fullmatch(text["task_name"]):
+        cells.warning(task_name_warning(text["task_name"]))
+    params, when = cells.object("task_params"), cells.moment("timestamp")
+    metrics = {name: cells.number(name) for name in columns}
     return LogRow(
-        block_num=int(cells["block_num"]),
-        exp_num=int(cells["exp_num"]),
-        block_type=cells["block_type"],
-        block_subtype=cells["block_subtype"],
-        task_name=cells["task_name"],
+        block_num=block_num,
+        exp_num=exp_num,
+        block_type=text["block_type"],
+        block_subtype=text["block_subtype"],
+        task_name=text["task_name"],
         task_params=params,
-        exp_status=cells["exp_status"],
+        exp_status=text["exp_status"],
         timestamp=when,
         metrics=metrics,
-        extras={k: v for k, v in cells.items() if k not in STANDARD_COLUMNS and k not in metrics},
-        worker_id=cells["worker_id"],
+        extras={k: v for k, v in text.items() if k not in STANDARD_COLUMNS and k not in metrics},
+        worker_id=text["worker_id"],
     )
-
-
-def _check_cells(path: Path, line: int, cells: Mapping[str, str], problems: Problems) -> None:
-    """The columns that are checked without being converted."""
-    for name in ("block_num", "exp_num"):
-        if not COUNT.fullmatch(cells[name]):
-            problems.error(path, line, f"{name} must be an integer from 0, not {cells[name]!r}")
-    for name, allowed in WORDS.items():
-        if cells[name] not in allowed:
-            listed = ", ".join(allowed)
-            problems.error(path, line, f"{name} must be one of {listed}, not {cells[name]!r}")
-    if not WORKER.fullmatch(cells["worker_id"]):
-        worker = cells["worker_id"]
-        problems.error(path, line, f"worker_id must be {WORKER_WORDS}, not {worker!r}")
-    if not TASK_NAME.fullmatch(cells["task_name"]):
-        problems.warning(path, line, task_name_warning(cells["task_name"]))
 
 
 def task_name_warning(name: str) -> str:
@@ -279,14 +234,11 @@ def task_name_warning(name: str) -> str:
     return f"task_name {name!r} is not of the form label_variant"
 
 
-def _check_order(placed: Sequence[_Placed], problems: Problems) -> None:
+def _check_order(placed: Sequence[Placed]) -> None:
     """Block numbers may not fall while episode numbers rise."""
     previous = 0
-    for row, path, line in placed:
+    for row, cells in placed:
         if row.block_num < previous:
-            problems.error(
-                path,
-                line,
-                f"block_num falls from {previous} to {row.block_num} at exp_num {row.exp_num}",
-            )
+            words = f"{previous} to {row.block_num} at exp_num {row.exp_num}"
+            cells.error(f"block_num falls from {words}")
         previous = row.block_num

@@ -63,26 +63,7 @@ def measures(
     found = detection(trials)
     told = xp.asarray(visible)
     result = detecting(trials, found, told, wsu)
-    reacted = reaction(trials, window, wsu)
-    result |= {
-        "asymptotic_nrp": reacted.asymptotic,
-        "initial_nrp": reacted.initial,
-        "overall_nrp": reacted.overall,
-        "opti": reacted.opti,
-        "ipti": reacted.ipti,
-        "apti": reacted.apti,
-        "apti_ratio": reacted.apti_ratio,
-        "deviation": reacted.deviation,
-        "deviation_baseline": reacted.deviation_baseline,
-        "robust": reacted.robust,
-        "robust_baseline": reacted.robust_baseline,
-        "performance_pre": reacted.pre,
-        "performance_post": reacted.post,
-        "baseline_pre": reacted.pre_baseline,
-        "baseline_post": reacted.post_baseline,
-        "gain": reacted.gain,
-        "retained": reacted.retained,
-    }
+    result |= reaction(trials, window, wsu)._asdict()
     return result | _naming(said, found)
 
 

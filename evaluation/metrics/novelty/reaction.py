@@ -16,13 +16,13 @@ LEAST_SPREAD = 1e-5  # that a deviation is measured by
 
 
 class Reaction(NamedTuple):
-    """Performance of one trial each, (...); m is the window.
+    """Performance of one trial each, (...), by the names of metrics; m is the window.
 
     Attributes:
-      asymptotic: mean of the agent's last m episodes over the baseline's before novelty (M3 if the
-        agent is not told of the novelty, M4 if it is).
-      initial: the same of the first m novel episodes (M3.1, M4.1).
-      overall: the same of all episodes of the novel part.
+      asymptotic_nrp: mean of the agent's last m episodes over the baseline's before novelty (M3 if
+        the agent is not told of the novelty, M4 if it is).
+      initial_nrp: the same of the first m novel episodes (M3.1, M4.1).
+      overall_nrp: the same of all episodes of the novel part.
       opti: the agent's share of both sums over the novel part; 0.5 is parity.
       ipti: the same over its first m episodes.
       apti: the same over the last m episodes.
@@ -31,17 +31,17 @@ class Reaction(NamedTuple):
       deviation_baseline: the same of the baseline.
       robust: 1 if the agent's own deviation is below 2 (NRM), else 0.
       robust_baseline: the same of the baseline.
-      pre: mean performance before novelty.
-      post: mean performance of the novel part.
-      pre_baseline: the baseline's mean before novelty.
-      post_baseline: the baseline's mean of the novel part.
+      performance_pre: mean performance before novelty.
+      performance_post: mean performance of the novel part.
+      baseline_pre: the baseline's mean before novelty.
+      baseline_post: the baseline's mean of the novel part.
       gain: mean of the last m episodes less that of the first m novel ones.
       retained: mean of the last m episodes over the agent's own before novelty.
     """
 
-    asymptotic: Numbers
-    initial: Numbers
-    overall: Numbers
+    asymptotic_nrp: Numbers
+    initial_nrp: Numbers
+    overall_nrp: Numbers
     opti: Numbers
     ipti: Numbers
     apti: Numbers
@@ -50,10 +50,10 @@ class Reaction(NamedTuple):
     deviation_baseline: Numbers
     robust: Numbers
     robust_baseline: Numbers
-    pre: Numbers
-    post: Numbers
-    pre_baseline: Numbers
-    post_baseline: Numbers
+    performance_pre: Numbers
+    performance_post: Numbers
+    baseline_pre: Numbers
+    baseline_post: Numbers
     gain: Numbers
     retained: Numbers
 

@@ -17,54 +17,27 @@ resolution of 2^-(52 - log2 L) of a column's half range, about 1e-12 for 10,000 
 about 1e-10 for the spread of a resample.
 """
 
-from evaluation.metrics.statistics.arrays import (
-    DEFAULT_LEVEL,
-    DEFAULT_RESAMPLES,
-    MAX_RESAMPLES,
-    Seed,
-)
-from evaluation.metrics.statistics.bootstrap import (
-    INTERVALS,
-    Interval,
-    Method,
-    bootstrap_interval,
-    bootstrap_intervals,
-    resample_weights,
-    wilson,
-)
+from evaluation.metrics.statistics.arrays import DEFAULT_LEVEL as DEFAULT_LEVEL
+from evaluation.metrics.statistics.arrays import DEFAULT_RESAMPLES as DEFAULT_RESAMPLES
+from evaluation.metrics.statistics.arrays import MAX_RESAMPLES as MAX_RESAMPLES
+from evaluation.metrics.statistics.arrays import Seed as Seed
+from evaluation.metrics.statistics.bootstrap import INTERVALS as INTERVALS
+from evaluation.metrics.statistics.bootstrap import Bounds as Bounds
+from evaluation.metrics.statistics.bootstrap import Interval as Interval
+from evaluation.metrics.statistics.bootstrap import Method as Method
+from evaluation.metrics.statistics.bootstrap import bootstrap_interval as bootstrap_interval
+from evaluation.metrics.statistics.bootstrap import bootstrap_intervals as bootstrap_intervals
+from evaluation.metrics.statistics.bootstrap import resample_weights as resample_weights
+from evaluation.metrics.statistics.bootstrap import wilson as wilson
+from evaluation.metrics.statistics.comparison import Improvement as Improvement
+from evaluation.metrics.statistics.comparison import holm as holm
 from evaluation.metrics.statistics.comparison import (
-    Improvement,
-    holm,
-    probability_of_improvement,
+    probability_of_improvement as probability_of_improvement,
 )
-from evaluation.metrics.statistics.location import STATISTICS, Description, describe
-from evaluation.metrics.statistics.summary import (
-    Summary,
-    summarise,
-    summarise_all,
-    syllabus_scores,
-)
-
-__all__ = [
-    "DEFAULT_LEVEL",
-    "DEFAULT_RESAMPLES",
-    "INTERVALS",
-    "MAX_RESAMPLES",
-    "STATISTICS",
-    "Description",
-    "Improvement",
-    "Interval",
-    "Method",
-    "Seed",
-    "Summary",
-    "bootstrap_interval",
-    "bootstrap_intervals",
-    "describe",
-    "holm",
-    "probability_of_improvement",
-    "resample_weights",
-    "summarise",
-    "summarise_all",
-    "syllabus_scores",
-    "wilson",
-]
+from evaluation.metrics.statistics.location import STATISTICS as STATISTICS
+from evaluation.metrics.statistics.location import Description as Description
+from evaluation.metrics.statistics.location import describe as describe
+from evaluation.metrics.statistics.summary import Summary as Summary
+from evaluation.metrics.statistics.summary import summarise as summarise
+from evaluation.metrics.statistics.summary import summarise_all as summarise_all
+from evaluation.metrics.statistics.summary import syllabus_scores as syllabus_scores

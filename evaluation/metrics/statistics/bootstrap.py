@@ -32,13 +32,14 @@ Method: TypeAlias = Literal["percentile", "bca", "studentised", "calibrated"]
 """How an interval follows from the resamples.
 
 Their percentiles; percentiles corrected for bias and skew; or, of a mean, percentiles of the
-resampled t statistic. "calibrated" takes for each column the one whose coverage is best in
-simulation (docs/coverage.md): of a mean Student's interval where there are fewer than `FEW` values,
-or no more than `COARSE` different ones, else the studentised one; of other statistics percentiles.
+resampled t statistic, in which a spread counts as at least `LEAST_SPREAD` of the sample's.
+"calibrated" takes for each column what holds the true value often enough in simulation
+(docs/coverage.md): of a mean Student's interval, from `FEW` values of more than `COARSE` different
+ones on widened to the studentised one, which follows skew; of other statistics percentiles.
 """
 
 INTERVALS: Final = (
-    "95 % over lifetimes: of means by Student's t or bootstrap-t, of shares by Wilson, else by "
+    "95 % over lifetimes: of means by Student's t and bootstrap-t, of shares by Wilson, else by "
     "percentile bootstrap"
 )
 """What "calibrated" intervals are, in result files."""
@@ -48,6 +49,18 @@ FEW: Final = 8
 
 COARSE: Final = 4
 """Different values up to which a resample may well have none of some."""
+
+LEAST_SPREAD: Final = 0.25
+"""Standard deviation of a resample, as a share of the sample's, below which t values use this one.
+
+Where most values lie close together, some resamples draw only these. Their t values, and with them
+the ends of the interval, would have no bound. A larger share costs coverage of skewed outcomes.
+"""
+
+Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+"""Least and largest value that is possible, each broadcastable to one lifetime's values."""
+
+UNBOUNDED: Final[Bounds] = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,7 @@ def bootstrap_interval(
     resamples: int = DEFAULT_RESAMPLES,
     statistic: str = "mean",
     method: Method = "percentile",
+    bounds: Bounds = UNBOUNDED,
 ) -> Interval:
     """Bootstrap interval of one statistic over lifetimes: `bootstrap_intervals` of one.
 
@@ -81,7 +95,8 @@ def bootstrap_interval(
       level: coverage aimed at, between 0 and 1.
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
       statistic: one of `STATISTICS`.
-      method: "percentile", or "bca" for bias-corrected and accelerated.
+      method: see `Method`.
+      bounds: between which all values lie by their definition.
 
     Returns:
       `Interval` of shape (...).
@@ -89,7 +104,8 @@ def bootstrap_interval(
     Raises:
       ValueError: as `bootstrap_intervals`.
     """
-    return bootstrap_intervals(values, (statistic,), seed, level, resamples, method)[statistic]
+    found = bootstrap_intervals(values, (statistic,), seed, level, resamples, method, bounds)
+    return found[statistic]
 
 
 def bootstrap_intervals(
@@ -99,6 +115,7 @@ def bootstrap_intervals(
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
     method: Method = "percentile",
+    bounds: Bounds = UNBOUNDED,
 ) -> dict[str, Interval]:
     """Bootstrap intervals of several statistics over lifetimes, from the same resamples.
 
@@ -114,6 +131,8 @@ def bootstrap_intervals(
       resamples: number of resamples, 1 to `MAX_RESAMPLES`.
       method: see `Method`. The correction of a median's skew in "bca" comes from leaving out one
         lifetime at a time, which says little about a median; prefer percentiles there.
+      bounds: between which all values lie by their definition; so does every interval, but that of
+        a standard deviation.
 
     Returns:
       `Interval` of shape (...) by statistic. Two lifetimes with a value are needed. Equal values
@@ -144,6 +163,9 @@ def bootstrap_intervals(
             if method == "bca":
                 shares = _corrected(table[tile], name, resampled, level)
             ends[name][:, tile] = [percentile(resampled, share) for share in shares]
+    least, largest = (np.broadcast_to(bound, shape).ravel() for bound in bounds)
+    for name in ends.keys() - {"std"}:
+        ends[name] = np.clip(ends[name], least, largest)
     return {name: _interval(low, high, shape) for name, (low, high) in ends.items()}
 
 
@@ -227,9 +249,10 @@ def _resampled(
     if by_t:
         centre, error, _ = _standard_error(table)
         spread = results["std"] / np.sqrt(np.isfinite(table).sum(axis=1))
-        usable = (spread > 0) & (error > 0)
         means = results.pop("mean")
-        results[_T] = np.where(usable, (means - centre) / np.where(usable, spread, 1), np.nan)
+        # NaN, with the resample set aside, where it draws fewer than two lifetimes with a value.
+        spread = np.maximum(spread, np.where(error > 0, LEAST_SPREAD * error, 1))
+        results[_T] = (means - centre) / spread
         if "std" not in statistics:
             del results["std"]
     return {name: np.sort(found.T, axis=1) for name, found in results.items()}
@@ -255,8 +278,9 @@ def _of_means(table: Floats, t_values: Floats, level: float, method: Method) -> 
     half = stdtrit(count - 1, shares[0]) * error
     ordered = np.sort(table, axis=1)
     different = 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
-    students = (count < FEW) | (different <= COARSE)
-    return np.where(students, np.stack([centre - half, centre + half]), ends)
+    wider = (count >= FEW) & (different > COARSE)
+    low = np.where(wider, np.minimum(ends[0], centre - half), centre - half)
+    return np.stack([low, np.where(wider, np.maximum(ends[1], centre + half), centre + half)])
 
 
 def wilson(hits: npt.ArrayLike, number: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:

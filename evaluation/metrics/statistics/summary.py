@@ -15,9 +15,15 @@ from evaluation.metrics.statistics.arrays import (
     Integers,
     Seed,
 )
-from evaluation.metrics.statistics.bootstrap import Method, bootstrap_intervals, wilson
+from evaluation.metrics.statistics.bootstrap import (
+    UNBOUNDED,
+    Bounds,
+    Method,
+    bootstrap_intervals,
+    wilson,
+)
 from evaluation.metrics.statistics.location import STATISTICS, describe
-from evaluation.metrics.table import SHARES
+from evaluation.metrics.table import SHARES, bounds_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ def summarise(
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
     method: Method = "calibrated",
+    bounds: Bounds = UNBOUNDED,
 ) -> Summary:
     """A metric's statistics with intervals over lifetimes, for each block.
 
@@ -78,6 +85,7 @@ def summarise(
       level: coverage of the intervals.
       resamples: number of bootstrap resamples.
       method: how the intervals follow from the resamples.
+      bounds: between which the values lie by their definition.
 
     Returns:
       `Summary` of shape (B,).
@@ -85,7 +93,8 @@ def summarise(
     Raises:
       ValueError: as `bootstrap_intervals`.
     """
-    return summarise_all({"metric": metric}, seed, level, resamples, method)["metric"]
+    one = {"metric": bounds}
+    return summarise_all({"metric": metric}, seed, level, resamples, method, one)["metric"]
 
 
 def summarise_all(
@@ -94,6 +103,7 @@ def summarise_all(
     level: float = DEFAULT_LEVEL,
     resamples: int = DEFAULT_RESAMPLES,
     method: Method = "calibrated",
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> dict[str, Summary]:
     """`summarise` of several metrics at once: the same bits, with one pass over the resamples.
 
@@ -103,6 +113,7 @@ def summarise_all(
       level: coverage of the intervals.
       resamples: number of bootstrap resamples.
       method: how the intervals follow from the resamples.
+      bounds: of metrics by name; `bounds_of()` if None.
 
     Returns:
       `Summary` by name, of the shape of one lifetime's values.
@@ -115,7 +126,11 @@ def summarise_all(
     values = {name: np.asarray(metric.values, np.float64) for name, metric in metrics.items()}
     together = _side_by_side(list(values.values()))
     described = describe(together)
-    intervals = bootstrap_intervals(together, STATISTICS, seed, level, resamples, method)
+    known = bounds_of() if bounds is None else bounds
+    ends = _side_by_side([_bounds(known.get(name, UNBOUNDED), of) for name, of in values.items()])
+    intervals = bootstrap_intervals(
+        together, STATISTICS, seed, level, resamples, method, (ends[0], ends[1])
+    )
     missing = np.concatenate([_most_frequent_reason(metric).ravel() for metric in metrics.values()])
     estimates = {
         name: Numbers(
@@ -138,6 +153,11 @@ def summarise_all(
         summaries[name] = Summary(own, counts, len(array), why)
         start = part.stop
     return summaries
+
+
+def _bounds(bounds: Bounds, values: Floats) -> Floats:
+    """(2, ...) least and largest value of each of one lifetime's."""
+    return np.stack([np.broadcast_to(bound, values.shape[1:]) for bound in bounds])
 
 
 def _of_share(mean: Numbers, values: Floats, counts: Integers, level: float) -> Numbers:

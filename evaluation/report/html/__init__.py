@@ -4,7 +4,10 @@ Charts are drawn by uPlot 1.6.32 (MIT), which is part of the file: 51 kB
 that stand in this folder as they were released. The file asks for nothing from elsewhere.
 """
 
-from evaluation.report.html.page import page
-from evaluation.report.html.sections import VIEWS, ends, linked, of_report, of_run, view_of
-
-__all__ = ["VIEWS", "ends", "linked", "of_report", "of_run", "page", "view_of"]
+from evaluation.report.html.page import page as page
+from evaluation.report.html.sections import VIEWS as VIEWS
+from evaluation.report.html.sections import ends as ends
+from evaluation.report.html.sections import linked as linked
+from evaluation.report.html.sections import of_report as of_report
+from evaluation.report.html.sections import of_run as of_run
+from evaluation.report.html.sections import view_of as view_of

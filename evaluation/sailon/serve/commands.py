@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, add_out
 
 BROKER: Final = "amqp://guest:guest@127.0.0.1:5672/%2F"
 ENDED_EARLY: Final = 1
@@ -39,8 +39,7 @@ def add_to(parts: Any) -> None:
     serve.add_argument(
         "--agents", type=int, default=1, metavar="N", help="agents that are waited for (1)"
     )
-    serve.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
-    serve.add_argument("--overwrite", action="store_true", help="replace results in DIR")
+    add_out(serve)
     serve.add_argument("--quiet", action="store_true", help="say nothing but errors")
     serve.set_defaults(handler=_serve)
 

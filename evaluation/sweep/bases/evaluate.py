@@ -163,7 +163,7 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.T
     columns = (totals.performance, totals.length)
     values = np.stack([np.asarray(c, np.float64).reshape(shape) for c in columns], axis=-1)
     across = values.swapaxes(0, 1)  # (E, C, 2)
-    interval = bootstrap_interval(across, seed, method="calibrated")
+    interval = bootstrap_interval(across, seed, method="calibrated", bounds=(0, [1, np.inf]))
     ends = (fallen, complete & ~fallen, ~complete)
     hits = np.stack([part.reshape(shape).sum(axis=1) for part in ends], axis=-1)
     low, high = wilson(hits, episodes, DEFAULT_LEVEL)

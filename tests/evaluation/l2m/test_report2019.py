@@ -524,7 +524,11 @@ def test_a_wrong_argument_says_what_to_change(log, options, words):
 @pytest.mark.requirement(118)
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("[1]", "must be an object"), ("{", "broken JSON"), ('{"a": "1"}', "saturation of 'a'")],
+    [
+        ("[1]", "must be an object"),
+        ("{", "broken or truncated JSON"),
+        ('{"a": "1"}', "saturation of 'a'"),
+    ],
 )
 def test_a_broken_info_json_is_refused(log, l2data, content, words):
     experts(l2data, {})

@@ -33,19 +33,19 @@ from evaluation.metrics.novelty import (
 )
 
 PER_TRIAL = {
-    "NRP_asym": "asymptotic",
-    "NRP_init": "initial",
-    "NRP_overall": "overall",
+    "NRP_asym": "asymptotic_nrp",
+    "NRP_init": "initial_nrp",
+    "NRP_overall": "overall_nrp",
     "OPTI": "opti",
     "IPTI": "ipti",
     "APTI": "apti",
     "APTI_old": "apti_ratio",
     "z_alpha": "deviation",
     "z_beta": "deviation_baseline",
-    "pre_a": "pre",
-    "post_a": "post",
-    "pre_b": "pre_baseline",
-    "post_b": "post_baseline",
+    "pre_a": "performance_pre",
+    "post_a": "performance_post",
+    "pre_b": "baseline_pre",
+    "post_b": "baseline_post",
 }
 SUMMARY = {
     "M1": "mean_delay",
@@ -134,9 +134,9 @@ def test_detection_of_the_first_example():
 def test_reaction_of_the_first_example():
     got = reaction(four_trials(), 2)
     expected = {
-        "asymptotic": [1.055556, 0.555556, 0.555556, 1.055556],
-        "initial": [0.555556] * 4,
-        "overall": [0.787037, 0.555556, 0.555556, 0.787037],
+        "asymptotic_nrp": [1.055556, 0.555556, 0.555556, 1.055556],
+        "initial_nrp": [0.555556] * 4,
+        "overall_nrp": [0.787037, 0.555556, 0.555556, 0.787037],
         "opti": [0.586207, 0.5, 0.5, 0.586207],
         "ipti": [0.5] * 4,
         "apti": [0.655172, 0.5, 0.5, 0.655172],
@@ -269,10 +269,18 @@ def test_ties_zeros_and_silence_in_characterisations():
 def test_nothing_is_divided_by_nothing():
     zeros = trial([0] * 4, 2, performance=[0] * 4, baseline=[0] * 4)
     got = reaction(zeros, 1)
-    for name in ("asymptotic", "initial", "overall", "opti", "ipti", "apti", "apti_ratio"):
+    for name in (
+        "asymptotic_nrp",
+        "initial_nrp",
+        "overall_nrp",
+        "opti",
+        "ipti",
+        "apti",
+        "apti_ratio",
+    ):
         assert getattr(got, name).reasons[0] == Reason.ZERO_BASELINE, name
     theirs = reaction(zeros, 1, wsu=True)
-    assert [theirs.asymptotic.values[0], theirs.opti.values[0]] == [0, 0]
+    assert [theirs.asymptotic_nrp.values[0], theirs.opti.values[0]] == [0, 0]
     # A mean that does not move at all is robust, one that moves without any spread is not.
     assert got.robust.values[0] == 1
     moved = trial([0] * 4, 2, performance=[1, 1, 0.5, 0.5], baseline=[1] * 4)
@@ -281,19 +289,19 @@ def test_nothing_is_divided_by_nothing():
     share = correct_rejections(detection(at_once), at_once)
     assert share.reasons[0] == Reason.NOTHING_BEFORE
     assert correct_rejections(detection(at_once), at_once, wsu=True).values[0] == 0
-    assert reaction(at_once, 1).asymptotic.reasons[0] == Reason.NOTHING_BEFORE
+    assert reaction(at_once, 1).asymptotic_nrp.reasons[0] == Reason.NOTHING_BEFORE
 
 
 def test_why_a_reaction_is_missing():
     unplayed = trial([0] * 4, 2, performance=[1, 1, 1, math.nan], baseline=[1] * 4)
     got = reaction(unplayed, 1)
-    assert got.asymptotic.reasons[0] == Reason.NOT_PLAYED
-    assert got.initial.values[0] == 1
+    assert got.asymptotic_nrp.reasons[0] == Reason.NOT_PLAYED
+    assert got.initial_nrp.values[0] == 1
     alone = reaction(trial([0] * 4, 2, performance=[1] * 4), 1)
-    assert alone.asymptotic.reasons[0] == Reason.NO_BASELINE
-    assert alone.pre.values[0] == 1
+    assert alone.asymptotic_nrp.reasons[0] == Reason.NO_BASELINE
+    assert alone.performance_pre.values[0] == 1
     short = reaction(trial([0] * 4, 2, performance=[1] * 4, baseline=[1] * 4), 0)
-    assert short.asymptotic.reasons[0] == Reason.WINDOW_EMPTY
+    assert short.asymptotic_nrp.reasons[0] == Reason.WINDOW_EMPTY
     assert window_of(20) == 2
 
 

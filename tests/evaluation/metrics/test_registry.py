@@ -83,12 +83,13 @@ def test_a_missing_number_has_the_reason_that_the_metric_gives():
         ),
         (lambda values: [1, np.nan], "not finite, without a reason"),
         (lambda values: ([1, np.inf], ""), "not finite, without a reason"),
+        (lambda values: [1, 3], r"returned \[1.0, 3.0\]; by its row, numbers lie between 0 and 2"),
         (lambda baseline: [1, 2], "asks for baseline; here it can have values, counts"),
     ],
 )
 def test_what_is_wrong_with_a_metric_is_said(function, words):
     with pytest.raises(MetricError, match=words):
-        compute(row_of(metric(name="bad")(function)), LIFETIME)
+        compute(row_of(metric(name="bad", bounds=(0, 2))(function)), LIFETIME)
 
 
 def test_two_metrics_of_one_name_are_refused(tmp_path):

@@ -170,7 +170,7 @@ def test_a_curve_by_hand():
     values = np.array([[0.25, 0.75], [0.3, 0.2]])
     np.testing.assert_allclose(curve.mean, values.mean(axis=0))
     np.testing.assert_allclose(curve.std, values.std(axis=0, ddof=1))
-    expected = bootstrap_interval(values, 0, method="calibrated")
+    expected = bootstrap_interval(values, 0, method="calibrated", bounds=(0, 1))
     np.testing.assert_allclose([curve.low, curve.high], [expected.low, expected.high])
     one = Curve.of(records.Records(plan, {n: c[:1] for n, c in columns.items()}, np.zeros(1)))
     assert [(row["mean"], row["low"], row["std"]) for row in one.rows()] == [

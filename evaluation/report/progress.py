@@ -1,0 +1,67 @@
+"""A progress bar for a terminal; needs the `cli` extra."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+
+class Move(Protocol):
+    """Moves a progress bar."""
+
+    def __call__(self, done: int, total: int, label: str | None = None) -> None:
+        """Show what is done of how much, and another label if there is one."""
+
+
+class EpisodeRate(ProgressColumn):
+    """Episodes per second since the first ones came back."""
+
+    def render(self, task: Task) -> Text:
+        """Show the rate, or that the program is still being compiled."""
+        if task.finished_time:
+            return Text(f"{task.completed / task.finished_time:,.0f}/s in all")
+        if not task.completed or not task.speed:
+            return Text("compiling")
+        return Text(f"{task.speed:,.0f}/s")
+
+
+@contextmanager
+def progress_bar(
+    console: Console, label: str, total: int | None = None, what: str = "episodes"
+) -> Iterator[Move]:
+    """Show a progress bar; yields the function that moves it.
+
+    Args:
+      console: where.
+      label: what is at work.
+      total: of what is counted; None where only the moves tell.
+      what: is counted. Episodes are shown with their number in a second, else the time is.
+    """
+    whole = "" if total is None else "/{task.total:,.0f}"
+    rate = EpisodeRate(table_column=Column(no_wrap=True))
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn(f"{{task.completed:,.0f}}{whole} {what}"),
+        rate if what == "episodes" else TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as bar:
+        task = bar.add_task(label, total=total)
+
+        def move(done: int, total: int, label: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=label)
+
+        yield move
