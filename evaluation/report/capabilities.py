@@ -16,7 +16,7 @@ import numpy as np
 from evaluation.metrics import DEFAULT_WINDOW, Numbers, Reason, syllabus_scores
 from evaluation.metrics.numerics import masked_mean
 from evaluation.metrics.registry import Row
-from evaluation.metrics.statistics import DEFAULT_LEVEL, DEFAULT_RESAMPLES, resample_weights
+from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.metrics.table import BY_NAME, CAPABILITIES
 from evaluation.records import Records
 from evaluation.report.blocks import lifetime_metrics
@@ -31,7 +31,8 @@ class Score:
 
     Attributes:
       value: average over lifetimes and syllabi; NaN for none.
-      low: lower end of its 95 % interval, from resampling the lifetimes of each syllabus.
+      low: lower end of its 95 % interval, from those of the syllabi; NaN if one of them has fewer
+        than two lifetimes with a value.
       high: upper end.
       syllabi: number of syllabi that have a value.
       metrics: what it is the average of; the metric itself if there is one only.
@@ -138,26 +139,19 @@ def _mean_of(run: Mapping[str, Numbers], names: Sequence[str]) -> Numbers | None
 
 
 def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) -> Score:
-    """Mean over syllabi of the means over lifetimes, and its interval."""
+    """Mean over syllabi of the means over lifetimes, and its interval.
+
+    Source: G. Y. Zou and A. Donner, Statistics in Medicine 27 (2008), for the interval of a sum.
+    """
     values = [np.asarray(of.values, np.float64) for of in runs if of is not None]
     values = [of for of in values if np.isfinite(of).any()]
     if not values:
         return Score(np.nan, np.nan, np.nan, 0, names)
-    mean = float(np.mean([np.nanmean(of) for of in values]))
-    if any(np.isfinite(of).sum() < 2 for of in values):
-        return Score(mean, np.nan, np.nan, len(values), names)
-    drawn = np.mean([_resampled(of, [seed, place]) for place, of in enumerate(values)], axis=0)
-    ends = np.nanquantile(drawn, [(1 - DEFAULT_LEVEL) / 2, (1 + DEFAULT_LEVEL) / 2])
-    return Score(mean, float(ends[0]), float(ends[1]), len(values), names)
-
-
-def _resampled(values: np.ndarray, seed: Sequence[int]) -> np.ndarray:
-    """(R,) means of resampled lifetimes; each syllabus has draws of its own."""
-    root = int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0])
-    there = np.isfinite(values)
-    parts = []
-    for weights in resample_weights(len(values), DEFAULT_RESAMPLES, root):
-        drawn = weights @ there
-        total = weights @ np.where(there, values, 0)
-        parts.append(np.where(drawn > 0, total / np.maximum(drawn, 1), np.nan))
-    return np.concatenate(parts)
+    means = np.array([np.nanmean(of) for of in values])
+    found = [bootstrap_interval(of, seed, method="calibrated") for of in values]
+    below, above = (
+        float(np.sqrt(np.sum((means - np.array([getattr(of, end) for of in found])) ** 2)))
+        for end in ("low", "high")
+    )
+    mean, count = float(means.mean()), len(values)
+    return Score(mean, mean - below / count, mean + above / count, count, names)

@@ -164,7 +164,7 @@ def print_capabilities(
     table = simple_table(title, ("capability", "average of"), ("score", "95 % interval"))
     for name, capability in found.items():
         averages = capability.averages.items()
-        rows = [(f"{unit}: {len(of.metrics)} metrics", of) for unit, of in averages]
+        rows = [(f"{unit}: {_counted(len(of.metrics), 'metric')}", of) for unit, of in averages]
         rows += list(capability.metrics.items()) if every else []
         for place, (label, score) in enumerate(rows):
             ends = interval_text(score.low, score.high)
@@ -228,3 +228,8 @@ def _cell(summary: Summary, index: int) -> str:
     count = int(summary.count[index])
     share = "" if count == summary.lifetimes else f"\n({count} of {summary.lifetimes})"
     return f"{digits(summary.mean[index])}\n{interval(summary, index)}{share}"
+
+
+def _counted(number: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

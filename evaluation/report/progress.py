@@ -17,6 +17,9 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
+LABEL = 40
+"""Most characters of a bar's label that are shown."""
+
 
 class Move(Protocol):
     """Moves a progress bar."""
@@ -52,7 +55,7 @@ def progress_bar(
     whole = "" if total is None else "/{task.total:,.0f}"
     rate = EpisodeRate(table_column=Column(no_wrap=True))
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=LABEL)),
         BarColumn(),
         TextColumn(f"{{task.completed:,.0f}}{whole} {what}"),
         rate if what == "episodes" else TimeElapsedColumn(),

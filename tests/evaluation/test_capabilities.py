@@ -15,6 +15,7 @@ from evaluation import cli, shims
 from evaluation.l2m.report2019.table import load_table
 from evaluation.logs import home
 from evaluation.metrics import Numbers
+from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.records import read_run
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.transfer import between_tasks
@@ -61,6 +62,17 @@ def test_the_interval_of_a_score_is_that_of_its_lifetimes():
     score = found.metrics["mean"]
     half = 1.96 * np.sqrt(values.var(axis=1).sum() / 400) / 2
     assert score.high - score.low == pytest.approx(2 * half, rel=0.1)
+
+
+@pytest.mark.parametrize("lifetimes", [2, 5, 30])
+def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
+    values = np.random.default_rng(lifetimes).normal(size=lifetimes)
+    (found,) = capability_scores([{"mean": numbers(values)}], seed=3).values()
+    score = found.metrics["mean"]
+    interval = bootstrap_interval(values, 3, method="calibrated")
+    assert (score.low, score.high) == pytest.approx((float(interval.low), float(interval.high)))
+    (none,) = capability_scores([{"mean": numbers(values[:1])}]).values()
+    assert np.isnan([none.metrics["mean"].low, none.metrics["mean"].high]).all()
 
 
 def test_the_report_of_a_run_has_the_scores_of_its_metrics():
