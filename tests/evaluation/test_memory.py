@@ -51,12 +51,13 @@ def test_lifetimes_of_a_run(small, monkeypatch, tmp_path):
     """In memory all columns of all episodes, on the disk four bytes of each episode."""
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4 * 10 * 7))
     job = Job(out=tmp_path / "out", syllabus=tmp_path / "s.json", lifetimes=7)
-    job.check_room(10)
+    player = SimpleNamespace(agent=agents.get("random"))
+    job.check_room(10, player)
     with pytest.raises(OSError, match=r"results of 308 bytes in .*: 280 are free"):
-        job.check_room(11)
+        job.check_room(11, player)
     held = sum(np.zeros(1, dtype).nbytes for dtype in COLUMNS.values())
     with pytest.raises(ValueError, match=r"^7 lifetimes of .* at most 6 do: .*--lifetime-idx"):
-        job.check_room(2**20 // (6 * held))
+        job.check_room(2**20 // (6 * held), player)
 
 
 def test_executions_of_a_trial(small):

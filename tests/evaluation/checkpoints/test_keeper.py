@@ -324,7 +324,7 @@ def test_another_version_is_refused(make, monkeypatch):
 def test_a_shorter_run_is_refused(make, schedule):
     left(make, 45)
     kept = make(resume=True)
-    kept.schedule = toy.schedule(("1.train", [repeat(40)]))
+    kept.blocks = [40]
     with pytest.raises(CheckpointError, match="after episode 45, but the run is to have 40"):
         kept.begin(snapshot)
 

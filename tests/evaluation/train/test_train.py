@@ -126,12 +126,12 @@ def test_a_course_is_evaluation_and_learning_in_turn():
 
 def test_room_is_checked_where_the_number_of_episodes_is_known(monkeypatch, tmp_path):
     checked = []
-    monkeypatch.setattr(training.Job, "check_room", lambda job, episodes: checked.append(episodes))
-    monkeypatch.setattr(training.Job, "check_playing", lambda job, schedule: None)
+    monkeypatch.setattr(training.Job, "check_room", lambda job, *what: checked.append(what))
+    monkeypatch.setattr(training.Job, "check_playing", lambda job, schedule: "who")
     course = Course("CartPole", (), 6, 2)
     training.Job(course=course, out=tmp_path, minutes=1.0).check()
     training.Job(course=course, out=tmp_path, episodes=12).check()
-    assert checked == [course.schedule(12).num_episodes]
+    assert checked == [(course.schedule(12).num_episodes, "who")]
 
 
 def test_the_last_stretch_of_a_course_takes_what_is_left():
