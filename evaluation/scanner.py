@@ -285,7 +285,7 @@ class _Run:
         while start < number:
             stop = min(start + segment, int(edges[edges > start][0]))
             index = np.arange(start, start + segment)
-            part = _taken(rounds, np.minimum(index, number - 1))
+            part = rows_at(rounds, np.minimum(index, number - 1))
             part.count[index >= stop] = 0
             stretches.append(_Stretch(part, int(count[start:stop].sum()), stop - start))
             start = stop
@@ -336,8 +336,8 @@ class _Run:
         return columns | {"complete": complete}
 
 
-def _taken(tree: Any, index: np.ndarray) -> Any:
-    """Rows of all leaves; a copy."""
+def rows_at(tree: Any, index: np.ndarray) -> Any:
+    """Rows of all leaves, NumPy; a copy."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 

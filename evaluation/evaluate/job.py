@@ -173,6 +173,6 @@ def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
 def _means(columns: Sequence[np.ndarray], seed: int, bounds: Bounds) -> list[Mean]:
     """Means of numbers of the same episodes; all see the same resamples."""
     values = np.stack(columns, axis=1)
-    found = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed, bounds=bounds)
-    triples = zip(found.mean, found.low, found.high, strict=True)
+    summary = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed, bounds=bounds)
+    triples = zip(summary.mean, summary.low, summary.high, strict=True)
     return [Mean(*map(float, triple)) for triple in triples]

@@ -24,8 +24,7 @@ from evaluation.files import write_whole
 from evaluation.l2m import instructions
 from evaluation.l2m.document import Document, SyllabusError
 from evaluation.l2m.instructions import MAX_EPISODES
-from evaluation.l2m.writer import document
-from evaluation.l2m.writer import said as as_said
+from evaluation.l2m.writer import document, episode
 from evaluation.schedule import Mode, Schedule, Value
 
 _Named = tuple[str, Mapping[str, Value]]
@@ -188,7 +187,7 @@ def _instructions(phases: Iterable[Phase]) -> list[dict[str, Any]]:
         if phase.mode == "train" and not phase.learning:
             opening["enable_updates"] = False
         played = [
-            {"$repeat": as_said(e.task, e.parameters.items(), e.sub_episodes), "count": e.count}
+            {"$repeat": episode(e.task, e.parameters.items(), e.sub_episodes), "count": e.count}
             for e in phase.episodes
         ]
         if phase.mode == "test":

@@ -280,8 +280,8 @@ class Player:
             reason = 'episodes before the first phase; put {"$phase": "1.train"} in front of them'
             self.document.fail(path[:2], reason, rule="required")
         sub_episodes = self.whole(path, episode, SUB_EPISODES, 1, MAX_EPISODES)
-        own = {name: value for name, value in episode.items() if name != SUB_EPISODES}
-        task, values = self.variants.variant(path, own)
+        variant = {name: value for name, value in episode.items() if name != SUB_EPISODES}
+        task, values = self.variants.variant(path, variant)
         count *= sub_episodes
         self.episodes += count
         if self.episodes > MAX_EPISODES:

@@ -54,7 +54,7 @@ def document(
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
-def said(
+def episode(
     task: str, parameters: Iterable[tuple[str, Value]], sub_episodes: int = 1
 ) -> dict[str, Any]:
     """Return an episode as a syllabus says it."""
@@ -79,7 +79,7 @@ def _written(blocks: Sequence[Block]) -> Iterator[dict[str, Any]]:
             if not learning:
                 yield {"$info": {"disable_updates": True}}
             for block in run:
-                episode = said(block.task, block.parameters, block.sub_episodes)
-                yield {"$repeat": episode, "count": block.episodes}
+                repeated = episode(block.task, block.parameters, block.sub_episodes)
+                yield {"$repeat": repeated, "count": block.episodes}
             if not learning:
                 yield {"$info": {}}

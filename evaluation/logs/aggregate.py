@@ -124,8 +124,8 @@ def _learnkit_cells(row: learnkit.LogRow) -> dict[str, Any]:
 
 def _inferred(column: Coded[str]) -> Column:
     """A column of text as numbers where all of it is."""
-    found = numbers(column)
-    return column if found is None else found
+    inferred = numbers(column)
+    return column if inferred is None else inferred
 
 
 def _separated(delimiter: str) -> Callable[[Mapping[str, Column]], bytes]:

@@ -148,9 +148,9 @@ def _score(runs: Sequence[Numbers | None], names: tuple[str, ...], seed: int) ->
     if not values:
         return Score(np.nan, np.nan, np.nan, 0, names)
     means = np.array([np.nanmean(of) for of in values])
-    found = [bootstrap_interval(of, seed, method="calibrated") for of in values]
+    intervals = [bootstrap_interval(of, seed, method="calibrated") for of in values]
     below, above = (
-        float(np.sqrt(np.sum((means - np.array([getattr(of, end) for of in found])) ** 2)))
+        float(np.sqrt(np.sum((means - np.array([getattr(of, end) for of in intervals])) ** 2)))
         for end in ("low", "high")
     )
     mean, count = float(means.mean()), len(values)

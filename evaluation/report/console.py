@@ -124,9 +124,9 @@ def _syllabus_table(report: Report) -> Table:
 
 def _lifelong_table(report: Report) -> Table:
     """Each metric of today that has a value: over the lifetime, then for each task."""
-    found, names = report.lifelong, logged_names(report.records.schedule)
-    tasks = [names.get(task, task) for task in found.tasks]
-    rows = with_tasks(found.lifetime, found.by_task, tasks, lambda of, index: of.count[index])
+    summary, names = report.lifelong, logged_names(report.records.schedule)
+    tasks = [names.get(task, task) for task in summary.tasks]
+    rows = with_tasks(summary.lifetime, summary.by_task, tasks, lambda of, index: of.count[index])
     title = "Lifelong learning (values normalised to 1 to 101)"
     return _means(title, rows, "metric, and tasks")
 

@@ -46,12 +46,12 @@ def with_tasks(
     """Each metric that has a value: over the lifetime, or else a heading, then for each task."""
     for name in dict.fromkeys([*lifetime, *by_task]):
         whole = lifetime.get(name)
-        there = whole is not None and has_value(whole, ())
-        own = by_task.get(name)
-        rows = [] if own is None else [(f"  {task}", own, i) for i, task in enumerate(tasks)]
+        valued = whole is not None and has_value(whole, ())
+        summary = by_task.get(name)
+        rows = [(f"  {task}", summary, i) for i, task in enumerate(tasks) if summary is not None]
         rows = [row for row in rows if has_value(*row[1:])]
-        if there or rows:
-            yield name, whole if there else None, ()
+        if valued or rows:
+            yield name, whole if valued else None, ()
         yield from rows
 
 

@@ -25,7 +25,7 @@ from evaluation.sailon.experiment import (
 )
 from evaluation.sailon.results import SLOTS, Results
 from evaluation.sailon.worlds import Group
-from evaluation.scanner import Keeper, Options, Progress, Snapshot
+from evaluation.scanner import Keeper, Options, Progress, Snapshot, rows_at
 from evaluation.tasks import Tasks
 from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, Told
@@ -64,10 +64,8 @@ def play_batch(
     progress: Progress | None = None,
 ) -> Results:
     """Play an experiment with a pure agent, all trials at once; see `play_agents`."""
-    (results_of_agent,) = play_agents(
-        experiment, (agent,), seed=seed, options=options, progress=progress
-    )
-    return results_of_agent
+    (table,) = play_agents(experiment, (agent,), seed=seed, options=options, progress=progress)
+    return table
 
 
 def play_agents(
@@ -105,12 +103,12 @@ def play_agents(
     columns = course.play(progress, keeper)
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
     about = {"engine": "scanner", "seed": used, "versions": versions}
-    found = []
+    tables = []
     for index, agent in enumerate(agents):
         rows = results.planned(experiment)
         _fill(rows, {name: column[index] for name, column in columns.items()}, experiment)
-        found.append(Results(rows, experiment, {"agent": agent.name, **about}))
-    return found
+        tables.append(Results(rows, experiment, {"agent": agent.name, **about}))
+    return tables
 
 
 class _Part(NamedTuple):
@@ -160,7 +158,7 @@ class _Course:
         """Memories before anything is played."""
         tasks = worlds.training_group(self.experiment).tasks
         memory = _crew(agent, tasks, self.root, np.zeros(1, np.uint32), self.options).memory()
-        return _repeated(memory, 1 + len(self.experiment.trials))
+        return rows_at(memory, np.zeros(1 + len(self.experiment.trials), np.int64))
 
     def play(self, progress: Progress | None, keeper: Keeper | None) -> dict[str, Any]:
         """Play everything; return the columns."""
@@ -173,7 +171,7 @@ class _Course:
         for part in self.parts:
             start = max(reached - part.first, 0)
             done += self._count(part, 0, min(start, part.rounds))
-            for stop, episodes in self._played(part, start):
+            for stop, episodes in self._stretches(part, start):
                 done += episodes
                 if progress:
                     progress(done, total)
@@ -194,7 +192,7 @@ class _Course:
         """Number of episodes in some rounds of a part."""
         return int((self._places(part)[start:stop] >= 0).sum())
 
-    def _played(self, part: _Part, start: int) -> Iterator[tuple[int, int]]:
+    def _stretches(self, part: _Part, start: int) -> Iterator[tuple[int, int]]:
         """Play a part from a round on; after each stretch (rounds of the part, its episodes)."""
         if start >= part.rounds:
             return
@@ -203,18 +201,18 @@ class _Course:
         known, places = self.memories[part.agent], self._places(part)
         if part.training:
             lists: list[list[EpisodePlan]] = [list(self.training), *([] for _ in group.trials[1:])]
-            own = np.zeros(len(group.trials), np.int64)
+            number = np.zeros(len(group.trials), np.int64)
         else:
             lists = [list(self.experiment.episodes(trial)) for trial in group.trials]
-            own = np.array([trial.number + 1 for trial in group.trials])
-            trials.crew.renumber(own)
+            number = np.array([trial.number + 1 for trial in group.trials])
+            trials.crew.renumber(number)
         # What is known is that of the training until a trial has begun.
-        trials.crew.remember(_taken(known, own if start else np.zeros_like(own)))
+        trials.crew.remember(rows_at(known, number if start else np.zeros_like(number)))
         for first in range(start, part.rounds, trials.segment):
             stop = min(first + trials.segment, part.rounds)
             outcome = trials.play(lists, first)
             self._note(part.agent, outcome, places[first:stop])
-            known = self.memories[part.agent] = _replaced(known, own, trials.crew.memory())
+            known = self.memories[part.agent] = _replaced(known, number, trials.crew.memory())
             yield stop, self._count(part, first, stop)
 
     def _note(self, agent: int, outcome: Rows, places: Places) -> None:
@@ -233,15 +231,6 @@ class _Course:
             ("named", outcome.named),
         ):
             self.columns[name][agent, places[mask]] = leaf[:episodes, :lifetimes, 0][mask]
-
-
-def _taken(tree: Any, index: npt.NDArray[Any]) -> Any:
-    """Rows of all leaves."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
-
-
-def _repeated(tree: Any, count: int) -> Any:
-    return _taken(tree, np.zeros(count, np.int64))
 
 
 def _replaced(tree: Any, index: npt.NDArray[Any], rows: Any) -> Any:

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -230,10 +230,10 @@ def play(
             progress(done, total)
 
     who = [agents.get(name) for name in names]
-    found = play_agents(experiment, who, options=job.options, progress=report, keeper=keeper)
-    played = dict(zip(names, found, strict=True))
-    agent = played[job.agent]
-    baseline = played.get(job.baseline) or agent.silenced(job.baseline)
+    tables = play_agents(experiment, who, options=job.options, progress=report, keeper=keeper)
+    by_name = dict(zip(names, tables, strict=True))
+    agent = by_name[job.agent]
+    baseline = by_name.get(job.baseline) or agent.silenced(job.baseline)
     analysis = analyse(agent, baseline, seed=job.seed)
     return Evaluation(agent, baseline, analysis, timing.seconds, timing.processor)
 
@@ -253,19 +253,19 @@ class _Timing:
         self._at = now
 
 
-def _write(job: Job, experiment: Experiment, found: Evaluation) -> None:
+def _write(job: Job, experiment: Experiment, evaluation: Evaluation) -> None:
     """Write all files, which appear together."""
     timing: dict[str, Any] = {
-        "seconds": found.seconds,
-        "processor_seconds": found.processor_seconds,
-        "steps": found.steps,
+        "seconds": evaluation.seconds,
+        "processor_seconds": evaluation.processor_seconds,
+        "steps": evaluation.steps,
     }
-    metadata = {**found.analysis.metadata, "timing": timing}
-    whole = Analysis(found.analysis.rows, found.analysis.data, found.analysis.window, metadata)
+    analysis = evaluation.analysis
+    whole = replace(analysis, metadata={**analysis.metadata, "timing": timing})
     with results(job.out, FILES.marker) as folder:
         experiment.write(folder / "experiment.json")
-        found.agent.write(folder / "agent.parquet")
-        found.baseline.write(folder / "baseline.parquet")
+        evaluation.agent.write(folder / "agent.parquet")
+        evaluation.baseline.write(folder / "baseline.parquet")
         if plots.available():
             plots.write(whole.rows, folder)
         whole.write(folder)

@@ -33,6 +33,7 @@ def test_another_layout_of_json_is_no_change():
     good = b'{"a": [1, 2]}'
     assert _same(good, b'{ "a": [1,2]}')
     assert not _same(good, b'{"a": [1, 3]}')
+    assert not _same(good, b'{"a": [true, 2]}')
     assert not _same(good, good[:-1])
     assert _same(b"\x00", b"\x00")
     assert not _same(b"\x00", b"\x01")

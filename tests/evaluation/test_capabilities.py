@@ -67,8 +67,8 @@ def test_the_interval_of_a_score_is_that_of_its_lifetimes():
 @pytest.mark.parametrize("lifetimes", [2, 5, 30])
 def test_of_one_syllabus_it_is_the_interval_of_the_report(lifetimes):
     values = np.random.default_rng(lifetimes).normal(size=lifetimes)
-    (found,) = capability_scores([{"mean": numbers(values)}], seed=3).values()
-    score = found.metrics["mean"]
+    (capability,) = capability_scores([{"mean": numbers(values)}], seed=3).values()
+    score = capability.metrics["mean"]
     interval = bootstrap_interval(values, 3, method="calibrated")
     assert (score.low, score.high) == pytest.approx((float(interval.low), float(interval.high)))
     (none,) = capability_scores([{"mean": numbers(values[:1])}]).values()

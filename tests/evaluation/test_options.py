@@ -280,12 +280,12 @@ def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str, str, Any]]:
     """What a command calls with some options: (call, dotted name of an argument, value)."""
-    found: set[tuple[str, str, Any]] = set()
+    reached: set[tuple[str, str, Any]] = set()
 
     def replaced(target: str, original: Any) -> Any:
         def called(*args: Any, **kwargs: Any) -> Any:
             bound = inspect.signature(original).bind(*args, **kwargs).arguments
-            found.update((target, *leaf) for leaf in leaves(bound, ""))
+            reached.update((target, *leaf) for leaf in leaves(bound, ""))
             if target == command.calls[-1]:
                 raise Reached
             return plan if target == PLAN else MagicMock()
@@ -304,7 +304,7 @@ def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str,
         patch.setattr(cli, "build_parser", parser)
         with contextlib.suppress(Reached):
             assert cli.main(words) == 0
-    return found
+    return reached
 
 
 @pytest.mark.parametrize("name", COMMANDS)

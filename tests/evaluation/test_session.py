@@ -69,15 +69,15 @@ def test_a_session_plays_cartpole3d_as_the_scanner_does():
 
 
 def test_every_world_of_a_session_is_compiled_when_asked_for():
-    played = Session(schedule())
-    played.compile()
-    steppers = [stepper for stepper, _ in played._worlds.values()]
+    lifetime = Session(schedule())
+    lifetime.compile()
+    steppers = [stepper for stepper, _ in lifetime._worlds.values()]
     programs = [each for stepper in steppers for each in vars(stepper._programs).values()]
     compiled = [program._cache_size() for program in programs]
-    assert len(steppers) == len(set(played.tasks.world.tolist())) == 2
+    assert len(steppers) == len(set(lifetime.tasks.world.tolist())) == 2
     assert all(compiled)
-    for number in range(played.schedule.num_episodes):
-        played.episode(number).step(1)
+    for number in range(lifetime.schedule.num_episodes):
+        lifetime.episode(number).step(1)
     assert [program._cache_size() for program in programs] == compiled
 
 

@@ -142,10 +142,11 @@ def registered():
         yield
 
 
-def repeat(count, task="Toy", **values):
+def repeat(count, task="Toy", sub_episodes=None, **values):
     """One $repeat; `novelty_level` stands for the path "novelty/level"."""
     named = {name.replace("_", "/"): value for name, value in values.items()}
-    return {"$repeat": {"$episode": task, **named}, "count": count}
+    several = {} if sub_episodes is None else {"sub_episodes": sub_episodes}
+    return {"$repeat": {"$episode": task, **several, **named}, "count": count}
 
 
 def syllabus(*phases, **top):

@@ -243,8 +243,8 @@ def of_blocks(model, error, missed, **values):
 def test_blocks_are_explained_by_the_model_that_misses_little():
     towards = {"inward": jnp.float32(1)}
     for model in range(bank.MODELS):
-        found = residual.name(evidence(**of_blocks(model, 0.4, 9.0, **towards)))
-        assert int(found) == bank.BLOCK_LEVELS[model]
+        evident = residual.name(evidence(**of_blocks(model, 0.4, 9.0, **towards)))
+        assert int(evident) == bank.BLOCK_LEVELS[model]
     away = of_blocks(bank.CENTROID, 0.4, 9.0, inward=jnp.float32(-1))
     assert int(residual.name(evidence(**away))) == 205
     for error, missed in ((0.6, 9.0), (0.4, 3.0)):  # too much by itself, or too little explained
@@ -254,7 +254,7 @@ def test_blocks_are_explained_by_the_model_that_misses_little():
 
 
 def test_evidence_that_is_more_certain_names_the_level():
-    yes, found = jnp.asarray(True), {}
+    yes, evident = jnp.asarray(True), {}
     for values, level in (
         ({"crowded": yes}, 208),
         ({"gathered": yes}, 103),
@@ -267,9 +267,9 @@ def test_evidence_that_is_more_certain_names_the_level():
         ({"resting": jnp.int32(1)}, 108),
         ({"flying": jnp.int32(2)}, 208),
     ):
-        found |= values
-        assert int(residual.name(evidence(**found))) == level
-        assert int(residual.name(replace(evidence(**found), strength=jnp.float32(0.9)))) == 0
+        evident |= values
+        assert int(residual.name(evidence(**evident))) == level
+        assert int(residual.name(replace(evidence(**evident), strength=jnp.float32(0.9)))) == 0
 
 
 def found_ticks(model):

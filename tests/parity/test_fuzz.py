@@ -62,14 +62,14 @@ def test_settings_at_bounds_in_three_dimensions():
 
 
 def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
-    played = {}
+    episodes_by_group = {}
 
     class Player:
         def __init__(self, group):
             self.group = group
 
         def episodes(self, count, seed):
-            played[self.group.name] = count, len(self.group.params)
+            episodes_by_group[self.group.name] = count, len(self.group.params)
 
     def group(env_id, number, **values):
         env, params = jaxsim.make(env_id, values)
@@ -84,7 +84,7 @@ def test_every_world_plays_as_many_episodes_as_were_asked_for(monkeypatch):
     monkeypatch.setattr(bounds, "groups", lambda *words: drawn)
     list(fuzz.hunts_at_bounds(200, 2))
     many, few, flat = (each.name for each in drawn)
-    assert played == {few: (193, 90), many: (7, 7), flat: (205, 205)}
+    assert episodes_by_group == {few: (193, 90), many: (7, 7), flat: (205, 205)}
 
 
 def check_bounds(name, settings, least):

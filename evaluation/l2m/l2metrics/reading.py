@@ -168,8 +168,8 @@ def _words(column: Coded[str]) -> pa.DictionaryArray:
 
 def _typed(column: Coded[str]) -> pa.Array:
     """A column as numbers if every value is one; else text."""
-    found = numbers(column)
-    return _words(column) if found is None else from_numpy(found)
+    inferred = numbers(column)
+    return _words(column) if inferred is None else from_numpy(inferred)
 
 
 def renamed_tasks(table: pa.Table, rename: Callable[[str], str]) -> pa.Table:

@@ -151,19 +151,19 @@ def _read_table(
 ) -> Iterator[Placed]:
     """The valid rows of a table; the names of its measures are added to `measures`."""
     header, lines = read_table(path, REQUIRED_COLUMNS, problems, _DEFAULTS) or ([], ())
-    found = [name for name in header if is_measure(name)]
-    if header and not found:
+    names = [name for name in header if is_measure(name)]
+    if header and not names:
         problems.error(path, 1, "there is no column 'reward' and none that starts with 'score'")
-    if not found:
+    if not names:
         return
     for name, value in _DEFAULTS.items():
         if name not in header and value:
             problems.warning(path, 1, f"the column {name!r} is missing and read as {value!r}")
-    measures.update(dict.fromkeys(found))
+    measures.update(dict.fromkeys(names))
     unreported: set[_Key] = set()
     for cells in lines:
         key = _read_key(cells)
-        row, sound = _parse_row(cells, found), cells.sound
+        row, sound = _parse_row(cells, names), cells.sound
         if key is not None and key not in reports and key not in unreported:
             unreported.add(key)
             what = f"block {key.block} of {key.class_name} in phase {key.phase}"

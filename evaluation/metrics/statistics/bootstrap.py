@@ -104,8 +104,8 @@ def bootstrap_interval(
     Raises:
       ValueError: as `bootstrap_intervals`.
     """
-    found = bootstrap_intervals(values, (statistic,), seed, level, resamples, method, bounds)
-    return found[statistic]
+    intervals = bootstrap_intervals(values, (statistic,), seed, level, resamples, method, bounds)
+    return intervals[statistic]
 
 
 def bootstrap_intervals(

@@ -18,22 +18,16 @@ from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Schedule
 from evaluation.session import PurePlayer
 from tests.evaluation import toy
+from tests.evaluation.toy import repeat
 
 SIZES = [3, 3, 3, 3, 2, 2, 1]
 """Sub-episodes of the seven episodes."""
 
 
-def played(count, sub_episodes=None, **values):
-    episode = {"$episode": "Toy", **values}
-    if sub_episodes is not None:
-        episode["sub_episodes"] = sub_episodes
-    return {"$repeat": episode, "count": count}
-
-
 PHASES = (
-    ("1.train", [played(4, 3, wheel=5)]),
-    ("1.test", [played(2, 2, wheel=5)]),
-    ("2.train", [played(1, target=2)]),
+    ("1.train", [repeat(4, sub_episodes=3, wheel=5)]),
+    ("1.test", [repeat(2, sub_episodes=2, wheel=5)]),
+    ("2.train", [repeat(1, target=2)]),
 )
 
 
@@ -85,7 +79,8 @@ def test_a_syllabus_of_python_says_the_same(schedule):
 
 
 def test_another_number_of_them_begins_a_block():
-    plan = toy.schedule(("1.train", [played(1), played(2, 1), played(1, 2), played(3, 2)]))
+    pairs = [repeat(1, sub_episodes=2), repeat(3, sub_episodes=2)]
+    plan = toy.schedule(("1.train", [repeat(1), repeat(2, sub_episodes=1), *pairs]))
     assert [(block.count, block.sub_episodes) for block in plan.blocks] == [(3, 1), (8, 2)]
 
 
@@ -101,7 +96,7 @@ def test_another_number_is_an_error_at_its_place(number):
 
 def test_they_count_towards_the_longest_lifetime():
     with pytest.raises(l2m.SyllabusError, match="a lifetime may have 10000000 episodes"):
-        toy.schedule(("1.train", [played(5_000_001, 2)]))
+        toy.schedule(("1.train", [repeat(5_000_001, sub_episodes=2)]))
 
 
 def test_a_curriculum_cannot_say_them(schedule):
@@ -141,8 +136,8 @@ def test_records_keep_them_and_join_them(records, tmp_path):
         np.testing.assert_array_equal(whole.columns[name], total, err_msg=name)
     assert whole.columns["complete"].tolist() == [[True] * 7, [True, False] + [True] * 5]
     last = np.cumsum(SIZES) - 1
-    said = records.columns["predicted_level"][:, last]
-    np.testing.assert_array_equal(whole.columns["predicted_level"], said)
+    level = records.columns["predicted_level"][:, last]
+    np.testing.assert_array_equal(whole.columns["predicted_level"], level)
     assert whole.by_episode() is whole
 
 
@@ -155,10 +150,10 @@ def test_logs_have_a_row_for_each(records, tmp_path):
     assert log.warnings == ()
     assert [row.task for row in log.rows] == numbers
     assert [row.sub_task for row in log.rows] == [0, 1, 2] * 4 + [0, 1] * 2 + [0]
-    found = learnkit.episodes(log)
-    assert found.sub_episodes.tolist() == SIZES
+    logged = learnkit.episodes(log)
+    assert logged.sub_episodes.tolist() == SIZES
     mean = by_hand(records.columns["reward"].astype(np.float64), np.mean)[0]
-    np.testing.assert_allclose(found.value, mean, rtol=1e-6)  # the text of float32 numbers
+    np.testing.assert_allclose(logged.value, mean, rtol=1e-6)  # the text of float32 numbers
 
 
 def test_metrics_are_of_means_over_them(records, tmp_path):
@@ -171,8 +166,8 @@ def test_metrics_are_of_means_over_them(records, tmp_path):
     assert report.to_json()["episodes"] == 14
     assert [block["episodes"] for block in report.to_json()["blocks"]] == [4, 2, 1]
     compared = compare_records(records, records, ("saturation_value",), "reward", window=1)
-    found = compared.blocks["saturation_value"].first.mean
-    np.testing.assert_array_equal(found, report.blocks["saturation_value"].mean)
+    mean = compared.blocks["saturation_value"].first.mean
+    np.testing.assert_array_equal(mean, report.blocks["saturation_value"].mean)
     old = report2019.AgentMetricsReport(
         log_dir=export.write_learnkit(records, 0, tmp_path), window=1, predefined=False
     )
@@ -185,8 +180,8 @@ def test_metrics_are_of_means_over_them(records, tmp_path):
     ours = record_metrics(records, "reward", settings.options(False), compiled=False).results
     for name in ("saturation", "term_perf", "avg_perf", "exp_to_sat"):
         here = getattr(ours.regimes, name).values[0]
-        there = analysis.of(getattr(analysis.results.regimes, name)).values
-        np.testing.assert_allclose(there, here, rtol=1e-6, err_msg=name)
+        logged = analysis.of(getattr(analysis.results.regimes, name)).values
+        np.testing.assert_allclose(logged, here, rtol=1e-6, err_msg=name)
 
 
 def test_the_command_plays_them(tmp_path, monkeypatch, capfd):
@@ -198,6 +193,6 @@ def test_the_command_plays_them(tmp_path, monkeypatch, capfd):
     assert [block.sub_episodes for block in blocks] == [3, 2, 1]
     (log,) = (tmp_path / "out" / "logs").iterdir()
     assert len(read_log(log).rows) == 17
-    (tmp_path / "bad.json").write_text(toy.syllabus(("1.train", [played(1, 0)])))
+    (tmp_path / "bad.json").write_text(toy.syllabus(("1.train", [repeat(1, sub_episodes=0)])))
     assert cli.main(["run", "bad.json", "--out", "bad"]) == 2
     assert "'sub_episodes' is 0; it must be a whole number" in capfd.readouterr().err

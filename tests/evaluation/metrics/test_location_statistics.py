@@ -271,10 +271,10 @@ def close_together(size, columns):
 @pytest.mark.parametrize("size", [8, 12, 30])
 def test_values_close_together_do_not_widen_an_interval_without_bound(size):
     values = close_together(size, 500)
-    found = bootstrap_interval(values, method="calibrated", resamples=1000)
+    interval = bootstrap_interval(values, method="calibrated", resamples=1000)
     half = stdtrit(size - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(size)
     # Without a least spread of resamples this is up to 26 at 8 values, 9 at 12 and 3.5 at 30.
-    assert ((found.high - found.low) / (2 * half)).max() < 2.3
+    assert ((interval.high - interval.low) / (2 * half)).max() < 2.3
 
 
 def test_a_difference_of_performances_lies_between_its_bounds():
@@ -287,12 +287,12 @@ def test_a_difference_of_performances_lies_between_its_bounds():
 
 def test_every_column_has_bounds_of_its_own():
     values = np.array([[0.2, 2.0], [1.0, 1.0], [1.0, 3.0]])
-    found = bootstrap_intervals(values, method="calibrated", bounds=(0, [1, np.inf]))
-    assert found["mean"].low.tolist() == [0, 0]
-    assert found["mean"].high[0] == 1
-    assert found["mean"].high[1] > 3
+    intervals = bootstrap_intervals(values, method="calibrated", bounds=(0, [1, np.inf]))
+    assert intervals["mean"].low.tolist() == [0, 0]
+    assert intervals["mean"].high[0] == 1
+    assert intervals["mean"].high[1] > 3
     free = bootstrap_intervals(values, method="calibrated")
-    np.testing.assert_array_equal(found["std"].high, free["std"].high)
+    np.testing.assert_array_equal(intervals["std"].high, free["std"].high)
 
 
 def test_calibrated_intervals_of_few_or_coarse_values_are_students():

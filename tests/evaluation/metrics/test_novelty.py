@@ -387,9 +387,9 @@ def test_padding_and_company_change_nothing():
 
 def test_reactions_are_measures_under_their_own_names():
     whole = four_trials()
-    found, reacted = measures(whole, nothing_said(4), [False] * 4, 2), reaction(whole, 2, False)
+    measured, reacted = measures(whole, nothing_said(4), [False] * 4, 2), reaction(whole, 2, False)
     for name, expected in reacted._asdict().items():
-        np.testing.assert_array_equal(found[name].values, expected.values, err_msg=name)
+        np.testing.assert_array_equal(measured[name].values, expected.values, err_msg=name)
 
 
 def test_kernels_run_under_jit():

@@ -72,10 +72,10 @@ def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, pla
 
 
 def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch):
-    there = set(range(12))
-    monkeypatch.setattr(submitting.store, "finished", lambda plan: there)
+    finished = set(range(12))
+    monkeypatch.setattr(submitting.store, "finished", lambda plan: finished)
     assert submitting.submit(plan, submitting.Options()) == ((), 0)
-    there -= {4, 7}
+    finished -= {4, 7}
     submitting.submit(plan, submitting.Options())
     (executor,) = scheduler
     assert [share.numbers for share in executor.shares] == [[4], [7]]
@@ -88,19 +88,19 @@ def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch)
 
 
 def test_a_job_plays_its_units_and_says_how_many_failed(plan, monkeypatch):
-    played = []
+    calls = []
 
     def run(plan, numbers, say):
-        played.append((plan.folder, numbers))
+        calls.append((plan.folder, numbers))
         return SimpleNamespace(failed=[1, 2])
 
     def check_version(plan, force):
-        played.append(force)
+        calls.append(force)
 
     monkeypatch.setattr(playing, "run", run)
     monkeypatch.setattr(playing, "check_version", check_version)
     assert submitting.Share(str(plan.folder), [3, 5], True)() == 2
-    assert played == [True, (plans.load(plan.folder).folder, [3, 5])]
+    assert calls == [True, (plans.load(plan.folder).folder, [3, 5])]
 
 
 def test_jobs_that_fail_or_die_are_counted(monkeypatch):
