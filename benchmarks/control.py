@@ -166,7 +166,7 @@ def main() -> None:
     first = a.episodes if a.first is None else a.first
     if not 1 <= first <= a.episodes:
         parser.error(f"--first is {first}; it must be from 1 to the {a.episodes} of --episodes")
-    jaxsim.configure_cpu(1)
+    jaxsim.configure_cpu()
     found = Measurement(a.seed, a.episodes)
     if a.json and a.json.exists():
         found = load(a.json)

@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--difficulties", nargs="+", default=list(DIFFICULTIES))
     parser.add_argument("--json", type=Path, help="file to write")
     a = parser.parse_args()
-    jaxsim.configure_cpu(1)
+    jaxsim.configure_cpu()
     rows: list[Row] = []
     for cell in cells(a.levels, a.difficulties):
         rows.append(measured(a.agent, cell, a.episodes, a.seed))

@@ -214,10 +214,8 @@ def _add_bench(commands: Any) -> None:
         ("episodes", "episodes of a call (65,536), at most 8,192 at levels 108 and 208"),
         ("rounds", "measurements of each (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
-        ("devices", "CPU devices (one a core)"),
-        ("lanes", "episodes that a device plays side by side, a multiple of the chunk"),
+        ("threads", "parts of the episodes that are played at the same time (one a core)"),
         ("chunk", "lanes that advance together, a multiple of 64"),
-        ("ticks", "steps that a lane takes between looks for lanes whose episodes are over"),
     ):
         bench.add_argument(f"--{option}", type=int, metavar="N", help=text)
     bench.add_argument("--seconds", type=float, metavar="S", help="least time of each (3)")

@@ -16,4 +16,4 @@ def configure(options: Options) -> None:
     """
     options.spread()
     with contextlib.suppress(RuntimeError):
-        jaxsim.configure_cpu(1)
+        jaxsim.configure_cpu()

@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from jaxsim.backend import configure_cpu, keep_compiled
+from jaxsim.lanes.crew import Spread
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
-from jaxsim.rollouts import RolloutOptions, Totals, rollout
+from jaxsim.rollouts import Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
 from jaxsim.worlds.cartpole3d import Level
 
@@ -58,7 +59,7 @@ def levels() -> tuple[Level, ...]:
 __all__ = [
     "EnvSpec",
     "Level",
-    "RolloutOptions",
+    "Spread",
     "Totals",
     "__version__",
     "configure_cpu",

@@ -22,6 +22,9 @@ SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
 EXTRA_OPTION = f"{SMALL_LOOPS}=30000000"
 EXTRA_OPTIONS = "--xla_backend_extra_options"
 
+WHOLE_LOOPS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": "1"}
+"""Options of XLA for programs whose loops are compiled whole."""
+
 TOO_LATE = (
     "JAX has started its backends already, which read their options once: call "
     "jaxsim.configure_cpu() right after the imports, before any array is made and before "
@@ -29,35 +32,39 @@ TOO_LATE = (
 )
 
 
-class Packing(NamedTuple):
-    """How lanes that need more than the cheapest step are packed; no result depends on it."""
+class Layout(NamedTuple):
+    """Sizes that suit a backend. No result depends on them.
 
-    groups: tuple[int, ...]  # lanes together, by how much they need; the last for all beyond
-    repeats: int  # most steps that a group takes in a round
+    Attributes:
+      lanes: at most, episodes side by side for a thread or accelerator.
+      chunk: lanes that advance together.
+      ticks: cheap steps of a chunk in a row.
+      groups: lanes that are packed together, by how much more than the cheapest step they need;
+        the last for all beyond.
+      rounds: episodes that a lane of `jaxsim.rollout` plays one after the other, if there are
+        enough for all chunks.
+    """
+
+    lanes: int
+    chunk: int
+    ticks: int
+    groups: tuple[int, ...]
+    rounds: int
 
 
 # Few lanes need much, and a group waits for its slowest lane: where starting an operation is
 # nothing, small groups that keep pace with the others are best. Where it is most of the time, a
 # step of many lanes takes hardly longer than one of few.
-FINE = Packing(groups=(128, 128, 32, 16), repeats=8)
-COARSE = Packing(groups=(256, 256, 256, 64), repeats=3)
-
-
-class Layout(NamedTuple):
-    """Sizes that suit a backend; see `jaxsim.RolloutOptions`. No result depends on them."""
-
-    lanes: int  # at most, episodes side by side on a device
-    chunk: int  # lanes that advance together
-    ticks: int  # of a round
-    packing: Packing = FINE
-
+FINE = (128, 128, 32, 16)
+COARSE = (256, 256, 256, 64)
 
 # The state and the temporaries of a chunk stay in a core's cache; one loop that is compiled whole
-# likes them nearer than one whose operations are started one by one.
-CPU = Layout(lanes=32_768, chunk=512, ticks=8, packing=COARSE)
-CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=8)
+# likes them nearer than one whose operations are started one by one. Few lanes with long lists
+# stay near as well, and are seldom without an episode.
+CPU = Layout(lanes=32_768, chunk=512, ticks=16, groups=COARSE, rounds=32)
+CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=16, groups=FINE, rounds=32)
 # All lanes at once: what an accelerator needs is work enough for every start of a kernel.
-ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=8, packing=COARSE)
+ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=16, groups=COARSE, rounds=1)
 
 
 def layout() -> Layout:
@@ -79,48 +86,55 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def configure_cpu(devices: int | None = None) -> None:
-    """Make `jaxsim.rollout` faster on a processor; never needed for a right result.
+def configure_cpu() -> None:
+    """Play two to three times as fast on a processor; never needed for a right result.
 
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
     `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose
     arrays together are smaller than 30 MB is compiled as one function, instead of a list of
-    operations that are started one by one in every iteration. And it has JAX make several devices
-    of the processor, among which `jaxsim.rollout` shares its episodes: a loop that is one function
-    runs on one core.
+    operations that are started one by one in every iteration. Programs of lanes are then compiled
+    by XLA's older emitters as well, see `compiled`.
 
     The option holds for everything that the process compiles. It is undocumented and may vanish
     from XLA, which ignores it if it does not know it: programs are only slower then. If XLA_FLAGS
     has it already, it keeps its value, and the flags of others stay. Numbers are rounded
-    differently than without it, within the accuracy of float32. Calling it again changes nothing,
-    unless it asks for another number of devices.
+    differently than without it, within the accuracy of float32. Calling it again changes nothing.
 
     Vectors of 512 bits (`--xla_cpu_prefer_vector_width=512`) would be some per cent faster still,
     but XLA's arctangent of 16 numbers is wrong in jaxlib 0.10.2: `jnp.arctan` is off by up to 2.4.
 
-    Args:
-      devices: devices to make; None for one for each core that this process may use.
-
     Raises:
       RuntimeError: JAX has started its backends already.
-      ValueError: no devices are asked for, or XLA_FLAGS names a file.
+      ValueError: XLA_FLAGS names a file.
     """
-    number = cores() if devices is None else devices
-    if number < 1:
-        raise ValueError(f"devices is {number}; it must be at least 1")
     before = os.environ.get("XLA_FLAGS", "")
     flags = extended(before)
-    config: Any = jax.config
-    present = config.jax_num_cpu_devices
-    if flags == before and present == number:
+    if flags == before:
         return
+    config: Any = jax.config
+    devices = config.jax_num_cpu_devices
     try:
-        # A number other than the present one is refused once the backends have started.
-        config.update("jax_num_cpu_devices", present + 1)
+        # Another number of devices is refused once the backends have started.
+        config.update("jax_num_cpu_devices", devices + 1)
     except RuntimeError as error:
         raise RuntimeError(TOO_LATE) from error
-    config.update("jax_num_cpu_devices", number)
+    config.update("jax_num_cpu_devices", devices)
     os.environ["XLA_FLAGS"] = flags
+
+
+def compiled(lowered: Any) -> Any:
+    """Compile a lowered program of lanes; after `configure_cpu`, by older emitters of XLA.
+
+    Those take as long, need half the memory, and what they make of a step is half as fast again.
+    """
+    if not (on_cpu() and SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")):
+        return lowered.compile()
+    try:
+        return lowered.compile(compiler_options=WHOLE_LOOPS)
+    except jax.errors.JaxRuntimeError as error:
+        if "No such compile option" not in str(error):
+            raise
+        return lowered.compile()
 
 
 def keep_compiled(folder: str, most_bytes: int = 2 << 30) -> None:

@@ -2,7 +2,9 @@
 
 The key of anything is the run's seed folded with the number of the lifetime, then `AGENT` for the
 agent's own start or `EPISODE` and the number of the episode, and below an episode one of the
-others; `ACT` and `STEP` are followed by the tick, from 0 for the hidden first step.
+others; `ACT` and `STEP` are followed by the tick, from 0 for the hidden first step. Episodes that
+have nothing to do with one another (`jaxsim.rollout`) belong to no lifetime: the seed is folded
+with the number of the episode at once, and each has an agent that starts from `INIT`.
 """
 
 import jax
@@ -10,7 +12,7 @@ import jax
 from jaxsim import rng
 
 AGENT, EPISODE = 0, 1
-RESET, BEGIN, ACT, STEP = 0, 1, 2, 3
+RESET, BEGIN, ACT, STEP, INIT = range(5)
 
 
 def root(seed: int) -> rng.Words:

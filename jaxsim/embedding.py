@@ -97,23 +97,6 @@ class Embedded(Wrapper, ABC):
         """No simpler environment plays any of the rows."""
         return (self,), np.zeros(rows_of(params), np.int32)
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Sizes in which states can be played."""
-        return self.env.widths
-
-    def width(self, state: Any) -> jax.Array:
-        """Index of the smallest of the `widths` that holds a state, (L,) int32."""
-        return self.env.width(state)
-
-    def narrowed(self, carried: Any, width: int) -> Any:
-        """Part of a carried state that is of a width, given by its index."""
-        return self.env.narrowed(carried, width)
-
-    def widened(self, part: Any, whole: Any, width: int) -> Any:
-        """Put what `narrowed` took out of a carried state back, changed."""
-        return self.env.widened(part, whole, width)
-
     def carried(self, state: Any) -> Any:
         """What of a state the next step of a running episode reads."""
         return self.env.carried(state)

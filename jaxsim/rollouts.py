@@ -2,82 +2,28 @@
 
     result = jaxsim.rollout(*jaxsim.make("CartPole3D-v0"), agents.get("pd"), episodes=65536)
 
-An episode's result depends on its number and the seed alone, and not on how it is played.
+An episode's result depends on its number and the seed alone, and not on how it is played: here as
+one of a list that a lane plays one after the other (`jaxsim.lanes`).
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import rng
+from jaxsim import counters
 from jaxsim.agents.base import Agent
-from jaxsim.backend import Layout
-from jaxsim.rounds import Batch, Results, Sizes, play
+from jaxsim.lanes.crew import Crew, Spread, power_of_two
+from jaxsim.lanes.lists import Rounds
 from jaxsim.worlds.base import NONFINITE, TERMINATED, World
 
-MULTIPLE = 64
-"""Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
 MAX_EPISODES = 1 << 28
-
-
-@dataclass(frozen=True)
-class RolloutOptions:
-    """How episodes are spread over the machine; nothing here changes a result.
-
-    Attributes:
-      lanes: episodes that a device plays side by side, a multiple of `chunk`; None for as many as
-        suit the backend, or fewer for fewer episodes.
-      chunk: lanes that advance together, a multiple of 64; None for as many as suit the backend.
-      ticks: of a round, after which lanes that need more than the cheapest step are looked after;
-        None for as many as suit the backend.
-      devices: number of devices; None for all.
-    """
-
-    lanes: int | None = None
-    chunk: int | None = None
-    ticks: int | None = None
-    devices: int | None = None
-
-    def sizes(self, episodes: int, usual: Layout) -> Sizes:
-        """The sizes for a number of episodes on one device.
-
-        Args:
-          episodes: of the device.
-          usual: what suits the environment, `World.layout`.
-
-        Raises:
-          ValueError: a number that cannot work.
-        """
-        for name, number in (("lanes", self.lanes), ("chunk", self.chunk)):
-            if number is not None and (number < MULTIPLE or number % MULTIPLE):
-                raise ValueError(f"{name} is {number}; it must be a multiple of {MULTIPLE}")
-        fitting = -(-episodes // MULTIPLE) * MULTIPLE
-        chunk = self.chunk or min(usual.chunk, self.lanes or fitting)
-        lanes = self.lanes or chunk * min(-(-episodes // chunk), max(1, usual.lanes // chunk))
-        if lanes % chunk:
-            raise ValueError(f"lanes is {lanes}; it must be a multiple of chunk, {chunk}")
-        ticks = usual.ticks if self.ticks is None else self.ticks
-        if ticks < 1:
-            raise ValueError(f"ticks is {ticks}; it must be at least 1")
-        return Sizes(lanes, chunk, ticks, usual.packing)
-
-    def homes(self) -> list[jax.Device]:
-        """The devices.
-
-        Raises:
-          ValueError: more than there are, or none.
-        """
-        available = jax.local_devices()
-        number = len(available) if self.devices is None else self.devices
-        if not 1 <= number <= len(available):
-            raise ValueError(f"devices is {number}; it must be from 1 to {len(available)}")
-        return available[:number]
+MAX_ROUNDS = 256
+"""Episodes of one list; of more, a lane plays several lists."""
 
 
 @jax.tree_util.register_dataclass
@@ -100,21 +46,24 @@ def rollout(
     *,
     seed: int = 0,
     variant: Any = None,
-    options: RolloutOptions | None = None,
+    numbers: Any = None,
+    spread: Spread | None = None,
 ) -> Totals:
     """Play whole episodes with a pure agent, each with a memory of its own.
 
     Args:
       env: environment, see `jaxsim.env`.
       params: physics; scalar leaves, or (V,) together with `variant`.
-      agent: pure agent; it does not learn here, and nobody asks what it says of novelty.
+      agent: pure agent; it does not learn here, and nobody asks what it predicts of novelty.
       episodes: number of episodes, E.
       seed: root of all randomness, from 0 to 2^32 - 1.
       variant: (E,) which row of the parameters each episode plays.
-      options: sizes and devices.
+      numbers: (E,) number of each episode, from which its randomness is counted; None for its
+        place. Variants that play the same numbers have the same starts.
+      spread: how episodes are spread over the machine.
 
     Returns:
-      NumPy arrays (E,) of each episode's result, the same for any options.
+      NumPy arrays (E,) of each episode's result, the same for any spread.
 
     Raises:
       ValueError: a count, seed, size or shape that does not fit, or an environment whose scores do
@@ -124,39 +73,100 @@ def rollout(
         raise ValueError(_no_score(env))
     if not 1 <= episodes <= MAX_EPISODES:
         raise ValueError(f"episodes is {episodes}; it must be from 1 to {MAX_EPISODES}")
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
+    counters.root(seed)
     table, rows = _table(params, variant, episodes)
-    options = options or RolloutOptions()
-    homes = options.homes()
-    share = -(-episodes // len(homes))
+    numbers = _numbers(numbers, episodes)
     parts, part = env.parts(table)
-    # The program holds an agent several times: a detector that nobody asks would take minutes.
-    program = program_of(parts, agent.acting or agent, options.sizes(share, env.layout))
-    # Calls for similar numbers of episodes share a program.
-    room = 1 << (share - 1).bit_length()
-    root = rng.words(jax.random.key(seed))
-
-    def one_share(index: int) -> Results:
-        first = index * share
-        own = rows[first : first + share]
-        int32: Any = np.int32  # a jitted function takes NumPy's numbers and arrays as well
-        row: Any = np.zeros(room, int32)
-        row[: own.size] = own
-        batch = Batch(root, int32(first), int32(own.size), row, table, part)
-        results = program(jax.device_put(batch, homes[index]))
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[: own.size], results)
-
-    if len(homes) == 1:  # in this thread, which may have switches of jax of its own
-        shares = [one_share(0)]
-    else:
-        with ThreadPoolExecutor(len(homes)) as pool:
-            shares = list(pool.map(one_share, range(len(homes))))
-    length, ending = (
-        np.concatenate([getattr(one, field) for one in shares]) for field in ("length", "ending")
-    )
+    # A detector that nobody asks would take long to compile.
+    agent = agent.acting or agent
+    shares = []
+    for index, world in enumerate(parts):
+        place = np.flatnonzero(part[rows] == index)
+        if place.size:
+            lists = numbers[place], rows[place]
+            shares.append((place, _Share(world, table, agent, seed, lists, spread or Spread())))
+    _compile([share for _, share in shares])
+    results = np.zeros((2, episodes), np.int32)
+    for place, share in shares:
+        results[:, place] = share.play()
+    length, ending = results
     reward, performance = (np.asarray(score) for score in env.score(jnp.asarray(length)))
     return Totals(length, performance, reward, ending == TERMINATED, ending != NONFINITE)
+
+
+class _Share:
+    """Episodes that one program plays.
+
+    Args:
+      env: environment.
+      table: its parameters.
+      agent: pure agent.
+      seed: root of all randomness.
+      lists: numbers of the episodes and rows of the table, (E,) each.
+      spread: how they are spread over the machine.
+    """
+
+    def __init__(
+        self,
+        env: World,
+        table: Any,
+        agent: Agent,
+        seed: int,
+        lists: tuple[np.ndarray, np.ndarray],
+        spread: Spread,
+    ) -> None:
+        self.numbers, self.rows = lists
+        episodes, layout, threads = self.numbers.size, env.layout, spread.number
+        wanted = max(-(-episodes // layout.rounds), threads * (spread.chunk or layout.chunk))
+        # Calls for similar numbers of episodes share a program.
+        self.lanes = power_of_two(min(wanted, episodes, threads * layout.lanes))
+        self.rounds = min(MAX_ROUNDS, power_of_two(-(-episodes // self.lanes)))
+        self.crew = Crew(
+            agent,
+            [env],
+            [table],
+            counters.root(seed),
+            np.arange(self.lanes),
+            spread=spread,
+            predicts=False,
+            independent=True,
+        )
+
+    def compile(self) -> None:
+        """Compile the program."""
+        self.crew.compile(next(self.lists()))
+
+    def play(self) -> np.ndarray:
+        """Lengths and endings of the episodes, (2, E) int32."""
+        rows = [self.crew.play(rounds) for rounds in self.lists()]
+        parts = [np.stack([one.length.ravel(), one.ending.ravel()]) for one in rows]
+        return np.concatenate(parts, axis=1)[:, : self.numbers.size]
+
+    def lists(self) -> Iterator[Rounds]:
+        """Lists of (R, P) episodes, dealt like cards."""
+        most = self.rounds * self.lanes
+        for first in range(0, self.numbers.size, most):
+            number, row = (of[first : first + most] for of in (self.numbers, self.rows))
+            yield Rounds(
+                self._dealt(number),
+                self._dealt(np.ones_like(row)),
+                np.zeros((self.rounds, 1), np.int32),
+                self._dealt(row),
+            )
+
+    def _dealt(self, values: np.ndarray) -> np.ndarray:
+        padded = np.pad(values, (0, self.rounds * self.lanes - values.size))
+        return padded.reshape(self.rounds, self.lanes)
+
+
+def _compile(shares: list[_Share]) -> None:
+    """Compile the programs of all shares, several at a time.
+
+    One is compiled as it is played, in this thread, which may have switches of jax of its own.
+    """
+    if len(shares) > 1:
+        with ThreadPoolExecutor(shares[0].crew.threads) as pool:
+            list(pool.map(_Share.compile, shares))
 
 
 def _no_score(env: Any) -> str:
@@ -173,31 +183,35 @@ def _no_score(env: Any) -> str:
     )
 
 
-@lru_cache(maxsize=32)
-def program_of(parts: tuple[World, ...], agent: Agent, sizes: Sizes) -> Callable[[Batch], Results]:
-    """The compiled program of one environment with its parts, agent and set of sizes."""
-    return jax.jit(partial(play, parts, agent, sizes))
-
-
 def _table(params: Any, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:
-    """Parameters as a table of rows, and the row of each episode.
-
-    A parameter that is the same in all rows is a scalar: the step then computes with it once for
-    all lanes.
-    """
+    """Parameters as a table of rows, and the row of each episode, (E,) int32."""
     params = jax.tree.map(np.asarray, params)
     shapes = {leaf.shape for leaf in jax.tree.leaves(params)}
     if variant is None:
         if shapes != {()}:
             raise ValueError("parameters must be scalars unless variant says who plays which row")
         return params, np.zeros(episodes, np.int32)
-    rows = np.asarray(variant)
-    if rows.shape != (episodes,) or not np.issubdtype(rows.dtype, np.integer):
-        raise ValueError(f"variant must be ({episodes},) integers")
+    rows = _integers("variant", variant, episodes)
     if len(shapes) != 1 or any(len(shape) != 1 for shape in shapes):
         raise ValueError("with variant all parameters must have shape (V,)")
     number = min(shapes)[0]
     if rows.min() < 0 or rows.max() >= number:
         raise ValueError(f"variant holds rows beyond the {number} of the parameters")
-    alike = jax.tree.map(lambda leaf: leaf[0] if (leaf == leaf[0]).all() else leaf, params)
-    return alike, rows.astype(np.int32)
+    return params, rows.astype(np.int32)
+
+
+def _numbers(numbers: Any, episodes: int) -> np.ndarray:
+    """Numbers of the episodes, (E,) int32."""
+    if numbers is None:
+        return np.arange(episodes, dtype=np.int32)
+    numbers = _integers("numbers", numbers, episodes)
+    if numbers.min() < 0 or numbers.max() >= MAX_EPISODES:
+        raise ValueError(f"numbers must be from 0 to {MAX_EPISODES - 1}")
+    return numbers.astype(np.int32)
+
+
+def _integers(name: str, values: Any, episodes: int) -> np.ndarray:
+    values = np.asarray(values)
+    if values.shape != (episodes,) or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"{name} must be ({episodes},) integers")
+    return values

@@ -12,7 +12,7 @@ from evaluation.files import write_json
 
 NONE = "none"
 """What is given as the only peer for no peers."""
-SETTINGS = ("episodes", "rounds", "seconds", "agent", "seed", "devices", "lanes", "chunk", "ticks")
+SETTINGS = ("episodes", "rounds", "seconds", "agent", "seed", "threads", "chunk")
 
 
 def bench(arguments: argparse.Namespace, console: Any) -> None:

@@ -1,4 +1,4 @@
-"""The program that measures this package: `jaxsim.rollout` with a pure agent, whole episodes."""
+"""The program that measures this package: whole episodes of a pure agent, in batches."""
 
 import os
 import resource
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import count
 from typing import Any
 
 import jax
@@ -14,11 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from evaluation import agents
-from evaluation.bench.program import serve, timed
+from evaluation import agents, l2m, scanner
+from evaluation.bench.process import ROOT
+from evaluation.bench.program import Unavailable, serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.settings import Settings
-from evaluation.bench.workloads import WORKLOADS, Workload
+from evaluation.bench.workloads import LIFETIMES, RUN, WORKLOADS, Workload
+from evaluation.schedule import Schedule
+from evaluation.tasks import Tasks
 
 ENV = "CartPole3D-v0"
 
@@ -28,44 +32,38 @@ class Ours:
     """The simulator; its workloads are those of the table, or "NAME@N" for N episodes a call."""
 
     settings: Settings
-    played: dict[str, Callable[[], int]] = field(default_factory=dict)
+    players: dict[str, "Player"] = field(default_factory=dict)
 
     def prepare(self, workload: str) -> dict[str, Any]:
         """Compile the program of a workload by playing it once."""
         name, _, episodes = workload.partition("@")
         number = int(episodes or min(self.settings.episodes, WORKLOADS[name].most))
-        play = self.played[workload] = player(WORKLOADS[name], number, self.settings)
+        play = self.players[workload] = player(WORKLOADS[name], number, self.settings)
         started = time.perf_counter()
-        steps = play()
+        steps, number = play()
         return {
             "episodes": number,
             "mean_length": steps / number,
             "first_seconds": time.perf_counter() - started,
             "first_steps": steps,
-            **sizes(WORKLOADS[name], number, self.settings),
             "xla_flags": os.environ.get("XLA_FLAGS"),
             "device": jax.devices()[0].device_kind,
             "platform": jax.default_backend(),
-            "devices": used_devices(WORKLOADS[name], self.settings),
+            "threads": spread(WORKLOADS[name], self.settings).number,
             "peak_memory_mib": peak_memory(),
         }
 
     def measure(self, workload: str, seconds: float) -> Rate:
         """Play whole calls for at least so many seconds."""
         name, _, _ = workload.partition("@")
-        devices = used_devices(WORKLOADS[name], self.settings)
-        return timed(self.played[workload], seconds, devices)
+        threads = spread(WORKLOADS[name], self.settings).number
+        play = self.players[workload]
+        return timed(lambda: play()[0], seconds, threads)
 
 
-def used_devices(workload: Workload, settings: Settings) -> int:
-    """Number of devices that play a workload."""
-    return 1 if workload.one_device else settings.devices or len(jax.local_devices())
-
-
-def spread(workload: Workload, settings: Settings) -> jaxsim.RolloutOptions:
+def spread(workload: Workload, settings: Settings) -> jaxsim.Spread:
     """How a workload is spread over the machine."""
-    devices = 1 if workload.one_device else settings.devices
-    return jaxsim.RolloutOptions(settings.lanes, settings.chunk, settings.ticks, devices)
+    return jaxsim.Spread(settings.chunk, 1 if workload.one_thread else settings.threads)
 
 
 def made(workload: Workload) -> tuple[Any, list[Any]]:
@@ -75,31 +73,77 @@ def made(workload: Workload) -> tuple[Any, list[Any]]:
     return env, [params for _, params in cells]
 
 
-def sizes(workload: Workload, episodes: int, settings: Settings) -> dict[str, int]:
-    """Sizes that a call of so many episodes has on each device."""
-    share = -(-episodes // used_devices(workload, settings))
-    env, _ = made(workload)
-    found = spread(workload, settings).sizes(share, env.layout)
-    return {"lanes": found.lanes, "chunk": found.chunk, "ticks": found.ticks}
+Player = Callable[[], tuple[int, int]]
+"""Plays episodes, new ones at each call, and returns (steps, episodes)."""
 
 
-def player(workload: Workload, episodes: int, settings: Settings) -> Callable[[], int]:
-    """Return what plays so many episodes at a call, new ones each time, and counts their steps."""
-    env, rows = made(workload)
-    params, variant = rows[0], None
-    if len(rows) > 1:
-        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-        variant = np.arange(episodes, dtype=np.int32) % len(rows)
-    agent, seeds = agents.get(settings.agent), iter(range(settings.seed, 2**32))
-    options = spread(workload, settings)
+def player(workload: Workload, episodes: int, settings: Settings) -> Player:
+    """What plays about so many episodes of a workload at a call."""
+    if workload.name == RUN:
+        return _by_scanner(syllabus(workload), episodes, settings)
+    env, params, variant = played(workload, episodes)
+    agent, seeds = agents.get(settings.agent), count(settings.seed)
 
-    def play() -> int:
+    def play() -> tuple[int, int]:
         result = jaxsim.rollout(
-            env, params, agent, episodes, seed=next(seeds), options=options, variant=variant
+            env,
+            params,
+            agent,
+            episodes,
+            seed=next(seeds),
+            variant=variant,
+            spread=spread(workload, settings),
         )
-        return int(np.asarray(result.length).sum(dtype=np.int64))
+        return _steps(result.length), episodes
 
     return play
+
+
+def played(workload: Workload, episodes: int) -> tuple[Any, Any, np.ndarray | None]:
+    """Environment, parameters and the row of each episode, as `jaxsim.rollout` takes them."""
+    if workload.syllabus:
+        schedule = syllabus(workload)
+        tasks = Tasks.of(schedule)
+        (world,) = tasks.worlds
+        rows = tasks.row[schedule.block_variants()[schedule.episode_blocks()]]
+        return world.env, world.params, np.resize(rows, episodes)
+    env, cells = made(workload)
+    if len(cells) == 1:
+        return env, cells[0], None
+    table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *cells)
+    return env, table, np.arange(episodes, dtype=np.int32) % len(cells)
+
+
+def syllabus(workload: Workload) -> Schedule:
+    """The schedule of a workload.
+
+    Raises:
+      Unavailable: the examples are not here.
+    """
+    path = ROOT / "examples" / "syllabi" / workload.syllabus
+    if not path.is_file():
+        raise Unavailable(f"{workload.syllabus} is an example: run the benchmark in a clone")
+    return l2m.load(path)
+
+
+def _by_scanner(schedule: Schedule, episodes: int, settings: Settings) -> Player:
+    """By the engine as `jaxsim run` calls it."""
+    agent, seeds = agents.get(settings.agent), count(settings.seed)
+    options = scanner.Options(settings.chunk, settings.threads)
+    lifetimes = min(LIFETIMES, episodes)
+
+    def play() -> tuple[int, int]:
+        records = scanner.play(
+            schedule, agent, lifetimes=lifetimes, seed=next(seeds), options=options
+        )
+        length = records.columns["length"]
+        return _steps(length), length.size
+
+    return play
+
+
+def _steps(length: Any) -> int:
+    return int(np.asarray(length).sum(dtype=np.int64))
 
 
 def peak_memory() -> float:
@@ -112,9 +156,7 @@ def main() -> None:
     """Serve with the settings on the command line."""
     settings = Settings.loads(sys.argv[1])
     if settings.configured:
-        jaxsim.configure_cpu(settings.cores)
-    else:
-        jax.config.update("jax_num_cpu_devices", settings.cores)
+        jaxsim.configure_cpu()
     serve(Ours(settings))
 
 

@@ -18,18 +18,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Process:
-    """A program in a process of its own, without flags of XLA and without a compilation cache.
+    """A program in a process of its own, without flags of XLA and the user's compilation cache.
 
     Args:
       module: what `python -m` runs; it calls `serve`.
       arguments: of its command line.
+      cache: folder of compiled programs; None for none.
     """
 
-    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self, module: str, arguments: Sequence[str] = (), cache: str | None = None
+    ) -> None:
         self.module = module
         # Compiling is part of what is measured, and flags are the program's own business.
         environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-        environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+        environment["JAX_ENABLE_COMPILATION_CACHE"] = "true" if cache else "false"
+        if cache:
+            environment["JAX_COMPILATION_CACHE_DIR"] = cache
+            environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
         self.errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115, closed in close
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

@@ -79,7 +79,7 @@ def timed(work: Callable[[], int], seconds: float, processes: int = 1) -> Rate:
     Args:
       work: returns how many environment steps it took.
       seconds: s, of the clock on the wall.
-      processes: threads or devices that work on it.
+      processes: threads that work on it.
     """
     wall, cpu = time.perf_counter(), time.process_time()
     steps = work()

@@ -13,7 +13,7 @@ class Rate:
       steps: environment steps that count.
       wall_seconds: s, by the clock on the wall.
       cpu_seconds: s, of all processes and threads that worked on them.
-      processes: processes, threads or devices that worked side by side.
+      processes: processes or threads that worked side by side.
     """
 
     steps: int

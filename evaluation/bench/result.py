@@ -1,5 +1,6 @@
 """What a run of the benchmark found: rows of measurements, and ratios between them."""
 
+import math
 import os
 import platform
 from collections.abc import Sequence
@@ -10,9 +11,20 @@ from statistics import median
 from typing import Any
 
 from evaluation.bench.rate import Rate
-from evaluation.bench.workloads import FLOOD, GRADER, MIX, NOMINAL, ONE_DEVICE, SESSION, SINGLE, TA2
+from evaluation.bench.workloads import (
+    FLOOD,
+    GRADER,
+    MIX,
+    NOMINAL,
+    ONE_THREAD,
+    RUN,
+    RUN_ROLLOUT,
+    SESSION,
+    SINGLE,
+    TA2,
+)
 
-FORMAT = 1
+FORMAT = 2
 PACKAGES = ("jaxsim-novelty", "jax", "jaxlib", "numpy", "pybullet", "mujoco", "gymnasium", "gymnax")
 OURS, DEFAULT, CONFIGURED = "jaxsim", "default", "configured"
 
@@ -122,7 +134,8 @@ RATIOS: dict[str, Ratio] = {
     "mujoco": Ratio(NOMINAL, "mujoco", NOMINAL),
     "mix": Ratio(MIX, OURS, NOMINAL),
     "208_hard": Ratio(FLOOD, "pybullet", FLOOD),
-    "devices": Ratio(NOMINAL, OURS, ONE_DEVICE),
+    "run": Ratio(RUN, OURS, RUN_ROLLOUT),
+    "threads": Ratio(NOMINAL, OURS, ONE_THREAD),
     "single": Ratio(SINGLE, "pybullet", NOMINAL, each=True),
     "session": Ratio(SESSION, "pybullet", NOMINAL, each=True),
     "grader": Ratio(GRADER, "pybullet", NOMINAL, each=True),
@@ -139,6 +152,8 @@ class Result:
       cores: that the run could use.
       first_result_seconds: s from the start of our program to its first result, by flags: import,
         compilation and the first call on level 200.
+      first_result_cached_seconds: the same of a second process, which finds what the first has
+        compiled.
       rows: one a program and workload.
       curves: one for each choice of flags.
       load: over the last minute, when the run began and when it ended.
@@ -147,6 +162,7 @@ class Result:
     settings: dict[str, Any]
     cores: int
     first_result_seconds: dict[str, float] = field(default_factory=dict)
+    first_result_cached_seconds: dict[str, float] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     load: list[float] = field(default_factory=lambda: [os.getloadavg()[0]])
@@ -172,9 +188,30 @@ class Result:
                 reason = row.missing if row and row.missing else "it was not asked for"
                 return None, f"{program} {workload} was not measured: {reason}"
         assert ours and other
-        if name == "devices" and ours.facts["devices"] == 1:
-            return None, "there is only one device"
+        if name == "threads" and ours.facts["threads"] == 1:
+            return None, "there is only one thread"
         return _ratio_of_rounds(ours.samples, other.samples, wanted.each), None
+
+    def break_even(self, first_seconds: dict[str, float]) -> dict[str, int]:
+        """Episodes of level 200 from which on we are ahead of PyBullet, by flags.
+
+        Args:
+          first_seconds: s from the start of our program to its first result, by flags.
+        """
+        peer = self._row("pybullet", NOMINAL, None)
+        episodes = {}
+        for flags, seconds in first_seconds.items():
+            ours = self._row(OURS, NOMINAL, flags)
+            if not (ours and peer):
+                continue
+            rate, beside = ours.steps_per_wall_second, peer.steps_per_wall_second
+            if rate is None or beside is None or rate <= beside:
+                continue
+            saved = ours.facts["mean_length"] * (1 / beside - 1 / rate)
+            # The first result has brought its episodes along.
+            late = seconds - ours.facts["first_steps"] / rate
+            episodes[flags] = math.ceil(max(late, 0) / saved)
+        return episodes
 
     def to_json(self) -> dict[str, Any]:
         """Return strict JSON values; a number that could not be had is null, with the reason."""
@@ -190,6 +227,11 @@ class Result:
                 for flags, ratios in found.items()
             },
             "first_result_seconds": self.first_result_seconds,
+            "first_result_cached_seconds": self.first_result_cached_seconds,
+            "break_even_episodes": {
+                "cold": self.break_even(self.first_result_seconds),
+                "cached": self.break_even(self.first_result_cached_seconds),
+            },
             "machine": {"cores": self.cores, "processor": processor(), "load": self.load},
             "versions": {"python": platform.python_version()} | versions(),
             "settings": self.settings,

@@ -13,25 +13,19 @@ class Settings:
 
     Attributes:
       configured: whether `jaxsim.configure_cpu` is called.
-      cores: devices to make of the processor, if it is what JAX runs on.
       episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
       agent: that plays `jaxsim.rollout`, by name or "FILE.py".
       seed: of the first call; each later one has the next.
-      devices: number of devices; None for all.
-      lanes: episodes that a device plays side by side; None for what suits the backend.
-      chunk: lanes that advance together; None likewise.
-      ticks: of a round; None likewise.
+      threads: parts of the episodes that are played at the same time; None for one a core.
+      chunk: lanes that advance together; None for what suits the backend.
     """
 
     configured: bool
-    cores: int
     episodes: int
     agent: str = PD
     seed: int = 0
-    devices: int | None = None
-    lanes: int | None = None
+    threads: int | None = None
     chunk: int | None = None
-    ticks: int | None = None
 
     def dumps(self) -> str:
         """Return the settings as an argument of the command line."""

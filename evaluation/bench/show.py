@@ -29,7 +29,9 @@ def print_result(console: Any, result: Result) -> None:
     console.print(_rows_table(result))
     console.print(_ratio_table(result))
     for flags, seconds in result.first_result_seconds.items():
-        console.print(f"Time to the first result, {flags} flags: {seconds:.1f} s")
+        cached = result.first_result_cached_seconds.get(flags)
+        after = "" if cached is None else f", {cached:.1f} s with the compilation cache filled"
+        console.print(f"Time to the first result, {flags} flags: {seconds:.1f} s{after}")
     for program in dict.fromkeys(row.program for row in result.rows):
         if program in PEERS:
             console.print(f"{program}: {PEERS[program].about}.")
@@ -39,8 +41,7 @@ def print_result(console: Any, result: Result) -> None:
     for flags, facts in _ours(result).items():
         if "device" not in facts:
             continue
-        known = " ".join(f"{name} {facts[name]:,}" for name in SIZES if name in facts)
-        console.print(f"{OURS}, {flags} flags: {facts.get('device')}; {known}")
+        console.print(f"{OURS}, {flags} flags: {facts['device']}, {facts['threads']} threads")
     known = ", ".join(f"{name} {v}" for name, v in versions().items() if v)
     console.print(f"Python {platform.python_version()}, {known}")
     console.print(
@@ -72,9 +73,8 @@ def _rows_table(result: Result) -> Any:
     return table
 
 
-SIZES = ("devices", "lanes", "chunk", "ticks")
 HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
-"""Steps a second of the whole machine and of a CPU-second; processes, threads or devices side by
+"""Steps a second of the whole machine and of a CPU-second; processes or threads side by
 side; mean length of the episodes; s that compiling took; most memory held so far."""
 
 

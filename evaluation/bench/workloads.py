@@ -20,31 +20,40 @@ class Workload:
     Attributes:
       name: in the command's options and its results.
       cells: level and difficulty; each plays an equal share of the episodes.
-      one_device: whether only one of the devices plays them.
+      syllabus: file name of an example that is played in place of cells.
+      one_thread: whether only one thread plays them.
       most: episodes of a call at most; where a step takes long, more of them would take minutes.
       kind: which of our programs plays it: whole batches of episodes, or one at a time.
     """
 
     name: str
-    cells: tuple[Cell, ...]
-    one_device: bool = False
+    cells: tuple[Cell, ...] = ()
+    syllabus: str = ""
+    one_thread: bool = False
     most: int = MOST_EPISODES
     kind: Kind = "rollout"
 
 
-NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
+NOMINAL, ONE_THREAD, MIX, FLOOD = "200", "200_one_thread", "mix", "208_hard"
+RUN, RUN_ROLLOUT = "run", "run_rollout"
 SINGLE, SESSION, GRADER, TA2 = "single", "session", "grader", "ta2"
+
+SYLLABUS = "cl_pole_length.json"
+LIFETIMES = 2048
+"""That play the syllabus."""
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         Workload(NOMINAL, ((200, "easy"),)),
-        Workload(ONE_DEVICE, ((200, "easy"),), one_device=True),
+        Workload(ONE_THREAD, ((200, "easy"),), one_thread=True),
         Workload("203_hard", ((203, "hard"),)),
         Workload("206", ((206, "easy"),)),
         Workload(MIX, tuple((level, d) for level in range(200, 208) for d in DIFFICULTIES)),
         Workload("108_hard", ((108, "hard"),), most=8192),
         Workload(FLOOD, ((208, "hard"),), most=8192),
+        Workload(RUN, syllabus=SYLLABUS),
+        Workload(RUN_ROLLOUT, syllabus=SYLLABUS),
         Workload(SINGLE, ((200, "easy"),), kind="single"),
         Workload(SESSION, ((200, "easy"),), kind="single"),
         Workload(GRADER, ((200, "easy"),), kind="single"),

@@ -30,11 +30,9 @@ LEARNING_LANES = 2048
 """Lanes of a part while agents learn from the steps, which are kept for all lanes."""
 TURNS = 256
 """Lanes that usually turn together."""
-TICKS = 16
-"""Cheap steps of a chunk in a row."""
 MAX_CHUNK = 1 << 20
 MAX_THREADS = 256
-MAX_EXECUTABLES = 8
+MAX_EXECUTABLES = 16
 """Programs that a process keeps compiled. One of level 200 takes some 2,200 of the 65,530 mappings
 of memory that Linux grants a process, which dies beyond them."""
 
@@ -66,14 +64,18 @@ class Spread:
         if threads is not None and not 1 <= threads <= MAX_THREADS:
             raise ValueError(f"threads is {threads}; it must be from 1 to {MAX_THREADS}")
 
+    @property
+    def number(self) -> int:
+        """Number of threads."""
+        usual = backend.cores() if backend.on_cpu() else len(jax.local_devices())
+        return self.threads or usual
+
     def homes(self) -> list[jax.Device]:
         """Devices of the threads."""
         devices = jax.local_devices()
-        usual = backend.cores() if backend.on_cpu() else len(devices)
-        number = self.threads or usual
         if backend.on_cpu():
-            return devices[:1] * number
-        return [devices[index % len(devices)] for index in range(number)]
+            return devices[:1] * self.number
+        return [devices[index % len(devices)] for index in range(self.number)]
 
 
 class Crew:
@@ -89,6 +91,8 @@ class Crew:
       spread: how they are spread.
       predicts: whether predictions of novelty are recorded.
       names: whether what the agent names is recorded.
+      independent: whether a list is of episodes that have nothing to do with one another; their
+        numbers are those of the run then, and `numbers` tell lists apart and no more.
     """
 
     def __init__(
@@ -103,7 +107,9 @@ class Crew:
         spread: Spread | None = None,
         predicts: bool = True,
         names: bool = False,
+        independent: bool = False,
     ) -> None:
+        self.independent = independent
         self.agent, self.root, self.width = agent, root, width
         self.works = tuple(map(work_of, envs))
         self.tables = tuple(map(_shared_where_equal, tables))
@@ -131,12 +137,13 @@ class Crew:
             most = min(most, LEARNING_LANES)
         chunk = max(1, chunk // (grain * self.width)) * grain
         # Similar numbers of lifetimes share a program, and padding costs next to nothing.
-        share = _power_of_two(-(-self.number.size // parts), grain)
+        share = power_of_two(-(-self.number.size // parts), grain)
         share = max(grain, min(share, most // self.width // chunk * chunk))
         chunk = min(chunk, share)
         share = -(-share // chunk) * chunk
         turns = grain if learns else max(grain, TURNS // self.width // grain * grain)
-        sizes = Sizes(chunk * self.width, TICKS, turns, layouts[0].packing)
+        ticks = min(layout.ticks for layout in layouts)
+        sizes = Sizes(chunk * self.width, ticks, turns, layouts[0].groups)
         return sizes, share
 
     def play(self, rounds: Rounds) -> Rows:
@@ -150,9 +157,7 @@ class Crew:
         """
         number = np.shape(rounds.count)[0]
         program, memories = self.program(number), self.memories()
-        first = self.batch(rounds, 0)
-        for home in dict.fromkeys(self.homes):
-            executable(program, home, *_signature(first))
+        self.compile(rounds)
 
         def play(index: int) -> Rows:
             batch = self.batch(rounds, index)
@@ -169,10 +174,24 @@ class Crew:
         rows: Rows = jax.tree.map(joined, *parts)
         return rows if rows.reward is not None else self._scored(rows, rounds.world)
 
+    def compile(self, rounds: Rounds) -> None:
+        """Compile the program that plays such lists; once for all threads of a processor."""
+        program = self.program(np.shape(rounds.count)[0])
+        first = self.batch(rounds, 0)
+        for home in dict.fromkeys(self.homes):
+            executable(program, home, *_signature(first))
+
     def program(self, number: int) -> Program:
         """The program that plays lists of a number of rounds."""
         return Program(
-            self.agent, self.works, self.width, number, self.predicts, self.names, self.sizes
+            self.agent,
+            self.works,
+            self.width,
+            number,
+            self.predicts,
+            self.names,
+            self.sizes,
+            self.independent,
         )
 
     def batch(self, rounds: Rounds, index: int) -> Batch:
@@ -268,7 +287,7 @@ def words_of(leaf: jax.Array) -> jax.Array:
     return jax.random.key_data(leaf) if typed else leaf
 
 
-def _power_of_two(number: int, grain: int) -> int:
+def power_of_two(number: int, grain: int = 1) -> int:
     """The least grain times a power of two that is not below a number."""
     return grain * (1 << (-(-number // grain) - 1).bit_length())
 
@@ -313,7 +332,7 @@ def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> 
 @lru_cache(maxsize=MAX_EXECUTABLES)
 def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
     """The same, compiled."""
-    return lowered(program, home, structure, shapes).compile()
+    return backend.compiled(lowered(program, home, structure, shapes))
 
 
 @jax.jit

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from jaxsim import counters, rng
 from jaxsim.agents.base import Agent, never_fails
-from jaxsim.backend import FINE, Packing, opaque_one, whole
+from jaxsim.backend import opaque_one, whole
 from jaxsim.lanes.banks import Banked, Banks, Kind, cut, pasted, put, taken
 from jaxsim.lanes.lists import Batch, Result, Rows
 from jaxsim.lanes.minds import Minds
@@ -50,7 +50,7 @@ class Sizes(NamedTuple):
     chunk: int  # lanes that advance together, a multiple of the width
     ticks: int  # steps of a chunk in a row
     turns: int  # lifetimes that turn together
-    packing: Packing = FINE
+    groups: tuple[int, ...]  # lanes together, by the effort that they need; the last for all beyond
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Program:
       predicts: whether predictions of novelty are recorded.
       names: whether what the agent names is recorded.
       sizes: how lanes are laid out.
+      independent: whether rounds are episodes that have nothing to do with one another: each begins
+        with a memory of its own, and its number is one of the whole run.
     """
 
     agent: Agent
@@ -74,10 +76,11 @@ class Program:
     predicts: bool
     names: bool
     sizes: Sizes
+    independent: bool = False
 
     def __call__(self, batch: Batch) -> Result:
         """Play the lists of all lifetimes of a batch."""
-        return _Play(self, batch).whole()
+        return Play(self, batch).whole()
 
 
 class _Layouts(NamedTuple):
@@ -96,14 +99,16 @@ class _Bodies(NamedTuple):
     mind: Banked  # `local` and `prediction`
 
 
-class _Carry(NamedTuple):
+class Carry(NamedTuple):
+    """What the loops of a program carry."""
+
     lanes: _Bodies
     lifetimes: Banked
     history: History | None
     rows: Kind  # rows of `Rows`, (K, R, L)
 
 
-class _Play:
+class Play:
     """A program while it is traced for a batch."""
 
     def __init__(self, program: Program, batch: Batch) -> None:
@@ -122,6 +127,7 @@ class _Play:
             program.rounds,
             program.predicts,
             program.names,
+            program.independent,
         )
         self.traces = self.turns.learns and self.agent.trace is not None
         self.steps = Steps(self.worlds, self.minds, self.traces)
@@ -135,10 +141,10 @@ class _Play:
         """Play all rounds of all lifetimes."""
         carry = self.before()
 
-        def unfinished(state: tuple[_Carry, jax.Array]) -> jax.Array:
+        def unfinished(state: tuple[Carry, jax.Array]) -> jax.Array:
             return state[1] > 0
 
-        def stretch(state: tuple[_Carry, jax.Array]) -> tuple[_Carry, jax.Array]:
+        def stretch(state: tuple[Carry, jax.Array]) -> tuple[Carry, jax.Array]:
             carry = jax.lax.while_loop(self.dense(state[1]), self.pass_over(state[1]), state[0])
             return self.moved_together(carry)
 
@@ -151,14 +157,17 @@ class _Play:
         rows: Rows = self.layouts.rows.tree(Banked(Kind({}, []), carry.rows))
         return Result(memory, rows)
 
-    def before(self) -> _Carry:
+    def before(self) -> Carry:
         """Lifetimes before their first round."""
         batch, count = self.batch, self.count * self.width
         memory = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), batch.memory)
         shared, local = self.minds.split(memory)
         lanes = self.no_episodes(count, self.minds.spread(local))
         place = jnp.arange(self.count, dtype=jnp.int32)
-        key = rng.fold(batch.root, batch.number, counters.EPISODE)
+        if self.program.independent:
+            key = rng.Words(*(jnp.broadcast_to(word, self.count) for word in batch.root))
+        else:
+            key = rng.fold(batch.root, batch.number, counters.EPISODE)
         fails = self.agent.fault is not never_fails
         fault = jnp.zeros(self.count, jnp.int32) if fails else None
         lifetimes = Lifetimes(place, place * 0 - 1, ~batch.real, key, shared, fault)
@@ -172,7 +181,7 @@ class _Play:
                 History(trace, reward),
             )
         life = self.layouts.life.banked(lifetimes)
-        return _Carry(self.banked(lanes), life, history, self.blank_rows())
+        return Carry(self.banked(lanes), life, history, self.blank_rows())
 
     def observations(self) -> Any:
         """Shapes of the observations of lanes."""
@@ -247,7 +256,7 @@ class _Play:
 
     def group_size(self, world: int, effort: int) -> int:
         """Lanes of one group that need an effort."""
-        groups, _ = self.sizes.packing
+        groups = self.sizes.groups
         last = effort == len(self.worlds.works[world].efforts) - 1
         return min(groups[-1 if last else effort - 1], self.count * self.width)
 
@@ -263,7 +272,7 @@ class _Play:
         body: Lanes = self.layouts.body.tree(banked.body)
         return replace(body, local=local, prediction=prediction)
 
-    def lifetimes(self, carry: _Carry) -> Lifetimes:
+    def lifetimes(self, carry: Carry) -> Lifetimes:
         """Take lifetimes out of their banks."""
         lifetimes: Lifetimes = self.layouts.life.tree(carry.lifetimes)
         return lifetimes
@@ -276,7 +285,7 @@ class _Play:
 
     # Passes ------------------------------------------------------------------------------------
 
-    def dense(self, front: jax.Array) -> Callable[[_Carry], jax.Array]:
+    def dense(self, front: jax.Array) -> Callable[[Carry], jax.Array]:
         """Whether few enough of the first `front` lanes are over."""
         # Moving lifetimes together pays if it frees a chunk; histories are too large to move.
         chunk = self.sizes.chunk // self.width
@@ -284,15 +293,15 @@ class _Play:
         few = jnp.minimum((1 - GAPS) * lives, lives - chunk)
         few = jnp.float32(0.5) if self.traces else jnp.maximum(few, 0.5)
 
-        def condition(carry: _Carry) -> jax.Array:
+        def condition(carry: Carry) -> jax.Array:
             return jnp.sum(~self.lifetimes(carry).over, dtype=jnp.int32) > few
 
         return condition
 
-    def pass_over(self, front: jax.Array) -> Callable[[_Carry], _Carry]:
+    def pass_over(self, front: jax.Array) -> Callable[[Carry], Carry]:
         """Give all lanes the work that they need."""
 
-        def work(carry: _Carry) -> _Carry:
+        def work(carry: Carry) -> Carry:
             carry = self.turned(carry)
             carry = self.advanced(carry, front)
             lanes = carry.lanes
@@ -302,7 +311,7 @@ class _Play:
 
         return work
 
-    def moved_together(self, carry: _Carry) -> tuple[_Carry, jax.Array]:
+    def moved_together(self, carry: Carry) -> tuple[Carry, jax.Array]:
         """Move the lifetimes that are not over to the front, in the same order."""
         over = self.lifetimes(carry).over
         left = jnp.sum(~over, dtype=jnp.int32)
@@ -326,7 +335,7 @@ class _Play:
 
     # Cheapest steps ----------------------------------------------------------------------------
 
-    def advanced(self, carry: _Carry, front: jax.Array) -> _Carry:
+    def advanced(self, carry: Carry, front: jax.Array) -> Carry:
         """Take all lanes some cheap steps further, chunk by chunk."""
         size = self.sizes.chunk
         lives = size // self.width
@@ -417,7 +426,7 @@ class _Play:
         start = jnp.int32(0), banked.moving
         return Banked(banked.still, jax.lax.while_loop(unfinished, group, start)[1])
 
-    def turned(self, carry: _Carry) -> _Carry:
+    def turned(self, carry: Carry) -> Carry:
         """Turn the lifetimes whose rounds are over, packed in groups."""
         ending, over = self.lanes(carry.lanes).ending, self.lifetimes(carry).over
         ended = jnp.all((ending != RUNNING).reshape(self.count, self.width), axis=1)
@@ -450,7 +459,7 @@ class _Play:
 
         start = jnp.int32(0), (carry.lanes, carry.lifetimes, carry.rows)
         lanes, lifetimes, rows = jax.lax.while_loop(enough, group, start)[1]
-        return _Carry(lanes, lifetimes, carry.history, rows)
+        return Carry(lanes, lifetimes, carry.history, rows)
 
     def written(self, rows: Kind, column: jax.Array, number: jax.Array, results: Rows) -> Kind:
         """Write results of rounds into the rows; a number past the end drops."""

@@ -34,6 +34,7 @@ class Turns:
       number: rounds of a list, R.
       predicts: whether predictions of novelty are recorded.
       names: whether what the agent names is recorded.
+      independent: whether every round begins with a memory of its own.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Turns:
         number: int,
         predicts: bool,
         names: bool,
+        independent: bool,
     ) -> None:
         self.agent, self.worlds, self.minds, self.width = agent, worlds, minds, minds.width
+        self.independent = independent
         self.rounds, self.number, self.predicts, self.names = batch.rounds, number, predicts, names
         self.learns = self.rounds.learning is not None and agent.learn is not learn_nothing
 
@@ -74,6 +77,8 @@ class Turns:
         more = lifetimes.round < self.number
         count = jnp.where(more, self.round_of(lifetimes, self.rounds.count), 0)
         over = lifetimes.over | (count == 0)
+        if self.independent:
+            memory = where(over, memory, self.initial(lifetimes))
         memory = where(over, memory, self.introduced(lifetimes, memory))
         fault = lifetimes.fault
         if fault is not None:
@@ -86,6 +91,11 @@ class Turns:
         new = self.opened(lifetimes, count, shared, local)
         old = replace(lanes, local=like(local, lanes.local))
         return lifetimes, where(jnp.repeat(over, self.width), old, new), row
+
+    def initial(self, lifetimes: Lifetimes) -> Any:
+        """Memories of agents that have played nothing, of the episodes of independent rounds."""
+        number = self.round_of(lifetimes, self.rounds.episode)
+        return jax.vmap(self.agent.init)(rng.to_key(rng.fold(lifetimes.key, number, counters.INIT)))
 
     def introduced(self, lifetimes: Lifetimes, memory: Any) -> Any:
         """Tell the agent what the protocol tells of the round, and of the block it begins."""

@@ -152,30 +152,10 @@ class World(WholeSteps):
           params: NumPy leaves, each () or (V,).
 
         Returns:
-          (environments with the efforts and widths of this one, which is the last; (V,) int32, the
-          place of the one that plays each row).
+          (environments, of which this one is the last; (V,) int32, the place of the one that plays
+          each row).
         """
         return (self,), np.zeros(rows_of(params), np.int32)
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Sizes, rising, in which states can be played; the last holds all of a state."""
-        return (0,)
-
-    def width(self, state: Any) -> jax.Array:
-        """Index of the smallest of the `widths` that holds a state, (L,) int32."""
-        return jnp.zeros_like(state.step)
-
-    def narrowed(self, carried: Any, width: int) -> Any:
-        """Part of a state, carried by this or an environment that this is a part of, of a width.
-
-        The width is given by its index.
-        """
-        return carried
-
-    def widened(self, part: Any, whole: Any, width: int) -> Any:
-        """Put what `narrowed` took out of a carried state, of this or of a part, back, changed."""
-        return part
 
     @abstractmethod
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:

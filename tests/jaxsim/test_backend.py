@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import jaxsim
-from jaxsim import backend, rollouts
+from jaxsim import backend
 from jaxsim.backend import EXTRA_OPTION, EXTRA_OPTIONS, SMALL_LOOPS
 
 OURS = f"{EXTRA_OPTIONS}={EXTRA_OPTION}"
@@ -53,26 +52,23 @@ import json, os
 import jax, jax.numpy as jnp
 import evaluation.scanner, jaxsim  # importing makes no array
 
-def refusal(devices):
+def refusal():
     try:
-        jaxsim.configure_cpu(devices)
-    except (RuntimeError, ValueError) as error:
+        jaxsim.configure_cpu()
+    except RuntimeError as error:
         return str(error)
 
-report = {"zero": refusal(0)}
 if %(configured)s:
-    jaxsim.configure_cpu(3)
-    jaxsim.configure_cpu(2)
+    jaxsim.configure_cpu()
 x = jnp.linspace(0.0, 1.0, 1000)
 loop = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda _, y: jnp.sin(1.7 * y) + x * y, x))
 functions = "sin cos tan exp expm1 log1p tanh sinh arctan arcsinh sqrt cbrt".split()
-report |= {
+report = {
     "functions": {name: jax.jit(getattr(jnp, name))(x).tolist() for name in functions},
     "flags": os.environ.get("XLA_FLAGS"),
     "one_function": "small_call" in loop.lower(x).compile().as_text(),
     "result": loop(x).tolist(),
-    "again": refusal(2),
-    "more": refusal(3),
+    "again": refusal(),
     "devices": len(jax.devices()),
 }
 print(json.dumps(report))
@@ -121,24 +117,13 @@ def test_functions_are_right(which, request):
         np.testing.assert_allclose(values, getattr(np, name)(x), atol=1e-6, rtol=1e-5)
 
 
-def test_there_are_as_many_devices_as_asked_for(plain, configured):
-    assert (plain["devices"], configured["devices"]) == (1, 2)
-    assert plain["zero"] == "devices is 0; it must be at least 1"
+def test_there_is_one_device_whoever_asks(plain, configured):
+    assert plain["devices"] == configured["devices"] == 1
 
 
 def test_it_is_too_late_once_jax_has_started(plain, configured):
-    assert plain["again"] == plain["more"] == configured["more"] == backend.TOO_LATE
+    assert plain["again"] == backend.TOO_LATE
     assert configured["again"] is None  # nothing to change
-
-
-def test_it_is_too_late_also_where_the_devices_are_right():
-    """The environment variable of JAX made them; the options still lack."""
-    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
-    program = "import jax, jaxsim; jax.devices(); jaxsim.configure_cpu(2)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert done.stderr.splitlines()[-1] == f"RuntimeError: {backend.TOO_LATE}"
 
 
 def test_unknown_extra_options_are_ignored():
@@ -160,48 +145,6 @@ def test_sizes_by_backend(platform, monkeypatch):
     for name in ("gpu", "tpu"):
         platform(name)
         assert backend.layout() == backend.ACCELERATOR
-
-
-@pytest.mark.parametrize("usual", ["CPU", "CPU_CONFIGURED", "ACCELERATOR"])
-@pytest.mark.parametrize("episodes", [1, 64, 65, 1000, 5000, 1 << 20])
-def test_lanes_are_whole_chunks_and_no_more_than_episodes_need(usual, episodes):
-    usual = getattr(backend, usual)
-    lanes, chunk, ticks, packing = jaxsim.RolloutOptions().sizes(episodes, usual)
-    assert packing == usual.packing
-    assert chunk % rollouts.MULTIPLE == lanes % chunk == 0
-    assert 0 < chunk <= usual.chunk
-    assert min(episodes, usual.lanes) <= lanes <= usual.lanes
-    assert lanes < episodes + chunk
-    assert ticks == usual.ticks
-
-
-@pytest.mark.parametrize(
-    ("options", "sizes"),
-    [
-        ({"chunk": 384}, (32_640, 384, 8)),
-        ({"chunk": 1 << 16}, (1 << 16, 1 << 16, 8)),
-        ({"lanes": 128}, (128, 128, 8)),
-        ({"lanes": 2048, "chunk": 64, "ticks": 3}, (2048, 64, 3)),
-    ],
-)
-def test_sizes_that_are_asked_for(options, sizes):
-    usual = backend.Layout(32_768, 1024, 8)
-    assert jaxsim.RolloutOptions(**options).sizes(1 << 20, usual)[:3] == sizes
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"chunk": 0}, "chunk is 0; it must be a multiple of 64"),
-        ({"chunk": 100}, "chunk is 100; it must be a multiple of 64"),
-        ({"lanes": -64}, "lanes is -64; it must be a multiple of 64"),
-        ({"lanes": 192, "chunk": 128}, "lanes is 192; it must be a multiple of chunk, 128"),
-        ({"ticks": 0}, "ticks is 0; it must be at least 1"),
-    ],
-)
-def test_sizes_that_cannot_be(options, words):
-    with pytest.raises(ValueError, match=words):
-        jaxsim.RolloutOptions(**options).sizes(1000, backend.CPU)
 
 
 # Advice to the compiler ---------------------------------------------------------------------------
@@ -271,19 +214,22 @@ def test_materialising_divides_by_nothing_when_it_runs(tmp_path):
 
 LOWERED = """
 import sys
-from functools import partial
 
 import jax, numpy as np
 import jaxsim
-from jaxsim import agents, rng, rollouts, rounds
+from jaxsim import agents, counters
+from jaxsim.lanes.crew import Crew, Spread
+from jaxsim.lanes.lists import Rounds
 
-key = jax.random.key(0)
 jax.default_backend = lambda: sys.argv[1]
 env, params = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
-sizes = jaxsim.RolloutOptions(lanes=64).sizes(64, env.layout)
-table, row = rollouts._table(params, None, 64)
-batch = rounds.Batch(rng.words(key), np.int32(0), np.int32(64), row, table, np.zeros(1, np.int32))
-program = jax.jit(partial(rounds.play, (env,), agents.get("pd"), sizes))
+crew = Crew(
+    agents.get("pd"), [env], [params], counters.root(0), np.arange(64),
+    spread=Spread(threads=1), predicts=False, independent=True,
+)
+one = np.ones((4, 1), np.int32)
+batch = crew.batch(Rounds(0 * one, one, 0 * one, 0 * one), 0)
+program = jax.jit(crew.program(4))
 print(program.trace(batch).lower(lowering_platforms=(sys.argv[1],)).as_text())
 """
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import RolloutOptions, agents, rng
+from jaxsim import Spread, agents, backend, counters, rng, rollouts
 from jaxsim.agents.base import Agent, NoveltyPrediction
+from jaxsim.lanes.crew import Crew
 from jaxsim.worlds.base import FULL, World
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.env import MOVES
@@ -18,7 +19,7 @@ from jaxsim.worlds.cartpole3d.tick import FREE, WALLED, brief_tick
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
 EPISODES = 250
-SMALL = RolloutOptions(lanes=64, chunk=64)  # one program for 129 to 256 episodes
+SMALL = Spread(chunk=64, threads=1)
 
 
 def _count(memory, observation, key):
@@ -52,7 +53,7 @@ def test_every_episode_is_the_one_that_the_step_plays(cartpole):
     def keys(*counters):
         return rng.to_key(rng.fold(key, *counters))
 
-    state = env.start(keys(0), params)
+    state = env.start(keys(counters.RESET), params)
     memory = jnp.zeros(EPISODES, jnp.int32)
     action = jnp.zeros(EPISODES, jnp.int32)
     length, rewards = np.zeros(EPISODES, int), np.zeros(EPISODES)
@@ -60,12 +61,12 @@ def test_every_episode_is_the_one_that_the_step_plays(cartpole):
     step, act = jax.jit(env.step), jax.jit(jax.vmap(counting.act))
     for count in range(env.max_steps + 1):
         observation, state, reward, terminated, truncated, info = step(
-            keys(4, count), state, action, params
+            keys(counters.STEP, count), state, action, params
         )
         length += ~over & (count > 0)
         rewards += np.where(over | (count == 0), 0.0, reward)
         over |= np.asarray(terminated | truncated)
-        action, _, memory = act(memory, observation, keys(3, count))
+        action, _, memory = act(memory, observation, keys(counters.ACT, count + 1))
     assert over.all()
     np.testing.assert_array_equal(result.length, length)
     np.testing.assert_allclose(result.reward, rewards, rtol=1e-6)
@@ -75,24 +76,42 @@ def test_every_episode_is_the_one_that_the_step_plays(cartpole):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        SMALL,
-        RolloutOptions(lanes=384, chunk=128, ticks=3),
-        RolloutOptions(lanes=1024, chunk=1024, ticks=100),
-    ],
+    ("spread", "rounds"),
+    [(SMALL, 32), (Spread(chunk=128, threads=2), 2), (Spread(chunk=1024, threads=3), 1)],
     ids=str,
 )
-def test_the_layout_changes_nothing(cartpole, options):
+def test_the_layout_changes_nothing(cartpole, spread, rounds, monkeypatch):
     usual = jaxsim.rollout(*cartpole, counting, EPISODES)
-    assert same(jaxsim.rollout(*cartpole, counting, EPISODES, options=options), usual)
+    layout = backend.layout()._replace(rounds=rounds, ticks=3)
+    monkeypatch.setattr(backend, "layout", lambda: layout)
+    assert same(jaxsim.rollout(*cartpole, counting, EPISODES, spread=spread), usual)
+
+
+def test_long_lists_are_played_part_by_part(cartpole, monkeypatch):
+    usual = jaxsim.rollout(*cartpole, counting, EPISODES)
+    monkeypatch.setattr(rollouts, "MAX_ROUNDS", 2)
+    lists = []
+    play = Crew.play
+    monkeypatch.setattr(
+        Crew, "play", lambda crew, rounds: lists.append(rounds.count.shape) or play(crew, rounds)
+    )
+    assert same(jaxsim.rollout(*cartpole, counting, EPISODES, spread=SMALL), usual)
+    assert lists == [(2, 64), (2, 64)]
+
+
+def test_episodes_have_the_numbers_that_they_are_given(cartpole):
+    """Variants that play the same numbers play the same episodes, whatever is beside them."""
+    usual = jaxsim.rollout(*cartpole, counting, EPISODES, spread=SMALL)
+    numbers = np.concatenate([np.arange(150), np.arange(100)])
+    again = jaxsim.rollout(*cartpole, counting, EPISODES, numbers=numbers, spread=SMALL)
+    assert same(again, jax.tree.map(lambda leaf: leaf[numbers], usual))
 
 
 def test_more_episodes_begin_with_the_same(cartpole):
-    few = jaxsim.rollout(*cartpole, counting, 150, options=SMALL)
-    many = jaxsim.rollout(*cartpole, counting, EPISODES, options=SMALL)
+    few = jaxsim.rollout(*cartpole, counting, 150, spread=SMALL)
+    many = jaxsim.rollout(*cartpole, counting, EPISODES, spread=SMALL)
     assert same(few, jax.tree.map(lambda leaf: leaf[:150], many))
-    other = jaxsim.rollout(*cartpole, counting, 150, seed=1, options=SMALL)
+    other = jaxsim.rollout(*cartpole, counting, 150, seed=1, spread=SMALL)
     assert not np.array_equal(few.length, other.length)
 
 
@@ -120,7 +139,7 @@ def test_variants_play_their_rows(cartpole):
 def test_an_episode_with_a_number_that_is_not_finite_is_not_complete(cartpole):
     env, params = cartpole
     broken = dataclasses.replace(params, force=np.float32(np.nan))
-    result = jaxsim.rollout(env, broken, counting, 150, options=SMALL)
+    result = jaxsim.rollout(env, broken, counting, 150, spread=SMALL)
     assert not result.complete.any()
     assert not result.terminated.any()
     assert (result.length == 1).all()
@@ -133,16 +152,12 @@ def test_an_episode_with_a_number_that_is_not_finite_is_not_complete(cartpole):
         ({"episodes": 1 << 29}, "episodes is 536870912"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 2**32}, "seed is 4294967296"),
-        ({"options": RolloutOptions(chunk=65)}, "chunk is 65; it must be a multiple of 64"),
-        ({"options": RolloutOptions(chunk=0)}, "chunk is 0"),
-        ({"options": RolloutOptions(chunk=128, lanes=64)}, "lanes is 64"),
-        ({"options": RolloutOptions(chunk=64, lanes=100)}, "lanes is 100"),
-        ({"options": RolloutOptions(ticks=0)}, "ticks is 0; it must be at least 1"),
-        ({"options": RolloutOptions(devices=0)}, "devices is 0"),
-        ({"options": RolloutOptions(devices=1000)}, "devices is 1000"),
         ({"variant": np.zeros(10, np.int32)}, "all parameters must have shape"),
         ({"variant": np.zeros(9, np.int32)}, r"variant must be \(10,\) integers"),
         ({"variant": np.zeros(10)}, r"variant must be \(10,\) integers"),
+        ({"numbers": np.zeros(9, np.int32)}, r"numbers must be \(10,\) integers"),
+        ({"numbers": np.full(10, -1)}, "numbers must be from 0 to 268435455"),
+        ({"numbers": np.full(10, 1 << 28)}, "numbers must be from 0 to 268435455"),
     ],
 )
 def test_what_cannot_be_is_refused(cartpole, changes, message):
@@ -165,11 +180,8 @@ def test_the_layout_changes_nothing_among_contacts():
     """Every tick takes the least effort that is right for it, wherever a round ends."""
     made = jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")
     one, other = (
-        jaxsim.rollout(*made, agents.get("pd"), 16384, seed=5, options=options)
-        for options in (
-            RolloutOptions(lanes=16384, chunk=512, devices=1),
-            RolloutOptions(lanes=8192, chunk=64, ticks=5, devices=1),
-        )
+        jaxsim.rollout(*made, agents.get("pd"), 16384, seed=5, spread=spread)
+        for spread in (Spread(chunk=512, threads=1), Spread(chunk=64, threads=2))
     )
     assert same(one, other)
 
@@ -177,7 +189,7 @@ def test_the_layout_changes_nothing_among_contacts():
 @pytest.mark.nightly
 @pytest.mark.long
 def test_the_layout_changes_nothing_in_a_mixture():
-    """Lanes without wind or attraction are played without either, and with both in mixed chunks."""
+    """Episodes without wind or attraction are played without either."""
     made = [
         jaxsim.make("CartPole3D-v0", level=level, difficulty="hard") for level in (203, 205, 206)
     ]
@@ -185,11 +197,8 @@ def test_the_layout_changes_nothing_in_a_mixture():
     table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
     variant = np.arange(6000) % 3
     one, other = (
-        jaxsim.rollout(env, table, agents.get("pd"), 6000, seed=5, variant=variant, options=options)
-        for options in (
-            RolloutOptions(lanes=8192, chunk=64, devices=1),
-            RolloutOptions(lanes=4096, chunk=4096, ticks=5, devices=1),
-        )
+        jaxsim.rollout(env, table, agents.get("pd"), 6000, seed=5, variant=variant, spread=spread)
+        for spread in (Spread(chunk=64, threads=1), Spread(chunk=2048, threads=2))
     )
     assert same(one, other)
 
@@ -270,10 +279,10 @@ def check_cheap_ticks(levels, episodes, share=1.0):
     config = functools.reduce(CartPole3D.covering, (env for env, _ in made)).config
     envs = Whole(config), Laborious(config)
     assert len(envs[0].efforts) >= 3
-    layout = RolloutOptions(lanes=min(episodes, 12800), chunk=256, devices=1)
+    spread = Spread(chunk=256, threads=1)
     for level, (_, params) in zip(levels, made, strict=True):
         fast, laborious = (
-            jaxsim.rollout(env, params, agents.get("pd"), episodes, seed=11, options=layout)
+            jaxsim.rollout(env, params, agents.get("pd"), episodes, seed=11, spread=spread)
             for env in envs
         )
         assert np.mean(fast.length == laborious.length) >= share, level
@@ -315,13 +324,22 @@ class Nothing:
     name = "Nothing"
 
 
-def test_the_second_part_of_a_rollout_has_episodes_of_its_own(monkeypatch):
-    """Cut in two, as for two devices."""
-    env, params = jaxsim.make("CartPole-v1")
-    agent = agents.get("random")
-    whole = jaxsim.rollout(env, params, agent, 100, seed=3, options=RolloutOptions(devices=1))
-    home = jax.local_devices()[0]
-    monkeypatch.setattr(RolloutOptions, "homes", lambda self: [home, home])
-    cut = jaxsim.rollout(env, params, agent, 100, seed=3)
-    np.testing.assert_array_equal(cut.length, whole.length)
-    assert (whole.length[:50] != whole.length[50:]).any()
+def test_every_episode_has_an_agent_that_starts_anew(cartpole):
+    """One lane plays them one after the other, and none remembers the last."""
+
+    def wait(memory, observation, key):
+        return memory, NoveltyPrediction.none(), jnp.int32(1)
+
+    def once(key):
+        return jnp.where(jax.random.uniform(key) < 0.5, 0, 1)
+
+    env, params = cartpole
+    result = jaxsim.rollout(env, params, Agent("wait", wait, init=once), 64, spread=SMALL)
+    key = rng.to_key(rng.fold(rng.words(jax.random.key(0)), jnp.arange(64), counters.INIT))
+    first = jax.vmap(once)(key)
+    assert 0 < first.sum() < 64
+    always = Agent("always", lambda m, o, k: (jnp.int32(1), NoveltyPrediction.none(), m))
+    other = jaxsim.rollout(env, params, always, 64, spread=SMALL)
+    # An episode of those that begin with the other action is another one, and only those are.
+    assert ((result.length != other.length) <= (first == 0)).all()
+    assert (result.length != other.length).any()

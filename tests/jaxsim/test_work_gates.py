@@ -8,16 +8,18 @@ LLVM folds away after they are counted.
 
 import dataclasses
 import re
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import agents, rng, rollouts, rounds
-from jaxsim.rounds import Batch, Sizes
+from jaxsim import Spread, agents, backend, counters
+from jaxsim.lanes.crew import Crew, executable
+from jaxsim.lanes.lists import Rounds
+from jaxsim.lanes.program import Play, Sizes
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import tick as tick_module
 from jaxsim.worlds.cartpole3d.types import Vector
@@ -75,61 +77,68 @@ def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
     assert size <= 3500  # 3,468
 
 
-def batch_of(params, lanes):
-    """What a rollout of a number of episodes is given."""
-    row = jnp.zeros(lanes, jnp.int32)
-    root = rng.words(jax.random.key(0))
-    table, part = jax.tree.map(jnp.asarray, params), jnp.zeros(1, jnp.int32)
-    return Batch(root, jnp.int32(0), jnp.int32(lanes), row, table, part)
+def lanes_of(env, params, agent, sizes, lanes=LANES):
+    """A program of lanes for lists of one episode, and what it is given."""
+    numbers = np.arange(lanes)
+    crew = Crew(
+        agents.get(agent),
+        [env],
+        [params],
+        counters.root(0),
+        numbers,
+        spread=Spread(threads=1),
+        predicts=False,
+        independent=True,
+    )
+    crew.sizes = sizes
+    one = np.ones((1, 1), np.int32)
+    return crew.program(1), crew.batch(Rounds(0 * one, one, 0 * one, 0 * one), 0)
 
 
-def tick_of_a_rollout(env, params, effort, width):
-    """One tick as a rollout plays it, with the agent and its observation, compiled."""
-    batch = batch_of(params, LANES)
+def tick_of_lanes(env, params, effort):
+    """One step of lanes, with the agent and its observation where it is the cheapest, compiled."""
+    sizes = Sizes(LANES, 8, LANES, (LANES,) * len(env.efforts))
+    program, batch = lanes_of(env, params, "pd", sizes)
 
-    def program(batch):
-        return rounds.Program((env,), agents.get("pd"), Sizes(LANES, LANES, 8), batch)
+    def before(batch):
+        play = Play(program, batch)
+        carry = play.before()
+        return play.lanes(carry.lanes), play.lifetimes(carry).shared
 
-    def narrowed(batch):
-        lanes = program(batch).begun(jnp.int32(0))
-        return dataclasses.replace(lanes, state=env.narrowed(lanes.state, width))
+    def tick(batch, lanes, shared):
+        play = Play(program, batch)
+        play.before()
+        return play.efforts[0, effort](lanes) if effort else play.tick(lanes, shared)
 
-    lanes = jax.eval_shape(narrowed, batch)
-    tick = jax.jit(lambda batch, lanes: program(batch).tick(lanes, effort))
-    compiled = counted(tick, batch, lanes)
+    compiled = counted(jax.jit(tick), batch, *jax.eval_shape(before, batch))
     cost = compiled.cost_analysis()
     fusions = compiled.as_text().count(" fusion(")
     return cost["flops"] / LANES, cost["bytes accessed"] / LANES, fusions
 
 
 @pytest.mark.parametrize(
-    ("level", "effort", "width", "flops", "size", "fusions"),
+    ("level", "effort", "flops", "size", "fusions"),
     [
-        # Measured: 1,593 flops, 2,599 bytes, 99 fusions for four blocks; 1,230, 2,194, 79 for two.
-        (200, 0, 2, 1660, 2750, 104),
-        (200, 0, 0, 1280, 2330, 82),
-        # With one contact more: 4,438 flops, 8,233 bytes, 213 fusions.
-        (200, 1, 2, 4650, 8700, 224),
-        # With walls as well: 7,972 flops, 12,842 bytes, 274 fusions.
-        (201, 2, 2, 8350, 13500, 290),
+        (200, 0, 1680, 2740, 103),  # 1,612 flops, 2,626 bytes, 98 fusions
+        (200, 1, 4650, 8790, 222),  # with one contact more: 4,472, 8,451, 212
+        (201, 2, 8330, 13580, 286),  # with walls as well: 8,006, 13,060, 273
     ],
-    ids=["free, 4 blocks", "free, 2 blocks", "single, 4 blocks", "at walls, 4 blocks"],
+    ids=["free", "single", "at walls"],
 )
-def test_a_tick_of_a_rollout_is_cheap(level, effort, width, flops, size, fusions):
-    """The agent `pd`, its observation and the choice of what is kept are in it."""
+def test_a_tick_of_lanes_is_cheap(level, effort, flops, size, fusions):
+    """Four blocks; the choice of what is kept is in it."""
     env, params = jaxsim.make("CartPole3D-v0", level=level)
-    assert env.widths == (2, 3, 4)
-    counted = tick_of_a_rollout(env, params, env.efforts[effort], width)
-    assert counted[0] <= flops
-    assert counted[1] <= size
-    assert counted[2] <= fusions
+    count = tick_of_lanes(env, params, effort)
+    assert count[0] <= flops
+    assert count[1] <= size
+    assert count[2] <= fusions
 
 
 def test_calls_of_a_rollout_share_a_program():
-    """One trace and one program for each device, whatever is played and however often."""
+    """One trace and one program, whatever is played and however often."""
     env, params = jaxsim.make("CartPole-v1", max_steps=20)
     agent = agents.get("nothing")
-    options = jaxsim.RolloutOptions(lanes=64, chunk=64, devices=1)
+    spread = Spread(chunk=64, threads=1)
     traces = []
 
     def begin(memory, key):
@@ -138,29 +147,28 @@ def test_calls_of_a_rollout_share_a_program():
 
     counting = dataclasses.replace(agent, begin=begin)
     for episodes, seed in ((200, 0), (129, 1), (256, 2)):
-        jaxsim.rollout(env, params, counting, episodes, seed=seed, options=options)
+        jaxsim.rollout(env, params, counting, episodes, seed=seed, spread=spread)
     first = len(traces)
     heavier = dataclasses.replace(params, force=2 * params.force)
-    jaxsim.rollout(env, heavier, counting, 250, options=options)
-    assert len(traces) == first
-    sizes = options.sizes(200, env.layout)
-    assert rollouts.program_of((env,), counting, sizes)._cache_size() == 1
+    programs = executable.cache_info().misses
+    jaxsim.rollout(env, heavier, counting, 250, spread=spread)
+    assert (len(traces), executable.cache_info().misses) == (first, programs)
 
 
 @pytest.mark.parametrize(
     ("task", "agent", "most"),
     [
-        ("CartPole-v1", "nothing", 112),  # 102
-        # 428: 28 MB for 65,536 lanes.
-        pytest.param("CartPole3D-v0", "pd", 480, marks=[pytest.mark.slow, pytest.mark.long]),
+        ("CartPole-v1", "nothing", 170),  # 161
+        # 507: 1 MB for the 2,048 lanes that play 65,536 episodes.
+        pytest.param("CartPole3D-v0", "pd", 530, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
 def test_a_rollout_holds_little_memory(task, agent, most):
-    """Live bytes by lane: the state, once more while it is moved, and what a chunk needs."""
+    """Live bytes by lane: state, list and results, once more while it is moved, and a chunk's."""
     env, params = jaxsim.make(task)
     lanes = 8192
-    play = partial(rounds.play, (env,), agents.get(agent), Sizes(lanes, 256, 8))
-    memory = counted(jax.jit(play), batch_of(params, lanes)).memory_analysis()
+    program, batch = lanes_of(env, params, agent, Sizes(256, 8, 256, backend.FINE), lanes)
+    memory = counted(jax.jit(program), batch).memory_analysis()
     live = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     assert live / lanes <= most
 

@@ -122,7 +122,10 @@ class Evaluate:
         table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
         variant = np.repeat(np.arange(len(cells)), episodes)
         agent = agents.get(agent_of(first, place))
-        totals = jaxsim.rollout(env, table, agent, len(variant), seed=seed, variant=variant)
+        numbers = np.tile(np.arange(episodes), len(cells))
+        totals = jaxsim.rollout(
+            env, table, agent, len(variant), seed=seed, variant=variant, numbers=numbers
+        )
         numbers = np.array([cell.number for cell in cells], np.int64)
         return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
 

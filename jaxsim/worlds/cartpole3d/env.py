@@ -213,41 +213,6 @@ class CartPole3D(World):
         return (*parts, self), number
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Numbers of block slots; of many, loops over slots end by themselves where blocks do."""
-        most = self.config.max_blocks
-        return tuple(range(min(2, most), most + 1)) if most <= UNROLLED else (most,)
-
-    def width(self, state: State) -> jax.Array:
-        """Index of the fewest slots that hold the blocks of a state; see `World.width`."""
-        if len(self.widths) == 1:
-            return jnp.zeros_like(state.step)
-        there = slots.used(state)
-        enough = [there > number for number in self.widths[:-1]]
-        return sum((more.astype(jnp.int32) for more in enough), jnp.zeros_like(state.step))
-
-    def narrowed(self, carried: State, width: int) -> State:
-        """A state with its first slots and without what no term reads; see `World.narrowed`."""
-        number = self.widths[width]
-        if number > UNROLLED:
-            return carried
-        blocks = carried.blocks[:number]
-        if "lines" not in self.config.terms:
-            blocks = tuple(replace(block, rail=None) for block in blocks)
-        reported: Any = carried.reported if self._reads_reported else None
-        return replace(carried, blocks=blocks, reported=reported)
-
-    def widened(self, part: State, whole: State, width: int) -> State:
-        """A state whose first slots have changed; see `World.widened`."""
-        number = len(part.blocks)
-        changed = (
-            replace(block, rail=old.rail) if block.rail is None else block
-            for block, old in zip(part.blocks, whole.blocks[:number], strict=True)
-        )
-        reported = whole.reported if part.reported is None else part.reported
-        return replace(part, blocks=(*changed, *whole.blocks[number:]), reported=reported)
-
-    @property
     def _reads_reported(self) -> bool:
         return not READ_REPORTED.isdisjoint(self.config.terms)
 
