@@ -34,7 +34,8 @@ ABOUT = {
     "mujoco": "level 200, over MuJoCo's",
     "mix": "a batch of every level from 200 to 207 at every difficulty, over level 200",
     "208_hard": "level 208 hard, in which blocks appear, over PyBullet's",
-    "devices": "level 200 on a device for each core, over one device",
+    "run": "the syllabus of `jaxsim run`'s example, over a rollout at the same parameters",
+    "threads": "level 200 on a thread for each core, over one thread",
     "single": "Gymnasium's single environment, level 200, over one process of PyBullet's",
     "session": "an agent in Python through `evaluation.session`, over one process of PyBullet's",
     "grader": "a test case of the grader without limits, over one process of PyBullet's",
@@ -44,11 +45,12 @@ ABOUT = {
 
 
 GOALS = {
-    "pybullet": (300, 1000),
-    "mujoco": (60, 200),
-    "mix": (0.3, 0.3),
-    "208_hard": (30, 50),
-    "devices": (1.8, 1.7),
+    "pybullet": (450, 900),
+    "mujoco": (130, 250),
+    "mix": (0.2, 0.25),
+    "208_hard": (100, 100),
+    "run": (0.75, 0.75),
+    "threads": (1.8, 1.7),
 }
 """What was aimed at, with default flags and configured."""
 
@@ -77,7 +79,8 @@ NAME`."""
 
 
 def _sizes_of(layout: Layout) -> str:
-    return " | ".join(f"{size:,}" for size in (layout.lanes, layout.chunk, layout.ticks))
+    groups = ", ".join(map(str, layout.groups))
+    return f"{layout.lanes:,} | {layout.chunk:,} | {layout.ticks} | {groups} | {layout.rounds}"
 
 
 INTRODUCTION = """\
@@ -101,31 +104,30 @@ alike, and a ratio is taken within a round. All programs have all cores.
 """
 
 HOW = f"""\
-## How a rollout works
+## How it works
 
-`jaxsim.rollout` gives every device an equal share of the episodes, and runs one compiled program
-on each. A program plays up to a certain number of episodes side by side, its *lanes*, and
-advances them in *rounds* of a few ticks.
+`jaxsim.rollout`, `jaxsim run` and `jaxsim sailon run` are one engine, `jaxsim/lanes`; what differs
+is the lists that it is given. A thread for each core (or each accelerator) has an equal share of
+the *lanes*, and all threads call one compiled program. A lane plays a list of episodes one after
+the other, and what it needs next is one of three kinds of work:
 
 * **Free ticks.** In most ticks of most episodes nothing but blocks and walls touches. A tick that
   knows no other contacts needs about a tenth of the operations. A bound that is never too small
-  says for which lanes it would be wrong; those stand still for the rest of the round.
-* **More effort where it is needed.** Lanes that stood still are packed densely, some hundred at a
-  time, and take a few ticks that know one contact besides those with walls, which needs no
-  iteration; or, where cart, pole or a block on its way out are at a wall, that as well. The few
-  lanes with more take full ticks, a dozen lanes at a time. So a contact costs the lane that has
-  it, and nobody else, although all lanes run in one vectorised program.
-* **Mixtures.** Lanes of the same level begin side by side, and a chunk is advanced by the simplest
-  environment that has the terms (wind, lines, forces between blocks) of all its lanes.
-* **Chunks.** Free ticks advance a chunk of lanes through all ticks of a round before the next
-  chunk has its turn, so that the state and the temporaries of a tick stay in the cache.
-* **Waves.** Lanes whose episodes are over are left behind: when enough of them are, the others
-  close ranks, so that no chunk of dead lanes is computed. When all are over, as many new episodes
-  begin.
-* **Sizes of states.** Where episodes have different numbers of up to four blocks, those alike begin
-  side by side, and a chunk computes with as many blocks as its lanes have.
-* **Devices.** Devices share nothing: there is no communication between them, and the program of
-  each is the same.
+  says for which lanes it would be wrong; those wait for the packed work of the same pass.
+* **More effort where it is needed.** Lanes that wait are packed densely, some hundred at a time,
+  and take a tick that knows one contact besides those with walls, which needs no iteration; or,
+  where cart, pole or a block on its way out are at a wall, that as well. The few lanes with more
+  take full ticks, a dozen lanes at a time. So a contact costs the lane that has it, and nobody
+  else, although all lanes run in one vectorised program.
+* **Turns.** Where an episode is over its result is written down and the next one of the list
+  starts, packed as well, without a wait for other lanes. Lanes whose lists are over are left
+  behind: the others move together where that frees a chunk.
+
+Free ticks advance a *chunk* of lanes through several ticks before the next chunk has its turn, so
+that the state and the temporaries of a tick stay in the cache. In a **mixture** the simplest
+environment that has the terms (wind, lines, forces between blocks) of an episode plays it: one
+program for each set of terms, compiled side by side and shared with every other mixture.
+[architecture.md](architecture.md) has more of the engine.
 
 All randomness is counted from the seed, the number of the episode and the tick. No lane reads
 another, so none of these sizes changes a result.
@@ -138,11 +140,14 @@ import jaxsim
 jaxsim.configure_cpu()  # before anything is computed with JAX
 ```
 
-makes one device for each core and sets an option of XLA, by way of the environment variable
-`XLA_FLAGS`: `{EXTRA_OPTIONS}={EXTRA_OPTION}`
+sets an option of XLA, by way of the environment variable `XLA_FLAGS`:
+`{EXTRA_OPTIONS}={EXTRA_OPTION}`
 compiles a loop as one function when its arrays are smaller than 30 MB together. XLA:CPU otherwise
 keeps a list of operations and starts each of them in every iteration, which for small chunks takes
-longer than the operations themselves.
+longer than the operations themselves. Programs of level 200 are then also compiled by XLA's older
+emitters (`jaxsim.backend.compiled`): its loop is half as fast again, and compiling takes half the
+memory. Without the first option the second would make it three times slower, and of levels with
+terms of their own it takes longer to compile.
 
 It holds for all that the process compiles. It is no documented option of XLA, and may vanish in a
 later version; XLA ignores it if it does not know it (jaxlib 0.10.2 does so with a made-up option
@@ -156,31 +161,32 @@ that flag are harder to reach without it.
 
 It is worth it for long runs on a processor: compare the columns above, and count the seconds of
 compiling. Do without it in a process that compiles much else, whose loops it concerns as well.
-Nothing needs it for a right result, and other backends do not see it. Without it, more than one
-device for the processor has to be asked for: `jax.config.update("jax_num_cpu_devices", 2)`, or
-`JAX_NUM_CPU_DEVICES=2` in the environment.
+Nothing needs it for a right result, and other backends do not see it. The commands that play
+pure agents set it for themselves.
 
 ## Choosing sizes
 
-| | lanes at most | chunk | ticks of a round |
-| --- | --- | --- | --- |
+| | lanes of a thread | chunk | ticks in a row | lanes of a group | episodes of a lane |
+| --- | --- | --- | --- | --- | --- |
 | processor | {_sizes_of(CPU)} |
 | processor, configured | {_sizes_of(CPU_CONFIGURED)} |
 | GPU, TPU (not measured) | {_sizes_of(ACCELERATOR)} |
 
-are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, as do `--lanes`,
-`--chunk`, `--ticks` and `--devices` of `jaxsim bench`.
+are the defaults, in `jaxsim/backend.py`. Lanes are the most that a thread has, groups are packed by
+the effort that their lanes need, and a lane of a rollout plays so many episodes where there are
+enough for all chunks. `jaxsim.Spread` sets another chunk or number of threads, as do `--chunk` and
+`--threads` of the commands.
 
 * Play many episodes in one call. A call shorter than a few thousand episodes has little to
   vectorise, and its last episodes run on few lanes: see the plot.
-* Calls with the same environment, agent and sizes share a compiled program as long as the number
-  of episodes of a device rounds up to the same power of two.
+* Calls with the same environment, agent and sizes share a compiled program as long as the numbers
+  of lanes and of episodes of a lane round up to the same powers of two.
 * A smaller chunk stays in a nearer cache, a larger one needs fewer starts of operations, which
   are no matter where the loop is one function.
-* More ticks in a round mean fewer rounds, but lanes that stand still for longer.
-* More lanes cost memory; fewer lanes make the packed groups small.
+* More ticks in a row mean fewer passes, but lanes that stand still for longer.
+* Few lanes with long lists are seldom without an episode, and stay in the cache.
 * Worlds of more than four blocks have sizes of their own, smaller ones: `env.layout`.
-* One device for each core. Two devices on one core only take turns.
+* One thread for each core. Two threads on one core only take turns.
 
 ## What limits it
 
@@ -199,24 +205,19 @@ are the defaults, in `jaxsim/backend.py`; `jaxsim.RolloutOptions` sets others, a
 * **Contacts.** A full tick with its iterations of the solver is several times the work of a free
   one, and grows with the pairs of bodies that may touch. Level 208 hard, in which blocks appear
   until there are dozens, is the extreme.
-* **A mixture** spends most of its time in contacts. Take the free ticks off its step in the
-  profile: what is left is still more than a step of level 200 divided by the goal, so that no
-  speed of free ticks would reach it; with those as they are, contacts would have to take about a
-  quarter of their time. Level 202 is the slowest by itself: friction is iterated, and a block that
-  leans on another needs that tick after tick. Two designs were no faster. With groups that take
-  every effort for all the ticks of a round a wave has 64 rounds instead of 200, but the program
-  took 831 ns of a core a step where this one took 756. And with four times the lanes in groups of
-  1,024 (of 128 for full ticks, where now they are 256 and 64) it made the same 3.7 million steps a
-  second with default flags: it is the lanes' work that takes the time, not the start of operations.
-  Besides, a parameter in which the lanes differ is
-  an array that is read in every tick, where one that all share is a number, and starts of all
-  levels are drawn for all lanes.
+* **A mixture** spends most of its time in contacts. Level 202 is the slowest by itself: friction is
+  iterated, and a block that leans on another needs that tick after tick. Besides, a parameter in
+  which the lanes differ is an array that is read in every tick, where one that all share is a
+  number.
+* **Numbers of blocks.** An engine before this one laid episodes with as many blocks side by side
+  and computed chunks with no more slots than they had, 1,230 operations a tick for two blocks
+  where four take 1,590. Lists have no such order, which costs a fifth with default flags.
 * **Recomputation.** XLA:CPU computes a cheap value anew for every consumer. Values with many
   consumers are therefore divided by a one that XLA cannot know but LLVM does; `jaxsim/backend.py`
   says how much that is worth. A test holds the number of operations of a step.
-* **Compiling.** A program of blocks with contacts takes long to compile, and each device
-  compiles it for itself. A persistent cache, `JAX_COMPILATION_CACHE_DIR`, saves it in the next
-  process.
+* **Compiling.** A program of blocks with contacts takes long to compile, once for all threads. A
+  persistent cache saves it in the next process: the commands keep one, in Python it is
+  `jaxsim.keep_compiled`.
 
 ## GPU and TPU
 
@@ -235,9 +236,8 @@ What is to be expected, by reasoning from the documentation; every number is an 
   which at the 3.35 TB/s of an H100 gives about 6 × 10^8 steps a second. One hand-written kernel
   that keeps the state of a lane in registers for a whole round could reach about 10^10 (a fifth
   of 67 TFLOP/s). Neither was measured, and both leave contacts out.
-* The loops over packed lanes and the waves end when the data say so, and a conditional picks the
-  size of a chunk: their conditions are read by the host or by the device once an iteration. With
-  more ticks in a round there are fewer of them.
+* The loops over packed lanes and over passes end when the data say so: their conditions are read by
+  the host or by the device once an iteration. With more ticks in a row there are fewer of them.
 * A TPU is at its best with matrix products, of which there are none here. Packing lanes
   is gathers and scatters, which are slow there; it may be better to let all lanes take full ticks.
 
@@ -246,8 +246,7 @@ What would confirm it, on a machine with a GPU and JAX for it (`pip install "jax
 ```bash
 make gpu-check
 jaxsim bench --flags default --episodes 1048576 --json gpu.json --plot gpu.png
-jaxsim bench --flags default --episodes 1048576 --workload 200 --peer none \\
-  --lanes 262144 --chunk 262144 --ticks 16
+jaxsim bench --flags default --episodes 1048576 --workload 200 --peer none --chunk 262144
 ```
 
 The first writes `docs/gpu.json`: errors of ticks against recordings of level 200, whether records
@@ -332,8 +331,8 @@ def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _device(facts: dict[str, Any]) -> str:
-    devices = "1 device" if facts["devices"] == 1 else f"{facts['devices']} devices"
-    return f"{devices} ({facts['device']})"
+    threads = "1 thread" if facts["threads"] == 1 else f"{facts['threads']} threads"
+    return f"{threads} ({facts['device']})"
 
 
 def _options(flags: str | None) -> str:
@@ -367,23 +366,34 @@ def _rows(values: dict[str, Any]) -> Iterator[str]:
         yield f"| {' | '.join(_cells(row))} |"
     yield ""
     yield "A core's steps are those of a second of its work, which other programs hardly disturb."
-    yield '"At once" are processes, threads or devices side by side. Lanes are those of one device,'
-    yield "memory is the most that the program has held so far, nearly all for compiling: while"
-    yield "65,536 lanes of level 200 are played, they need 28 MB (`tests/jaxsim/test_work_gates.py`"
-    yield "holds the bytes of a lane). The peers:"
+    yield '"At once" are processes or threads side by side; memory is the most that the program has'
+    yield "held so far, nearly all for compiling. The peers:"
     yield ""
     for name in dict.fromkeys(row["program"] for row in values["rows"]):
         if name in PEERS:
             yield f"* `{name}`: {PEERS[name].about}."
     yield ""
-    yield "| workload | flags | compiling | episodes of a call | lanes | chunk | ticks | memory |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| workload | flags | compiling | episodes of a call | memory |"
+    yield "| --- | --- | --- | --- | --- |"
     for row in values["rows"]:
         if row["program"] == OURS and row["facts"]:
             yield f"| {' | '.join(_sizes(row))} |"
     yield ""
-    for flags, seconds in values["first_result_seconds"].items():
-        yield f"* From the process's start to its first result, {flags} flags: {seconds:.1f} s."
+    yield from _first_results(values)
+
+
+def _first_results(values: dict[str, Any]) -> Iterator[str]:
+    yield "From the start of a process to its first result on level 200, and the number of episodes"
+    yield "from which on it is ahead of PyBullet's on all cores:"
+    yield ""
+    yield "| flags | first result | with the compilation cache filled | ahead from | cache filled |"
+    yield "| --- | --- | --- | --- | --- |"
+    seconds = values["first_result_seconds"], values["first_result_cached_seconds"]
+    episodes = values["break_even_episodes"]["cold"], values["break_even_episodes"]["cached"]
+    for flags in seconds[0]:
+        cells = [f"{of[flags]:.1f} s" if flags in of else NONE for of in seconds]
+        cells += [f"{of[flags]:,}" if flags in of else NONE for of in episodes]
+        yield f"| {flags} | {' | '.join(cells)} |"
 
 
 def _cells(row: dict[str, Any]) -> Iterator[str]:
@@ -402,8 +412,7 @@ def _sizes(row: dict[str, Any]) -> Iterator[str]:
     yield f"`{row['workload']}`"
     yield row["flags"]
     yield NONE if seconds is None else f"{seconds:.0f} s"
-    for size in ("episodes", "lanes", "chunk", "ticks"):
-        yield f"{facts[size]:,}"
+    yield f"{facts['episodes']:,}"
     yield f"{facts['peak_memory_mib']:,.0f} MiB"
 
 

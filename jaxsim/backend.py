@@ -92,8 +92,8 @@ def configure_cpu() -> None:
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
     `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose
     arrays together are smaller than 30 MB is compiled as one function, instead of a list of
-    operations that are started one by one in every iteration. Programs of lanes are then compiled
-    by XLA's older emitters as well, see `compiled`.
+    operations that are started one by one in every iteration. Programs of some environments are
+    then compiled by XLA's older emitters as well, see `compiled`.
 
     The option holds for everything that the process compiles. It is undocumented and may vanish
     from XLA, which ignores it if it does not know it: programs are only slower then. If XLA_FLAGS
@@ -122,12 +122,17 @@ def configure_cpu() -> None:
     os.environ["XLA_FLAGS"] = flags
 
 
-def compiled(lowered: Any) -> Any:
-    """Compile a lowered program of lanes; after `configure_cpu`, by older emitters of XLA.
+def compiled(lowered: Any, older_emitters: bool = False) -> Any:
+    """Compile a lowered program.
 
-    Those take as long, need half the memory, and what they make of a step is half as fast again.
+    Args:
+      lowered: of `jax.jit`.
+      older_emitters: whether XLA's older emitters may take it, after `configure_cpu`. They need
+        half the memory, and what they make of a loop over steps is half as fast again; of large
+        programs they take longer.
     """
-    if not (on_cpu() and SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")):
+    whole_loops = SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")
+    if not (older_emitters and whole_loops and on_cpu()):
         return lowered.compile()
     try:
         return lowered.compile(compiler_options=WHOLE_LOOPS)

@@ -25,6 +25,8 @@ from evaluation.bench.workloads import (
     MOST_EPISODES,
     NOMINAL,
     ONE_THREAD,
+    RUN,
+    RUN_ROLLOUT,
     SESSION,
     SINGLE,
     TA2,
@@ -42,7 +44,18 @@ PROGRAMS: dict[Kind, str] = {
 }
 CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
-QUICK_WORKLOADS = (NOMINAL, ONE_THREAD, MIX, FLOOD, SINGLE, SESSION, GRADER, TA2)
+QUICK_WORKLOADS = (
+    NOMINAL,
+    ONE_THREAD,
+    MIX,
+    FLOOD,
+    RUN,
+    RUN_ROLLOUT,
+    SINGLE,
+    SESSION,
+    GRADER,
+    TA2,
+)
 """What the ratios need."""
 
 Progress = Callable[[str, int, int], None]

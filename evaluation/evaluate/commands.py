@@ -58,8 +58,10 @@ def evaluate(arguments: argparse.Namespace) -> int:
     if arguments.json is not None and arguments.json.is_dir():
         raise ValueError(f"json {arguments.json} is a folder; name a file")
     # Imported here, so that `jaxsim --help` does not wait for JAX.
+    from evaluation import processor, scanner
     from evaluation.evaluate.job import Job, run
 
+    processor.configure(scanner.Options())
     job = Job(
         tuple(dict.fromkeys(arguments.agents)),
         arguments.task,

@@ -332,7 +332,8 @@ def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> 
 @lru_cache(maxsize=MAX_EXECUTABLES)
 def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
     """The same, compiled."""
-    return backend.compiled(lowered(program, home, structure, shapes))
+    older_emitters = all(getattr(work, "older_emitters", False) for work in program.works)
+    return backend.compiled(lowered(program, home, structure, shapes), older_emitters)
 
 
 @jax.jit

@@ -145,6 +145,11 @@ class World(WholeSteps):
         """Sizes that suit a rollout on the present backend."""
         return backend.layout()
 
+    @property
+    def older_emitters(self) -> bool:
+        """Whether `backend.compiled` has XLA's older emitters compile loops over its steps."""
+        return False
+
     def parts(self, params: Any) -> tuple[tuple["World", ...], np.ndarray]:
         """Find simpler environments that play some of the rows of a table as this one does.
 

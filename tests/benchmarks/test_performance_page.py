@@ -14,15 +14,12 @@ from evaluation.files import write_json
 
 def row(program, workload, flags, *steps):
     facts = {
-        "devices": 2,
+        "threads": 2,
         "device": "abacus",
         "mean_length": 182.4,
         "xla_flags": "--xla_x=1" if flags == "configured" else None,
         "peak_memory_mib": 1234.5,
         "episodes": 65_536,
-        "lanes": 32_768,
-        "chunk": 1024,
-        "ticks": 8,
         "first_seconds": 31.0,
         "first_steps": 1_000_000,
     }
@@ -33,7 +30,7 @@ def row(program, workload, flags, *steps):
 @pytest.fixture
 def values():
     """A result with two ratios, and a peer that is not installed."""
-    result = Result(Benchmark(rounds=1).settings(), 2, {"default": 33.3})
+    result = Result(Benchmark(rounds=1).settings(), 2, {"default": 33.3}, {"default": 4.4})
     result.curves = [Curve("default", [(64, 1e5), (256, 1e6)])]
     result.finish(
         [
@@ -50,15 +47,15 @@ def values():
 def test_the_page_shows_what_was_measured(values):
     text = "\n".join(performance_page.page(values, "picture.png"))
     for line in (
-        "| `pybullet` | level 200, over PyBullet's | 100 | 300 | 400 | 1,000 |",
+        "| `pybullet` | level 200, over PyBullet's | 100 | 450 | 400 | 900 |",
         "| `mix` | a batch of every level from 200 to 207 at every difficulty, over level 200 "
-        "| 0.25 | 0.3 | – | 0.3 |",
+        "| 0.25 | 0.2 | – | 0.25 |",
         "| jaxsim | `200` | configured | 4 M | 2 M | 2 | 182 |",
         "| pybullet | `200` |  | 10 k | 5 k | 2 |  |",
         "| mujoco | `200` |  | – | – | – |  |",
-        "| `200` | default | 30 s | 65,536 | 32,768 | 1,024 | 8 | 1,234 MiB |",
-        "* jaxsim, configured flags: 2 devices (abacus), `--xla_x=1`.",
-        "* From the process's start to its first result, default flags: 33.3 s.",
+        "| `200` | default | 30 s | 65,536 | 1,234 MiB |",
+        "* jaxsim, configured flags: 2 threads (abacus), `--xla_x=1`.",
+        "| default | 33.3 s | 4.4 s | 1,789 | 189 |",
     ):
         assert line in text.splitlines()
     assert "`mujoco` with default flags is missing" in text

@@ -133,6 +133,52 @@ def test_unknown_extra_options_are_ignored():
     assert found["one_function"]
 
 
+class Lowered:
+    """Notes what it is compiled with; XLA knows some options."""
+
+    def __init__(self, known=True):
+        self.known, self.calls = known, []
+
+    def compile(self, compiler_options=None):
+        self.calls.append(compiler_options)
+        if compiler_options and not self.known:
+            raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: No such compile option: 'xla_x'")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "older_emitters", "options"),
+    [
+        ("cpu", OURS, True, backend.WHOLE_LOOPS),
+        ("cpu", OURS, False, None),
+        ("cpu", "", True, None),
+        ("gpu", OURS, True, None),
+    ],
+)
+def test_older_emitters_compile_loops_that_are_one_function(
+    name, flags, older_emitters, options, platform, monkeypatch
+):
+    platform(name)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    lowered = Lowered()
+    assert backend.compiled(lowered, older_emitters) is lowered
+    assert lowered.calls == [options]
+
+
+def test_an_xla_without_older_emitters_compiles_as_usual(platform, monkeypatch):
+    platform("cpu")
+    monkeypatch.setenv("XLA_FLAGS", OURS)
+    lowered = Lowered(known=False)
+    assert backend.compiled(lowered, older_emitters=True) is lowered
+    assert lowered.calls == [backend.WHOLE_LOOPS, None]
+
+
+def test_xla_knows_the_older_emitters():
+    """Otherwise level 200 would be slower, and nothing would say so."""
+    lowered = jax.jit(lambda x: x + 1).lower(1.0)
+    assert lowered.compile(compiler_options=backend.WHOLE_LOOPS)(1.0) == 2.0
+
+
 # Sizes --------------------------------------------------------------------------------------------
 
 

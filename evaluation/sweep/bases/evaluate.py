@@ -1,8 +1,7 @@
 """Cells of `jaxsim evaluate`: whole episodes of a pure agent; cells are lanes of one rollout.
 
-The k-th cell of a pack plays the episodes from k E on, E of each, of the rollout with its seed: a
-cell that is alone in its pack plays the very episodes of `jaxsim evaluate`. Agents play in packs of
-the same shape, so that cells that differ in the agent alone play the same starts.
+Each plays the episodes from number 0 on of its seed, as `jaxsim evaluate` does, whatever is beside
+it in its pack.
 """
 
 from collections.abc import Mapping, Sequence

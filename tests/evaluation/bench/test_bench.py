@@ -100,7 +100,7 @@ def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
     pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
     monkeypatch.setattr(single, "WARM", 3)
     monkeypatch.setattr(single, "TRIAL", 2)
-    program = single.Singles(Settings(configured=False, cores=1, episodes=1))
+    program = single.Singles(Settings(configured=False, episodes=1))
     assert 100 < program.prepare(workload)["mean_length"] <= (400 if workload == "ta2" else 200)
     rate = program.measure(workload, 0.05)
     assert rate.steps > 100 and rate.processes == 1
@@ -121,11 +121,11 @@ def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
         ),
         (
             [
-                row("jaxsim", "200", "default", 1, devices=1),
-                row("jaxsim", "200_one_device", "default", 1, devices=1),
+                row("jaxsim", "200", "default", 1, threads=1),
+                row("jaxsim", "200_one_thread", "default", 1, threads=1),
             ],
-            "devices",
-            "there is only one device",
+            "threads",
+            "there is only one thread",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def process():
 
 
 def test_a_process_answers_whatever_is_printed_in_it(process):
-    assert process.prepare("200")["devices"] == 2
+    assert process.prepare("200")["threads"] == 2
     assert process.measure("200", 0.1) == Rate(20, 1.0, 2.0, 2)
 
 
@@ -211,7 +211,7 @@ def toys(monkeypatch):
 @pytest.fixture
 def small(toys):
     """A benchmark of the toys."""
-    workloads = ("200", "200_one_device", "mix", "208_hard")
+    workloads = ("200", "200_one_thread", "mix", "208_hard", "run", "run_rollout")
     return Benchmark(workloads=workloads, peers=toys, rounds=2, seconds=0.1, curve=(64, 256))
 
 
@@ -224,7 +224,8 @@ def test_a_run(small):
         "mujoco": None,
         "mix": 0.5,
         "208_hard": 200,
-        "devices": 1.6,
+        "run": 0.75,
+        "threads": 1.6,
         "single": None,
         "session": None,
         "grader": None,
@@ -235,7 +236,8 @@ def test_a_run(small):
         "mujoco": None,
         "mix": 0.5,
         "208_hard": 800,
-        "devices": 1.6,
+        "run": 0.75,
+        "threads": 1.6,
         "single": None,
         "session": None,
         "grader": None,
@@ -247,7 +249,10 @@ def test_a_run(small):
             **{n: f"jaxsim {n} was not measured: it was not asked for" for n in SINGLES},
         }
         assert values["first_result_seconds"][flags] > 0
-    assert [len(row["samples"]) for row in values["rows"]] == [2] * 10 + [0, 0]
+        assert values["first_result_cached_seconds"][flags] > 0
+        # Where nothing is compiled the first call has brought more than the start took.
+        assert values["break_even_episodes"]["cold"][flags] == 0
+    assert [len(row["samples"]) for row in values["rows"]] == [2] * 14 + [0, 0]
     assert values["rows"][0]["compile_seconds"] == 9
     assert values["rows"][-1]["missing"] == "it is not installed"
     assert found.curves == [
@@ -282,7 +287,7 @@ def test_a_run_leaves_no_process(small, monkeypatch):
     monkeypatch.setattr(run, "Process", Watched)
     monkeypatch.setattr(run, "PROGRAMS", dict.fromkeys(run.PROGRAMS, TOY))
     run.run(small)
-    assert len(started) == 4
+    assert len(started) == 6  # two are started again, to time them with what they compiled
     assert all(process.poll() is not None for process in started)
 
 
@@ -310,7 +315,7 @@ def test_quick_measures_what_the_ratios_need():
         ({"seed": -1}, "seed is -1; it must be from 0"),
         ({"agent": "pdd"}, "unknown agent 'pdd'; did you mean 'pd'"),
         ({"agent": "none.py"}, "there is no file none.py"),
-        ({"devices": 0}, "devices is 0; it must be from 1 to 256"),
+        ({"threads": 0}, "threads is 0; it must be from 1 to 256"),
     ],
 )
 def test_bad_settings(changes, words):
@@ -333,7 +338,7 @@ def test_another_agent_plays_the_batches(tmp_path, monkeypatch):
             Benchmark(workloads=("200",), peers=(), flags=("default",), agent=name)
         )
         settings = Settings.loads(source.arguments[0])
-        assert ours.player(ours.WORKLOADS["200"], 3, settings)() == 3
+        assert ours.player(ours.WORKLOADS["200"], 3, settings)() == (3, 3)
     assert played == ["pd", "greedy"]
 
 
@@ -344,16 +349,31 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
 
     def player(workload, episodes, settings):
         calls.append(episodes)
-        return lambda: 10 * episodes
+        return lambda: (10 * episodes, episodes)
 
     monkeypatch.setattr(ours, "player", player)
-    program = ours.Ours(Settings(configured=False, cores=1, episodes=asked))
+    program = ours.Ours(Settings(configured=False, episodes=asked))
     facts = program.prepare("108_hard")
     assert facts["episodes"] == played
     assert facts["mean_length"] == 10
     assert program.prepare("200")["episodes"] == asked
     assert program.prepare("200@128")["episodes"] == 128
     assert calls == [played, asked, 128]
-    env, _ = ours.made(ours.WORKLOADS["108_hard"])
-    sizes = jaxsim.RolloutOptions().sizes(played, env.layout)
-    assert (facts["lanes"], facts["chunk"], facts["ticks"]) == sizes[:3]
+
+
+def test_a_run_and_its_rollout_play_the_same_parameters():
+    """Every block of the syllabus has its share of the episodes."""
+    settings = Settings(configured=False, episodes=8, agent="nothing", threads=1)
+    steps, episodes = ours.player(ours.WORKLOADS["run"], 8, settings)()
+    schedule = ours.syllabus(ours.WORKLOADS["run"])
+    assert episodes == 8 * schedule.num_episodes <= steps
+    env, table, variant = ours.played(ours.WORKLOADS["run_rollout"], episodes)
+    assert len(np.unique(variant)) == len(table.pole_length) == 4
+    count = np.bincount(variant)
+    assert (count % 8 == 0).all() and count.sum() == episodes
+
+
+def test_without_the_examples_there_is_no_syllabus(monkeypatch, tmp_path):
+    monkeypatch.setattr(ours, "ROOT", tmp_path)
+    with pytest.raises(Unavailable, match=r"cl_pole_length\.json is an example: run .* a clone"):
+        ours.Ours(Settings(configured=False, episodes=8)).prepare("run")

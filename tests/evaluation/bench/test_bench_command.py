@@ -29,10 +29,11 @@ def ran(monkeypatch, tmp_path):
         asked.append(benchmark)
         if progress:
             progress("preparing jaxsim 200 default", 0, 1)
-        result = Result(benchmark.settings(), 2, first_result_seconds={"default": 12.5})
+        first = {"default": 12.5}, {"default": 1.75}
+        result = Result(benchmark.settings(), 2, *first)
         sample = Sample(Rate(34_567_890, 1.0, 2.0, 2), 0.1)
         facts = {"mean_length": 182.4, "peak_memory_mib": 1234.5, "device": "abacus"}
-        facts |= {"devices": 2, "lanes": 32_768, "chunk": 1024, "ticks": 8}
+        facts |= {"threads": 2, "first_steps": 1000}
         result.curves = [Curve(flags, [(64, 1e5), (256, 1e6)]) for flags in benchmark.flags]
         missing = Row("mujoco", "200", None, {}, missing="mujoco is not installed: so there")
         result.finish(
@@ -84,10 +85,10 @@ def test_results_are_shown_and_written(ran, tmp_path, capfd):
         "34.6 M",
         "69.1 k",
         "500.01",
-        "12.5 s",
+        "12.5 s, 1.8 s with the compilation cache filled",
         "1,234 MiB",
         "mujoco 200 was not measured: mujoco is not installed: so there",
-        "abacus; devices 2 lanes 32,768 chunk 1,024 ticks 8",
+        "default flags: abacus, 2 threads",
         f"jax {jax.__version__}",
         peers.PEERS["pybullet"].about[:40],
     ):
@@ -95,6 +96,9 @@ def test_results_are_shown_and_written(ran, tmp_path, capfd):
     assert "preparing" not in out
     values = check_schema(json.loads((tmp_path / "deep" / "out.json").read_text()))
     assert values["ratios"]["pybullet"] == pytest.approx(500, rel=1e-3)
+    # 12.5 and 1.75 s at 69 thousand steps a second, but for those of the other.
+    assert values["break_even_episodes"]["cold"] == {"default": 4748}
+    assert values["break_even_episodes"]["cached"] == {"default": 665}
     assert values["settings"]["episodes"] == 65_536
 
 
@@ -109,8 +113,8 @@ def test_quiet_only_writes(ran, capfd):
 
 def test_options_reach_the_benchmark(ran):
     words = "--quick --workload mix --workload 200 --workload mix --peer none --flags configured"
-    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --agent greedy --seed 4 --devices 1"
-    sizes = "--lanes 256 --chunk 128 --ticks 3"
+    numbers = "--episodes 9 --rounds 3 --seconds 0.5 --agent greedy --seed 4 --threads 1"
+    sizes = "--chunk 128"
     assert cli.main(["bench", *words.split(), *numbers.split(), *sizes.split()]) == 0
     (benchmark,) = ran
     assert benchmark.settings() == {
@@ -122,10 +126,8 @@ def test_options_reach_the_benchmark(ran):
         "seconds": 0.5,
         "agent": "greedy",
         "seed": 4,
-        "devices": 1,
-        "lanes": 256,
+        "threads": 1,
         "chunk": 128,
-        "ticks": 3,
         "curve": [],
     }
 

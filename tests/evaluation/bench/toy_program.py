@@ -10,7 +10,14 @@ from evaluation.bench.program import Unavailable, serve
 from evaluation.bench.rate import Rate
 from evaluation.bench.settings import Settings
 
-OURS = {"200": 8_000, "200_one_device": 5_000, "mix": 4_000, "208_hard": 600}
+OURS = {
+    "200": 8_000,
+    "200_one_thread": 5_000,
+    "mix": 4_000,
+    "208_hard": 600,
+    "run": 6_000,
+    "run_rollout": 8_000,
+}
 PEER = {"200": 20, "208_hard": 3}
 CONFIGURED = 4  # times as fast
 
@@ -29,7 +36,12 @@ class Toy:
             raise ValueError("chunk is 3; it must be even")
         if workload == "broken":
             raise RuntimeError("the engine is on fire")
-        return {"devices": 2, "first_seconds": 10.0, "first_steps": 8_000}
+        return {
+            "threads": 2,
+            "mean_length": 100.0,
+            "first_seconds": 10.0,
+            "first_steps": 8_000,
+        }
 
     def measure(self, workload: str, seconds: float) -> Rate:
         name, _, episodes = workload.partition("@")

@@ -55,10 +55,14 @@ def test_packs_of_two_programs(whole, capsys):
     assert "2 of 2 units done (100.0%)" in capsys.readouterr().out
 
 
-def test_a_cell_alone_in_its_pack_is_that_of_evaluate(tmp_path):
-    values = {**small.VALUES, "lanes": 1, "axes": {"pole/length": [0.5, 1.5]}}
+@pytest.mark.parametrize("packs", [1, 2])
+def test_a_cell_is_that_of_evaluate(packs, tmp_path):
+    """Whatever is beside it in its pack."""
+    lanes = {1: 32, 2: 1}[packs]
+    values = {**small.VALUES, "lanes": lanes, "axes": {"pole/length": [0.5, 1.5]}}
     values["fixed"] = {**values["fixed"], "agent": "random", "seed": 3}
     plan = sweep.plan(values, tmp_path / "plan")
+    assert plan.grid.packs == packs
     sweep.run(plan)
     rows = pq.read_table(sweep.merge(plan).folder / "rows.parquet")
     for cell, length in enumerate((0.5, 1.5)):
