@@ -1,7 +1,7 @@
 """Many agents on one track side by side: every lane has its own phase, level and clock.
 
-In each turn the lanes that wait for `init`, for `act` and for `result` are asked together, and one
-compiled program moves all of them on. Lane i plays what a `Trial` of the same seed plays as
+In each turn the lanes that wait for `init`, for `act` and for `result` are asked together, and
+`evaluation.abreast` moves all of them on. Lane i plays what a `Trial` of the same seed plays as
 lifetime `first_lifetime` + i, tick for tick.
 """
 
@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from evaluation.abreast import Abreast, Status
 from evaluation.clock import Clock
 from evaluation.gvgai import phases
 from evaluation.gvgai.observation import ACTIONS, ESCAPE, NIL, WINNERS, push
@@ -21,10 +21,8 @@ from evaluation.gvgai.phases import Answer, Call, Lane, Phase
 from evaluation.gvgai.results import PHASES, LevelResult, final_score
 from evaluation.gvgai.rules import SCORE_DISQUALIFIED, Rules
 from evaluation.gvgai.track import Track
-from evaluation.tasks import Tasks
-from jaxsim import counters, rng
+from jaxsim import rng
 from jaxsim.embedding import Embedded
-from jaxsim.lanes.crew import MULTIPLE as LANES
 
 Charge = Literal["whole", "share"]
 
@@ -83,95 +81,12 @@ class BatchAgent(Protocol):
         ...
 
 
-class _Game(NamedTuple):
-    """The level that each lane plays; leaves (P,), P the lanes with those that fill up."""
-
-    states: tuple[Any, ...]  # one a world; that of the lane's own world counts
-    seen: Any
-    score: jax.Array  # float32
-    tick: jax.Array  # int32
-    terminated: jax.Array
-    over: jax.Array
-    nonfinite: jax.Array
-    performance: jax.Array  # float32
-
-
-class _Place(NamedTuple):
-    """What each lane plays."""
-
-    keys: rng.Words  # (P,) of the episode
-    world: Any  # (P,) int32
-    params: tuple[Any, ...]  # one a world, leaves (P,)
-
-
-@partial(jax.jit, static_argnames="envs")
-def _open(
-    envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, play: Any, world: Any, row: Any
-) -> tuple[_Place, _Game]:
-    """Every lane before the hidden first step of a level.
-
-    Args:
-      envs: one a world.
-      tables: parameters, one table a world with leaves (R,).
-      keys: (P,) of the lifetimes.
-      play: (P,) int32, number of the play.
-      world: (P,) int32, what is played there.
-      row: (P,) int32, place of its parameters in the world's table.
-    """
-    params = []
-    for index, table in enumerate(tables):
-        own = jnp.where(world == index, row, 0)
-        params.append(jax.tree.map(lambda leaf, own=own: leaf[own], table))
-    place = _Place(rng.fold(keys, counters.EPISODE, play), world, tuple(params))
-    key = rng.to_key(rng.fold(place.keys, counters.RESET))
-    starts = [env.start(key, values) for env, values in zip(envs, params, strict=True)]
-    views = [env.observe(state) for env, state in zip(envs, starts, strict=True)]
-    zero, no = jnp.zeros(world.shape), jnp.zeros(world.shape, bool)
-    tick = jnp.full(world.shape, -1, jnp.int32)
-    return place, _Game(tuple(starts), _of(world, views), zero, tick, no, no, no, zero)
-
-
-@partial(jax.jit, static_argnames="envs")
-def _step(envs: tuple[Any, ...], place: _Place, game: _Game, pushes: Any, moving: Any) -> _Game:
-    """Step the lanes that move. The first step of a level is hidden and does not count."""
-    tick = game.tick + 1
-    key = rng.to_key(rng.fold(place.keys, counters.STEP, tick))
-    states, outcomes = [], []
-    for env, params, state in zip(envs, place.params, game.states, strict=True):
-        seen, state, reward, terminated, truncated, info = env.step(key, state, pushes, params)
-        states.append(state)
-        said = info["nonfinite"], info["performance"]
-        outcomes.append((seen, reward, terminated, terminated | truncated, *said))
-    seen, reward, terminated, over, nonfinite, performance = _of(place.world, outcomes)
-    score = jnp.where(tick == 0, 0.0, game.score + reward)
-    after = _Game(tuple(states), seen, score, tick, terminated, over, nonfinite, performance)
-    return _where(moving, after, game)
-
-
 @partial(jax.jit, static_argnames="rules")
 def _advance(
     lanes: Lane, answers: Any, chosen: Any, late: Any, keys: rng.Words, rules: Rules
 ) -> Lane:
     one = partial(phases.advance, validation_times=rules.validation_times, scope=rules.scope)
     return jax.vmap(one)(lanes, answers, chosen, late, keys)
-
-
-def _of(world: Any, values: Sequence[Any]) -> Any:
-    """What belongs to each lane's own world."""
-    chosen = values[0]
-    for index, value in enumerate(values[1:], start=1):
-        chosen = _where(world == index, value, chosen)
-    return chosen
-
-
-@jax.jit
-def _where(condition: Any, yes: Any, no: Any) -> Any:
-    """Select lane by lane, whatever follows the lane axis."""
-
-    def select(a: jax.Array, b: jax.Array) -> jax.Array:
-        return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(select, yes, no)
 
 
 def play_batch(
@@ -202,12 +117,6 @@ def play_batch(
     Raises:
       ValueError: numbers out of bounds, or an agent that returns another number of values.
     """
-    if lanes < 1:
-        raise ValueError(f"lanes is {lanes}; it must be at least 1")
-    if not 0 <= first_lifetime <= 2**32 - lanes:
-        raise ValueError(
-            f"first lifetime is {first_lifetime}; it must be from 0 to {2**32 - lanes}"
-        )
     batch = _Batch(track, clocks, lanes, seed, first_lifetime)
     while batch.waiting:
         batch.turn(agent)
@@ -223,20 +132,17 @@ class _Batch:
         self.results: list[list[LevelResult]] = [[] for _ in range(lanes)]
         self._track, self._clocks, self._lanes = track, clocks, lanes
         self._first_lifetime = first_lifetime
-        schedule = track.schedule
-        self._tasks, self._variants = Tasks.of(schedule), schedule.block_variants()
-        self._envs = tuple(world.env for world in self._tasks.worlds)
-        self._dt = self._tasks.dt
-        self._pushes = _push_table(self._envs)
-        # Lanes are filled up to a multiple whose batches all round alike.
-        filled = -(-lanes // LANES) * LANES
-        numbers = jnp.uint32(first_lifetime) + jnp.arange(filled, dtype=jnp.uint32)
-        self._keys = rng.fold(counters.root(seed), numbers)
+        self._abreast = Abreast(
+            track.schedule, lanes=lanes, seed=seed, first_lifetime=first_lifetime
+        )
+        self._variants = track.schedule.block_variants()
+        self._dt = self._abreast.tasks.dt
+        self._pushes = _push_table(self._abreast.envs)
+        filled = self._abreast.filled
         self._at = _on_host(phases.first((filled,)))
         self._at.call[lanes:] = Call.CLOSED
         self._act_max = np.zeros(lanes)
-        self._place, self._game = self._opened()
-        self._move(np.zeros(filled, np.int32), np.ones(filled, bool))
+        self._open(np.ones(filled, bool))
         self._began = clocks.now()
 
     @property
@@ -262,8 +168,9 @@ class _Batch:
         acting = at.call == Call.ACT
         moving = acting & (answer == Answer.DONE)
         if np.any(moving):
-            self._move(self._pushes[self._place.world, actions], moving)
-            answer = np.where(moving & np.asarray(self._game.over), Answer.OVER, answer)
+            self._abreast.step(self._pushes[self._abreast.world, actions], moving)
+            over = self._abreast.status(observation=False).over
+            answer = np.where(moving & over, Answer.OVER, answer)
         failed = (at.call == Call.INIT) & (answer != Answer.DONE)
         self._note(np.flatnonzero(failed | (acting & (answer != Answer.DONE))), answer)
         self._advance(answer, chosen)
@@ -312,11 +219,11 @@ class _Batch:
 
     def _sight(self) -> Sight:
         """What the agents see."""
-        game = jax.device_get(self._game._replace(states=()))
-        cut = partial(jax.tree.map, lambda leaf: leaf[: self._lanes])
+        game = jax.tree.map(lambda leaf: leaf[: self._lanes], self._abreast.status())
         play, phase = self._at.play[: self._lanes], self._at.phase[: self._lanes]
-        seen, score, tick, over = map(cut, (game.seen, game.score, game.tick, game.over))
-        return Sight(seen, score, tick, over, play, phase == Phase.VALIDATION)
+        return Sight(
+            game.observation, game.score, game.tick, game.over, play, phase == Phase.VALIDATION
+        )
 
     # Moving on ------------------------------------------------------------------------------------
 
@@ -325,34 +232,25 @@ class _Batch:
         rules, before = self._track.rules, self._at
         late = before.play + 1 >= rules.most_plays
         late[: self._lanes] |= rules.learning_over(self._clocks.now() - self._began)
-        self._at = _on_host(_advance(before, answer, chosen, late, self._keys, rules))
+        self._at = _on_host(_advance(before, answer, chosen, late, self._abreast.keys, rules))
         fresh = self._at.play > before.play
         if np.any(fresh):
-            self._place, opened = self._opened()
-            self._game = _where(fresh, opened, self._game)
-            self._move(np.zeros(len(fresh), np.int32), fresh)
+            self._open(fresh)
             self._act_max[fresh[: self._lanes]] = 0.0
 
-    def _move(self, pushes: np.ndarray, moving: np.ndarray) -> None:
-        self._game = _step(self._envs, self._place, self._game, pushes, moving)
-
-    def _opened(self) -> tuple[_Place, _Game]:
-        """What the lanes play now, and its start."""
-        variant = self._variants[self._at.level]
-        world, row = self._tasks.world[variant], self._tasks.row[variant]
-        tables = [world.params for world in self._tasks.worlds]
-        place, game = _open(self._envs, tables, self._keys, self._at.play, world, row)
-        return place, game
+    def _open(self, fresh: np.ndarray) -> None:
+        """Open the levels that begin."""
+        self._abreast.open(self._variants[self._at.level], self._at.play, fresh)
 
     def _note(self, lanes: np.ndarray, answer: np.ndarray) -> None:
         """Add the results of levels that have ended."""
         if not lanes.size:
             return
-        game = jax.device_get(self._game._replace(states=(), seen=()))
+        game = self._abreast.status(observation=False)
         for lane in map(int, lanes):
             self.results[lane].append(self._result_of(lane, Answer(answer[lane]), game))
 
-    def _result_of(self, lane: int, answer: Answer, game: _Game) -> LevelResult:
+    def _result_of(self, lane: int, answer: Answer, game: Status) -> LevelResult:
         """The result of one lane's level; `game` is on the host."""
         out = self._track.rules.on_overspent == "disqualify" and answer == Answer.OVERSPENT
         complete = bool(answer == Answer.OVER and not game.nonfinite[lane])

@@ -43,9 +43,9 @@ class Worlds:
     def params(self, world: int, varying: Varying) -> Any:
         """Parameters of an environment: those that differ, and those that all lanes share."""
         leaves, structure = jax.tree.flatten(self.tables[world])
-        of_lanes = iter(varying)
+        by_lane = iter(varying)
         return jax.tree.unflatten(
-            structure, [next(of_lanes) if jnp.ndim(leaf) else leaf for leaf in leaves]
+            structure, [next(by_lane) if jnp.ndim(leaf) else leaf for leaf in leaves]
         )
 
     def started(self, world: int, key: rng.Words, varying: Varying) -> Any:
@@ -77,26 +77,30 @@ class Worlds:
     def observed(self, states: Sequence[Any], length: jax.Array, world: Any) -> Any:
         """Return the observation of every lane by its environment."""
         pairs = zip(self.works, states, strict=True)
-        return self.of_lanes(
-            world, [work.observe(work.resumed(state, length)) for work, state in pairs]
-        )
-
-    def of_lanes(self, world: Any, values: Sequence[Any]) -> Any:
-        """For every lane the value of its environment, of one value for each environment."""
-        chosen = values[0]
-        for index, value in enumerate(values[1:], start=1):
-            chosen = where(world == index, value, chosen)
-        return chosen
+        return of_lanes(world, [work.observe(work.resumed(state, length)) for work, state in pairs])
 
     def totals(self, world: Any, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of rewards and performance of episodes by their lengths; for scored ones."""
         tables = [jax.tree.map(jnp.asarray, scores_by_length(work)) for work in self.works]
         scores = [(reward[length], performance[length]) for reward, performance in tables]
-        reward, performance = self.of_lanes(world, scores)
+        reward, performance = of_lanes(world, scores)
         return reward, performance
 
     def step_rewards(self, world: Any, number: jax.Array) -> jax.Array:
         """Rewards of steps by their numbers, (L, ...); for scored environments."""
         rewards = [work.step_reward(number) for work in self.works]
-        chosen: jax.Array = self.of_lanes(world, rewards)
+        chosen: jax.Array = of_lanes(world, rewards)
         return chosen.astype(jnp.float32)
+
+
+def of_lanes(world: Any, values: Sequence[Any]) -> Any:
+    """For every lane the value of its environment.
+
+    Args:
+      world: (L,) int32, place of the environment of each lane.
+      values: one for each environment, leaves (L, ...).
+    """
+    chosen = values[0]
+    for index, value in enumerate(values[1:], start=1):
+        chosen = where(world == index, value, chosen)
+    return chosen

@@ -1,0 +1,159 @@
+"""The engine for agents on the host, many lifetimes side by side.
+
+Every lane has an episode of its own, and those that are told to move take a step together. Lane i
+plays the episodes of lifetime `first_lifetime` + i as a `Session` does, tick for tick.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from evaluation.schedule import Schedule
+from evaluation.tasks import Tasks
+from jaxsim import counters, rng
+from jaxsim.lanes.crew import MULTIPLE
+from jaxsim.lanes.state import where
+from jaxsim.lanes.worlds import of_lanes
+
+
+class Status(NamedTuple):
+    """How the episodes of all lanes stand; leaves (P,)."""
+
+    observation: Any
+    score: Any  # float32, sum of rewards
+    tick: Any  # int32, steps taken; -1 before the hidden first one
+    terminated: Any
+    over: Any
+    nonfinite: Any
+    performance: Any  # float32
+
+
+class _Episodes(NamedTuple):
+    """Episodes in play; leaves (P,)."""
+
+    keys: rng.Words
+    world: Any  # int32
+    params: tuple[Any, ...]  # one a world
+    states: tuple[Any, ...]  # one a world; that of the lane's own world counts
+    status: Status
+
+
+class Abreast:
+    """Lifetimes of a schedule side by side.
+
+    Args:
+      schedule: what there is to play.
+      lanes: number of lifetimes, L.
+      seed: root of all randomness, from 0 to 2^32 - 1.
+      first_lifetime: number of the first lane's lifetime.
+
+    Attributes:
+      tasks: environments and parameters of the schedule's variants.
+      filled: P, the lanes with those that fill them up to a multiple whose batches round alike.
+      keys: counter keys of the lifetimes, (P,).
+
+    Raises:
+      ValueError: numbers out of bounds, or an unknown task or parameter.
+    """
+
+    def __init__(
+        self, schedule: Schedule, *, lanes: int, seed: int = 0, first_lifetime: int = 0
+    ) -> None:
+        if lanes < 1:
+            raise ValueError(f"lanes is {lanes}; it must be at least 1")
+        last = 2**32 - lanes
+        if not 0 <= first_lifetime <= last:
+            raise ValueError(f"first lifetime is {first_lifetime}; it must be from 0 to {last}")
+        self.tasks, self.filled = Tasks.of(schedule), -(-lanes // MULTIPLE) * MULTIPLE
+        self.envs = tuple(world.env for world in self.tasks.worlds)
+        numbers = jnp.uint32(first_lifetime) + jnp.arange(self.filled, dtype=jnp.uint32)
+        self.keys = rng.fold(counters.root(seed), numbers)
+        self._episodes: _Episodes | None = None
+
+    def open(self, variant: np.ndarray, number: np.ndarray, fresh: np.ndarray) -> None:
+        """Begin episodes, each at its first observation; all lanes have to begin the first time.
+
+        Args:
+          variant: (P,) what is played, index into the variants of the schedule.
+          number: (P,) int32, number of the episode in its lifetime.
+          fresh: (P,) bool, lanes that begin.
+        """
+        world, row = self.tasks.world[variant], self.tasks.row[variant]
+        tables = [world.params for world in self.tasks.worlds]
+        opened = _open(self.envs, tables, self.keys, number, world, row)
+        before = self._episodes
+        self._episodes = opened if before is None else _where(fresh, opened, before)
+        self.step(np.zeros(self.filled, np.int32), fresh)
+
+    def step(self, actions: np.ndarray, moving: np.ndarray) -> None:
+        """Take a step in some of the lanes.
+
+        Args:
+          actions: (P,) int32, codes of each lane's environment.
+          moving: (P,) bool.
+        """
+        assert self._episodes is not None, "open comes first"
+        self._episodes = _step(self.envs, self._episodes, actions, moving)
+
+    @property
+    def world(self) -> np.ndarray:
+        """Place of the environment of every lane, (P,) int32."""
+        assert self._episodes is not None, "open comes first"
+        return np.asarray(self._episodes.world)
+
+    def status(self, *, observation: bool = True) -> Status:
+        """How the episodes stand, NumPy leaves; the observation is None where nobody asks."""
+        assert self._episodes is not None, "open comes first"
+        status = self._episodes.status
+        host: Status = jax.device_get(status if observation else status._replace(observation=None))
+        return host
+
+
+@partial(jax.jit, static_argnames="envs")
+def _open(
+    envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, number: Any, world: Any, row: Any
+) -> _Episodes:
+    """Every lane before the hidden first step of an episode."""
+    params = []
+    for index, table in enumerate(tables):
+        place = jnp.where(world == index, row, 0)
+        params.append(jax.tree.map(lambda leaf, place=place: leaf[place], table))
+    keys = rng.fold(keys, counters.EPISODE, number)
+    key = rng.to_key(rng.fold(keys, counters.RESET))
+    starts = [env.start(key, values) for env, values in zip(envs, params, strict=True)]
+    views = [env.observe(state) for env, state in zip(envs, starts, strict=True)]
+    zero, no = jnp.zeros(world.shape), jnp.zeros(world.shape, bool)
+    tick = jnp.full(world.shape, -1, jnp.int32)
+    status = Status(of_lanes(world, views), zero, tick, no, no, no, zero)
+    return _Episodes(keys, world, tuple(params), tuple(starts), status)
+
+
+@partial(jax.jit, static_argnames="envs")
+def _step(envs: tuple[Any, ...], episodes: _Episodes, actions: Any, moving: Any) -> _Episodes:
+    """Step the lanes that move. The first step of an episode is hidden and does not count."""
+    tick = episodes.status.tick + 1
+    key = rng.to_key(rng.fold(episodes.keys, counters.STEP, tick))
+    states, outcomes = [], []
+    for env, params, state in zip(envs, episodes.params, episodes.states, strict=True):
+        observation, state, reward, terminated, truncated, info = env.step(
+            key, state, actions, params
+        )
+        states.append(state)
+        ended = terminated, terminated | truncated, info["nonfinite"]
+        outcomes.append((observation, reward, ended, info["performance"]))
+    observation, reward, ended, performance = of_lanes(episodes.world, outcomes)
+    terminated, over, nonfinite = ended
+    score = jnp.where(tick == 0, 0.0, episodes.status.score + reward)
+    after = (
+        tuple(states),
+        Status(observation, score, tick, terminated, over, nonfinite, performance),
+    )
+    states, status = where(moving, after, (episodes.states, episodes.status))
+    return episodes._replace(states=states, status=status)
+
+
+_where = jax.jit(where)
