@@ -1,10 +1,12 @@
 """The command line: what it writes, what it says, and what it leaves alone."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ from evaluation.l2m import run as main_job
 from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
 from jaxsim import __version__
+from tests.compiling import hurry
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
@@ -432,19 +435,20 @@ def demo(tmp_path_factory):
     """The shipped syllabus, played as `make demo` does with fewer lifetimes."""
     out = tmp_path_factory.mktemp("demo") / "out"
     words = ["--agent", "pd", "--lifetimes", 64, "--seed", 0, "--log-lifetime", 63]
-    done = command("run", DEMO, *words, "--out", out)
-    assert done.returncode == 0, done.stderr
-    return out, done
+    printed = io.StringIO()
+    with hurry(), redirect_stdout(printed):
+        assert cli.main(["run", *map(str, (DEMO, *words, "--out", out))]) == 0
+    return out, printed.getvalue()
 
 
 @pytest.mark.slow
 def test_demo(demo):
-    out, done = demo
+    out, printed = demo
     played, report = assert_results(out, 285, 64, logged=[63])
     assert report["incomplete_episodes"] == 0
     assert report["syllabus"] == {"name": "cl_pole_length", "source": "cl_pole_length.json"}
     assert report["versions"]["jaxsim-novelty"] == __version__
-    assert "18,240/18,240 episodes" in done.stdout
+    assert "18,240/18,240 episodes" in printed
     mean = report["metrics"]["mean"]
     assert 0.8 < mean["low"] < mean["mean"] < mean["high"] < 1
     # A lifetime of 64 says something about every block and metric that is defined for it.
