@@ -10,6 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from evaluation import cli, memory, records, scanner
@@ -456,6 +457,42 @@ def test_demo(demo):
         for name in ("mean", "saturation_value", "time_to_saturation", "normalized_integral"):
             assert block["metrics"][name]["lifetimes"] == 64, (block["block"], name)
     assert played.columns["complete"].all()
+
+
+@pytest.mark.slow
+def test_columns_of_the_demo(demo):
+    columns = records.read(demo[0] / "records.parquet").columns
+    assert set(columns) == set(records.COLUMNS)
+    for name, dtype in records.COLUMNS.items():
+        assert columns[name].shape == (64, 285), name
+        assert columns[name].dtype == dtype, name
+    length = columns["length"]
+    assert length.min() >= 1 and length.max() <= 200
+    np.testing.assert_allclose(columns["performance"], length / 200, rtol=2e-7)
+    # Step k is rewarded with k/200.
+    np.testing.assert_allclose(columns["reward"], length * (length + 1) / 400, rtol=1e-5)
+    np.testing.assert_allclose(columns["seconds"], length * 0.02, rtol=1e-6)
+    assert (columns["predicted_level"] == 0).all()
+    assert (columns["predicted_probability"] == 0).all()
+    assert (columns["threshold"] == 1).all()
+    assert len(np.unique(length)) > 50
+
+
+@pytest.mark.slow
+def test_variants_of_the_demo_change_the_physics(demo):
+    """Blocks hit a long pole more often than a short one, and it is the same in every block."""
+    played = records.read(demo[0] / "records.parquet")
+    values, counts = played.by_block("length")
+    lengths = [values[:, block, :count] for block, count in enumerate(counts)]
+    poles = np.array([dict(b.parameters).get("pole/length", 1.0) for b in played.schedule.blocks])
+    long, nominal, short = (
+        np.mean([lengths[block].mean() for block in np.flatnonzero(poles == metres)])
+        for metres in (2.0, 1.0, 0.5)
+    )
+    assert long + 3 < nominal < short - 3  # 176, 183 and 189; the error of a block's mean is 1.5
+    first, *_, last = (lengths[block] for block in np.flatnonzero(poles == 1.0))
+    spread = [block.std() / np.sqrt(block.size) for block in (first, last)]
+    assert abs(first.mean() - last.mean()) < 5 * np.hypot(*spread)
 
 
 @pytest.mark.slow
