@@ -179,9 +179,9 @@ def test_a_mass_that_no_model_has_is_doubted_once_pushes_differ():
 def test_doubt_ends_after_some_ticks_that_nothing_contradicts():
     touched = replace(repair.no_fit(), touched=jnp.asarray(True), doubt=jnp.int32(2))
     shown = Transition(Seen.nothing(), jnp.int32(0), Seen.nothing(), jnp.asarray(False))
-    doubts = []
+    doubts, structure = [], jax.jit(repair._structure)
     for _ in range(4):
-        touched = repair._structure(touched, shown)
+        touched = structure(touched, shown)
         doubts.append(int(touched.doubt))
     assert doubts == [1, 0, 0, 0]
 
