@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from evaluation.l2m import ste_sources
@@ -24,6 +25,8 @@ from evaluation.schedule import Schedule
 
 RESAMPLES = 2000
 LEVEL = 0.95
+
+_saturation = jax.jit(saturation, static_argnums=2)
 
 Variant = tuple[str, tuple[tuple[str, Any], ...]]
 Entry = dict[str, float | int | str | None]
@@ -90,11 +93,11 @@ def of_2019(records: Records, experts: Experts, window: int) -> dict[str, Pairs]
     """Transfer of the framework of 2019: the saturation value of tests over that of the expert."""
     schedule = records.schedule
     values, counts = records.by_block("performance")
-    lifelong = np.asarray(saturation(values, counts, window).values)  # (L, B)
+    lifelong = np.asarray(_saturation(values, counts, window).values)  # (L, B)
     alone = {}
     for variant, each in experts.items():
         curves, lengths = each.by_block("performance")
-        alone[variant] = np.asarray(saturation(curves, lengths, window).values)[:, 0]  # (S,)
+        alone[variant] = np.asarray(_saturation(curves, lengths, window).values)[:, 0]  # (S,)
     directions = pair_transfer(schedule.blocks, "variant")
     found = {}
     for name, direction, none in (

@@ -6,11 +6,14 @@ them, which takes most of the time.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import fields, replace
+from functools import cache, lru_cache, partial
 from typing import Any
 
+import jax
 import pytest
 
+from jaxsim import stepper
 from jaxsim.lanes import crew
 
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -28,9 +31,22 @@ def hurried(*described: Any) -> Any:
     return crew.lowered(*described).compile(compiler_options=HURRIED)
 
 
+_programs_of = stepper._Programs.of
+
+
+@lru_cache(maxsize=64)
+def hurried_steps(*described: Any) -> Any:
+    """Programs of single steps like `stepper._Programs.of`, with slower kernels."""
+    programs = _programs_of(*described)
+    compiled = cache(partial(jax.jit, compiler_options=HURRIED))
+    parts = {field.name: getattr(programs, field.name) for field in fields(programs)}
+    return replace(programs, **{name: compiled(part.__wrapped__) for name, part in parts.items()})
+
+
 @contextmanager
 def hurry() -> Iterator[None]:
-    """Compile programs of lanes in a hurry, for tests whose outcome no rounding decides."""
+    """Compile programs of lanes and of single steps in a hurry, where no rounding decides."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crew, "executable", hurried)
+        patch.setattr(stepper._Programs, "of", staticmethod(hurried_steps))
         yield

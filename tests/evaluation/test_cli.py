@@ -1,13 +1,16 @@
 """The command line: what it writes, what it says, and what it leaves alone."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from evaluation import cli, memory, records, scanner
@@ -15,6 +18,7 @@ from evaluation.l2m import run as main_job
 from evaluation.logs import learnkit, validate_log
 from evaluation.report import summarise_records
 from jaxsim import __version__
+from tests.compiling import hurry
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat
 
@@ -432,19 +436,20 @@ def demo(tmp_path_factory):
     """The shipped syllabus, played as `make demo` does with fewer lifetimes."""
     out = tmp_path_factory.mktemp("demo") / "out"
     words = ["--agent", "pd", "--lifetimes", 64, "--seed", 0, "--log-lifetime", 63]
-    done = command("run", DEMO, *words, "--out", out)
-    assert done.returncode == 0, done.stderr
-    return out, done
+    printed = io.StringIO()
+    with hurry(), redirect_stdout(printed):
+        assert cli.main(["run", *map(str, (DEMO, *words, "--out", out))]) == 0
+    return out, printed.getvalue()
 
 
 @pytest.mark.slow
 def test_demo(demo):
-    out, done = demo
+    out, printed = demo
     played, report = assert_results(out, 285, 64, logged=[63])
     assert report["incomplete_episodes"] == 0
     assert report["syllabus"] == {"name": "cl_pole_length", "source": "cl_pole_length.json"}
     assert report["versions"]["jaxsim-novelty"] == __version__
-    assert "18,240/18,240 episodes" in done.stdout
+    assert "18,240/18,240 episodes" in printed
     mean = report["metrics"]["mean"]
     assert 0.8 < mean["low"] < mean["mean"] < mean["high"] < 1
     # A lifetime of 64 says something about every block and metric that is defined for it.
@@ -452,6 +457,42 @@ def test_demo(demo):
         for name in ("mean", "saturation_value", "time_to_saturation", "normalized_integral"):
             assert block["metrics"][name]["lifetimes"] == 64, (block["block"], name)
     assert played.columns["complete"].all()
+
+
+@pytest.mark.slow
+def test_columns_of_the_demo(demo):
+    columns = records.read(demo[0] / "records.parquet").columns
+    assert set(columns) == set(records.COLUMNS)
+    for name, dtype in records.COLUMNS.items():
+        assert columns[name].shape == (64, 285), name
+        assert columns[name].dtype == dtype, name
+    length = columns["length"]
+    assert length.min() >= 1 and length.max() <= 200
+    np.testing.assert_allclose(columns["performance"], length / 200, rtol=2e-7)
+    # Step k is rewarded with k/200.
+    np.testing.assert_allclose(columns["reward"], length * (length + 1) / 400, rtol=1e-5)
+    np.testing.assert_allclose(columns["seconds"], length * 0.02, rtol=1e-6)
+    assert (columns["predicted_level"] == 0).all()
+    assert (columns["predicted_probability"] == 0).all()
+    assert (columns["threshold"] == 1).all()
+    assert len(np.unique(length)) > 50
+
+
+@pytest.mark.slow
+def test_variants_of_the_demo_change_the_physics(demo):
+    """Blocks hit a long pole more often than a short one, and it is the same in every block."""
+    played = records.read(demo[0] / "records.parquet")
+    values, counts = played.by_block("length")
+    lengths = [values[:, block, :count] for block, count in enumerate(counts)]
+    poles = np.array([dict(b.parameters).get("pole/length", 1.0) for b in played.schedule.blocks])
+    long, nominal, short = (
+        np.mean([lengths[block].mean() for block in np.flatnonzero(poles == metres)])
+        for metres in (2.0, 1.0, 0.5)
+    )
+    assert long + 3 < nominal < short - 3  # 176, 183 and 189; the error of a block's mean is 1.5
+    first, *_, last = (lengths[block] for block in np.flatnonzero(poles == 1.0))
+    spread = [block.std() / np.sqrt(block.size) for block in (first, last)]
+    assert abs(first.mean() - last.mean()) < 5 * np.hypot(*spread)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """The scanner against a loop in Python, against results by hand, and with CartPole3D."""
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,6 @@ from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.lanes.crew import Crew, Spread
-from tests.compiling import hurry
 from tests.evaluation import toy
 from tests.evaluation.toy import repeat, say
 
@@ -60,18 +59,22 @@ def key_of(words, *counters):
     return rng.to_key(rng.fold(words, *counters))
 
 
+compiled = cache(jax.jit)
+
+
 def loop_episode(agent, env, params, words, memory):
     """Play one episode of one lifetime, tick by tick."""
-    memory = agent.begin(memory, key_of(words, BEGIN))
-    state = env.start(key_of(words, RESET), params)
-    hidden = env.step(key_of(words, STEP, 0), state, jnp.int32(0), params)
+    act, step = compiled(agent.act), compiled(env.step)
+    memory = compiled(agent.begin)(memory, key_of(words, BEGIN))
+    state = compiled(env.start)(key_of(words, RESET), params)
+    hidden = step(key_of(words, STEP, 0), state, jnp.int32(0), params)
     observation, state, _, terminated, truncated, info = hidden
     total, length, said = jnp.zeros(()), 0, NoveltyPrediction.none()
     complete = not info["nonfinite"]
     while not (terminated or truncated):
         length += 1
-        action, said, memory = agent.act(memory, observation, key_of(words, ACT, length))
-        observation, state, reward, terminated, truncated, info = env.step(
+        action, said, memory = act(memory, observation, key_of(words, ACT, length))
+        observation, state, reward, terminated, truncated, info = step(
             key_of(words, STEP, length), state, action, params
         )
         total, complete = total + reward, not info["nonfinite"]
@@ -101,7 +104,8 @@ def loop_lifetime(schedule, agent, seed, lifetime):
         memory, row, terminated = loop_episode(agent, env, params, episode_words, memory)
         if block.learning:
             result = (row["reward"], row["performance"], row["length"], terminated)
-            memory = agent.learn(memory, Episodes(*(jnp.asarray(value)[None] for value in result)))
+            episodes = Episodes(*(jnp.asarray(value)[None] for value in result))
+            memory = compiled(agent.learn)(memory, episodes)
         rows.append(row)
     return rows
 
@@ -147,7 +151,6 @@ def test_the_largest_seed_and_permissions_other_than_the_phases():
     ("lifetimes", "options"),
     [
         (1, scanner.Options(threads=1)),
-        (100, scanner.Options(chunk=64, threads=1)),
         (100, scanner.Options(chunk=128, threads=1, segment=3)),
         (3, scanner.Options(chunk=64, threads=1, segment=1)),
         (3, scanner.Options(segment=100)),
@@ -402,8 +405,8 @@ def test_a_spoilt_episode_stays_incomplete_while_others_go_on():
 
 @pytest.mark.parametrize(
     "action",
-    [3, np.int32(3), True, jnp.uint8(3), jnp.int32(3)],
-    ids=["int", "int32", "bool", "uint8", "array"],
+    [3, True, jnp.uint8(3), jnp.int32(3)],
+    ids=["int", "bool", "uint8", "int32"],
 )
 def test_actions_of_any_integer_type(action):
     schedule = toy.schedule(("1.train", [repeat(2)]))
@@ -518,7 +521,7 @@ def test_true_levels_and_metadata():
 # Progress -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("segment", [1, 5, 16, 17])
+@pytest.mark.parametrize("segment", [1, 5, 17])
 def test_progress_rises_to_the_total(segment):
     schedule, seen = mixed_schedule(), []
 
@@ -648,51 +651,6 @@ def test_the_toy_is_gone_outside_its_tests():
 
 
 # CartPole3D ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def cartpole_records():
-    def variant(**values):
-        return repeat(8, task="CartPole3D", **values)
-
-    schedule = toy.schedule(
-        ("1.train", [variant(), variant(pole_length=9.0)]),
-        ("1.test", [variant(), variant(start_lean=0.1)]),
-    )
-    with hurry():
-        return play(schedule, agents.get("nothing"), lifetimes=64, seed=3)
-
-
-@pytest.mark.slow
-def test_variants_change_the_physics(cartpole_records):
-    """Left alone, a nine-metre pole (more inertia) falls later and a leaning one earlier."""
-    lengths, counts = cartpole_records.by_block("length")
-    assert counts.tolist() == [8, 8, 8, 8]
-    nominal, long, again, leaning = lengths.mean(axis=(0, 2))
-    spread = lengths.std(axis=(0, 2)) / np.sqrt(64 * 8)
-    assert long > 1.2 * nominal
-    assert leaning < 0.9 * nominal
-    assert abs(nominal - again) < 5 * np.hypot(spread[0], spread[2])
-
-
-@pytest.mark.slow
-def test_columns_of_cartpole(cartpole_records):
-    columns = cartpole_records.columns
-    assert set(columns) == set(COLUMNS)
-    for name, dtype in COLUMNS.items():
-        assert columns[name].shape == (64, 32), name
-        assert columns[name].dtype == dtype, name
-    length = columns["length"]
-    assert columns["complete"].all()
-    assert length.min() >= 1 and length.max() <= 200
-    np.testing.assert_allclose(columns["performance"], length / 200, rtol=2e-7)
-    # Step k is rewarded with k/200.
-    np.testing.assert_allclose(columns["reward"], length * (length + 1) / 400, rtol=1e-5)
-    np.testing.assert_allclose(columns["seconds"], length * 0.02, rtol=1e-6)
-    assert (columns["predicted_level"] == 0).all()
-    assert (columns["predicted_probability"] == 0).all()
-    assert (columns["threshold"] == 1).all()
-    assert len(np.unique(length)) > 50
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The worlds of two dimensions in CartPole3D's form: against themselves, and beside CartPole3D."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -33,8 +34,8 @@ def plays(world, actions):
     """
     env, both, params, own_step, step = world
     keys = jax.random.split(jax.random.key(1), LANES)
-    _, own = env.reset(keys, params)
-    _, state = both.reset(keys, params)
+    _, own = jax.jit(env.reset)(keys, params)
+    _, state = jax.jit(both.reset)(keys, params)
     for action in np.asarray(actions):
         sideways = (action == RIGHT) | (action == LEFT)
         if env.name == "CartPole":
@@ -113,7 +114,7 @@ def test_it_looks_like_cartpole3d(name, slots):
     assert spaces.action_space(env) == spaces.action_space(solid) == spaces.Discrete(5)
     box = spaces.observation_space(env)
     assert box.shape == spaces.observation_space(solid).shape == (11 + 7 * slots,)
-    observation, _ = env.reset(jax.random.split(jax.random.key(0), LANES), params)
+    observation, _ = jax.jit(env.reset)(jax.random.split(jax.random.key(0), LANES), params)
     vector = spaces.flatten(env, observation)
     assert vector.shape == (LANES, 11 + 7 * slots)
     assert bool(box.contains(vector).all())
@@ -140,7 +141,7 @@ def test_too_few_slots():
 @pytest.mark.parametrize("action", [5, -1, 1.0])
 def test_wrong_actions_are_refused(world, action):
     _, env, params, *_ = world
-    _, state = env.reset(jax.random.key(0), params)
+    _, state = jax.jit(env.reset)(jax.random.key(0), params)
     with pytest.raises(ValueError, match="action"):
         env.step(jax.random.key(0), state, action, params)
 
@@ -153,7 +154,7 @@ def test_whole_episodes_are_those_of_the_steps(name, agent):
     played = jaxsim.rollout(both, params, agent, lanes, seed=3)
     root = rng.words(jax.random.key(3))
     words = rng.fold(root, jnp.arange(lanes, dtype=jnp.uint32))
-    state = both.start(rng.to_key(rng.fold(words, 0)), params)
+    state = jax.jit(both.start)(rng.to_key(rng.fold(words, 0)), params)
     step, act = jax.jit(both.step), jax.jit(jax.vmap(agent.act))
     action, length = jnp.zeros(lanes, jnp.int32), np.zeros(lanes, np.int64)
     over = np.zeros(lanes, bool)
@@ -183,8 +184,8 @@ def test_the_reference_agents_act_on_it(world, name):
     _, env, params, *_ = world
     agent = getattr(reference, name)
     keys = jax.random.split(jax.random.key(3), 256)
-    observation, _ = env.reset(keys, params)
-    action, _, _ = jax.vmap(lambda o, k: agent.act((), o, k))(observation, keys)
+    observation, _ = jax.jit(env.reset)(keys, params)
+    action, _, _ = jax.jit(jax.vmap(partial(agent.act, ())))(observation, keys)
     assert set(np.unique(action)) <= set(range(len(ACTIONS)))
     if name in ("pd", "greedy"):
         rate = observation.pole_velocity.y

@@ -17,7 +17,7 @@ from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, Vector, Velocity
-from tests.compiling import counted
+from tests.compiling import HURRIED, counted
 
 KEY = jax.random.key(0)
 LANES = 64
@@ -156,12 +156,13 @@ def upright(rate, cart_velocity):
 @pytest.mark.slow
 def test_a_heavy_cart_is_no_wind_against_the_pushes():
     # A cart of 10 kg under 10 N moves as one of 1 kg does under 1.02 N, its pole's reaction apart.
+    structure = jax.jit(repair.structure)
     fit, _ = pushed_alike(mass=10.0, wind=0.0)
-    length, mass, force = repair.structure(fit)
+    length, mass, force = structure(fit)
     assert (float(length), float(mass)) == (1, 10)
     assert abs(float(force.x)) < 0.01
     fit, turned = pushed_alike(mass=1.0, wind=-8.9)
-    length, mass, force = repair.structure(fit)
+    length, mass, force = structure(fit)
     assert (float(length), float(mass)) == (1, 1)
     assert float(force.x) == pytest.approx(-8.9, abs=0.01)
     assert int(turned.doubt) == 0
@@ -178,9 +179,9 @@ def test_a_mass_that_no_model_has_is_doubted_once_pushes_differ():
 def test_doubt_ends_after_some_ticks_that_nothing_contradicts():
     touched = replace(repair.no_fit(), touched=jnp.asarray(True), doubt=jnp.int32(2))
     shown = Transition(Seen.nothing(), jnp.int32(0), Seen.nothing(), jnp.asarray(False))
-    doubts = []
+    doubts, structure = [], jax.jit(repair._structure)
     for _ in range(4):
-        touched = repair._structure(touched, shown)
+        touched = structure(touched, shown)
         doubts.append(int(touched.doubt))
     assert doubts == [1, 0, 0, 0]
 
@@ -205,7 +206,7 @@ def test_repair_finds_what_a_level_changes(lanes32):
     assert (np.asarray(mass) == 10).mean() > 0.99
 
     # Within 0.01 m/s^2 are 93 % of the lanes, and within 0.1 99.2 %; a share has 0.3 % of error.
-    field = jax.vmap(repair.field)(fitted(lanes32, 106))
+    field = jax.jit(jax.vmap(repair.field))(fitted(lanes32, 106))
     up = np.asarray(field.up)
     assert (np.abs(up + 9.8) < 0.1).mean() > 0.98
 
@@ -348,7 +349,7 @@ def test_pd_plays_while_nothing_explains_the_pole():
     nowhere = Vector(zero, zero, zero)
     tilted = (zero, np.float32(0.02), zero, np.float32(0.9998))
     seen = Observation(nowhere, nowhere, tilted, nowhere, (nowhere,) * 4, (nowhere,) * 4, (no,) * 4)
-    act = jax.jit(agent.act)
+    act = jax.jit(agent.act, compiler_options=HURRIED)
     _, _, memory = act(agent.begin(agent.init(KEY), KEY), seen, KEY)
     # Whatever speeds the cart up like that would turn the pole.
     odd = replace(seen, cart_velocity=Vector(np.float32(3), zero, zero))
@@ -359,9 +360,15 @@ def test_pd_plays_while_nothing_explains_the_pole():
 
 def met(places, alive):
     """What contacts with slow blocks at some places make of a resting cart and pole; one future."""
+    spun, v, impulse, gap = _met(np.array(places, np.float32), np.array(alive))
+    return float(spun), np.asarray(v), float(impulse), float(gap)
+
+
+@jax.jit
+def _met(places, alive):
     params = params_of(200, "easy", jnp.float32)
-    x, y, z = (jnp.asarray(c, jnp.float32)[:, None] for c in zip(*places, strict=True))
-    block = Block(Vector(x, y, z), Vector(0 * x - 2, 0 * x, 0 * x), jnp.asarray(alive)[:, None])
+    x, y, z = places.T[..., None]
+    block = Block(Vector(x, y, z), Vector(0 * x - 2, 0 * x, 0 * x), alive[:, None])
     zero, one = jnp.zeros(1), jnp.ones(1)
     pose = Pose(zero, zero, one, zero, zero, zero, zero, one)
     velocity = Velocity(*[zero] * 6)
@@ -369,7 +376,7 @@ def met(places, alive):
     moved, v, impulse, gap = rollouts._contacts(
         params, body, pose, r, velocity, block, block.v, opaque_one(zero)
     )
-    return float(moved.wy[0]), np.asarray(v.x)[:, 0], float(impulse[0]), float(gap[0])
+    return moved.wy[0], v.x[:, 0], impulse[0], gap[0]
 
 
 def test_cart_and_pole_meet_the_block_that_is_nearest():
@@ -389,10 +396,15 @@ def test_cart_and_pole_meet_the_block_that_is_nearest():
 @pytest.mark.slow
 def test_a_future_is_cheap():
     """Work of one tick of one future, of the loop over ticks, which is counted once."""
-    world = rollouts.World(*sight.moving(Seen.nothing()), Seen.nothing().block)
-    model = repair.believed(repair.no_fit(), Seen.nothing())[0]
-    plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
-    followed = counted(jax.jit(rollouts.followed), model, world, plans, jnp.int32(200))
+
+    @jax.eval_shape
+    def given():
+        world = rollouts.World(*sight.moving(Seen.nothing()), Seen.nothing().block)
+        model = repair.believed(repair.no_fit(), Seen.nothing())[0]
+        plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
+        return model, world, plans, jnp.int32(200)
+
+    followed = counted(jax.jit(rollouts.followed), *given)
     assert followed.cost_analysis()["flops"] / 128 <= 5800  # 5,519
 
 

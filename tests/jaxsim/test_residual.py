@@ -216,7 +216,7 @@ def test_a_lifetime_does_not_forget_what_it_found():
         )
     )
     shown = Transition(seen, jnp.int32(0), seen, jnp.asarray(True))
-    memory, said = residual.residual.watch(memory, shown)
+    memory, said = jax.jit(residual.residual.watch)(memory, shown)
     assert float(memory.now.strength) == 0  # a start as the nominal world draws them
     assert int(said.level) == 3
     assert float(said.probability) == pytest.approx(0.9)

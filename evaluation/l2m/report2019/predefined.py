@@ -215,7 +215,7 @@ class _Relative(_OfBlocks):
         listed = (block for block in reversed(log.blocks) if block.class_name in experts)
         known = {block.task: experts[block.class_name] for block in listed}
         values = transfers.expert_values(log.blocks, {**known, **experts})
-        return {"STE_normalized_saturation": transfers.ste_relative(log.learning()[0], values)}
+        return {"STE_normalized_saturation": _relative(log.learning()[0], values)}
 
 
 class _Transfer(_Relative):
@@ -240,8 +240,8 @@ class _Transfer(_Relative):
             names = [unit if isinstance(unit, str) else " ".join(unit) for unit in pair.units]  # type: ignore[arg-type]
             for word, direction in (("forward", pair.forward), ("reverse", pair.reverse)):
                 name = f"{prefix}{word}_transfer"
-                quantities[name] = transfers.transfer(relative, direction)
-                matrices[name] = Matrix.of(names, transfers.transfer_matrix(relative, direction))
+                quantities[name] = _transferred(relative, direction)
+                matrices[name] = Matrix.of(names, _matrix(relative, direction))
         return Values.of_blocks(log.blocks, quantities, matrices=matrices)
 
 
@@ -490,3 +490,6 @@ def _recovery(
 _integral = jax.jit(kernels.normalized_integral, static_argnames=("window",))
 _average = jax.jit(editions.average_of)
 _learned = jax.jit(editions.average_learning, static_argnames=("edition",))
+_relative = jax.jit(transfers.ste_relative)
+_transferred = jax.jit(transfers.transfer)
+_matrix = jax.jit(transfers.transfer_matrix)

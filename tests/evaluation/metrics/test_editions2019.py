@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -97,7 +98,7 @@ def test_an_edition_equals_its_twin_at_every_length(edition, window, x64):
 def test_values_that_are_not_finite_or_behind_the_end_are_told_apart():
     values = np.array([[1.0, np.inf, 1.0, 1.0], [1.0, 2.0, 3.0, np.inf]])
     for edition in ("v0.2", "v0.3"):
-        result = saturation(values, np.array([4, 3]), 3, edition)
+        result = BEST(values, np.array([4, 3]), 3, edition)
         assert result.reasons.tolist() == [Reason.NON_FINITE_VALUE, Reason.NONE]
 
 
@@ -175,12 +176,13 @@ def test_recovery_compares_with_the_training_before_whatever_its_task():
 def test_recovery_is_the_first_window_that_is_back_or_says_never(x64):
     values, counts = padded([[0, 0, 4, 4, 4], [0, 0, 4, 4, 4], [9, 1, 1, 1, 1]])
     blocks = [Block(TRAIN, "a"), Block(TRAIN, "b"), Block(TRAIN, "a")]
-    result = recovery_since_change(values, counts, pair_changes(blocks), 3, "v0.3")
+    pairs = pair_changes(blocks)
+    result = jax.jit(lambda *of: recovery_since_change(*of, pairs, 3, "v0.3"))(values, counts)
     # Windows of block 1, reflected at its edges: 4/3 (4, 0, 0 turned), 0, 4/3, 8/3, 4.
     assert result.values[1] == 4
     assert result.reasons[2] == Reason.NOT_RECOVERED
     with pytest.raises(ValueError, match="recovery_time"):
-        recovery_since_change(values, counts, pair_changes(blocks), 3, "2019")
+        recovery_since_change(values, counts, pairs, 3, "2019")
 
 
 def test_a_difference_needs_training_in_an_earlier_phase_only():
@@ -291,6 +293,7 @@ def test_transfer_of_many_lifetimes_at_once():
     counts = np.array([block.count for block in blocks], np.int32)
     experts = expert_values(blocks, {"a": 0.5, "b": 2.0})
 
+    @partial(jax.jit, static_argnames="by")
     def transfers(values, by="task"):
         pairs = pair_transfer(blocks, by)
         relative = ste_relative(saturation(values, counts, 5), experts)
@@ -319,9 +322,10 @@ def test_transfer_of_many_lifetimes_at_once():
 
 def test_averages_are_sums_over_sums():
     totals, steps = np.array([[6.0, 4.0, np.nan], [1.0, 1.0, 1.0]]), np.ones((2, 3))
-    result = average_of(totals, steps * 5, np.array([2, 3]))
+    average = jax.jit(average_of)
+    result = average(totals, steps * 5, np.array([2, 3]))
     np.testing.assert_allclose(result.values, [1.0, 0.2], rtol=1e-6)
-    assert average_of(totals, 0 * steps, np.array([2, 0])).reasons.tolist() == [
+    assert average(totals, 0 * steps, np.array([2, 0])).reasons.tolist() == [
         Reason.NO_STEPS,
         Reason.NO_EPISODES,
     ]

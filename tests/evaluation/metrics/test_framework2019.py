@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,7 @@ from evaluation.metrics import (
 
 STEPS = 200  # performance in the tests is a whole number of these
 ALONE = Pairing(np.zeros(1, np.int32), np.zeros(1, np.int32))
+RECOVERY = partial(recovery_time, pairing=ALONE)
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,16 @@ def test_float64_stays_float64_and_is_closer():
 # ------------------------------------------------------------------ worked examples
 
 
+@cache
+def compiled(kernel, *arguments, **options):
+    """A kernel as one program, of which calls take values and counts."""
+    return jax.jit(lambda values, counts: kernel(values, counts, *arguments, **options))
+
+
 def single(kernel, episodes, *args, **kwargs):
-    result = kernel(jnp.array([episodes], jnp.float32), np.array([len(episodes)]), *args, **kwargs)
+    values = np.full((1, EPISODES), np.nan, np.float32)
+    values[0, : len(episodes)] = episodes
+    result = compiled(kernel, *args, **kwargs)(values, np.array([len(episodes)]))
     return float(result.values[0]), Reason(int(result.reasons[0]))
 
 
@@ -250,7 +260,7 @@ def test_a_constant_block_saturates_in_its_first_window(level):
     episodes = [level] * 24
     assert single(saturation_value, episodes)[0] == pytest.approx(level, rel=1e-6)
     assert single(time_to_saturation, episodes) == (11, Reason.NONE)
-    assert single(recovery_time, episodes, ALONE) == (11, Reason.NONE)
+    assert single(RECOVERY, episodes) == (11, Reason.NONE)
 
 
 def test_equal_means_in_another_order_are_a_tie():
@@ -263,7 +273,8 @@ def test_recovery_of_negative_performance_may_be_lower_not_higher():
     values = jnp.array([[-1.0] * 3, [-1.02] * 3, [-1.03] * 3])
     for partner, expected in ((1, Reason.NONE), (2, Reason.NEVER_RECOVERED)):
         pairing = Pairing(np.array([partner, 0, 0]), np.zeros(3, np.int32))
-        assert int(recovery_time(values, np.full(3, 3), pairing, 3).reasons[0]) == expected
+        result = compiled(partial(recovery_time, pairing=pairing), window=3)(values, np.full(3, 3))
+        assert int(result.reasons[0]) == expected
 
 
 # ------------------------------------------------------------------ missing numbers
@@ -349,7 +360,7 @@ def test_kernels_run_inside_jit_and_vmap_with_traced_counts():
     counts = np.array([block.count for block in blocks])
     direct = saturation_value(values, counts)
     traced = jax.jit(saturation_value)(values, jnp.asarray(counts))
-    mapped = jax.vmap(saturation_value, in_axes=(0, None))(jnp.asarray(values), counts)
+    mapped = jax.jit(jax.vmap(saturation_value, in_axes=(0, None)))(jnp.asarray(values), counts)
     for other in (traced, mapped):
         np.testing.assert_allclose(direct.values, other.values, rtol=1e-6)
         np.testing.assert_array_equal(direct.reasons, other.reasons)
@@ -357,7 +368,7 @@ def test_kernels_run_inside_jit_and_vmap_with_traced_counts():
 
 def test_counts_may_differ_between_lifetimes():
     values = np.tile(np.arange(6.0, dtype=np.float32), (2, 1, 1))
-    result = saturation_value(values, np.array([[6], [4]]), 3)
+    result = compiled(saturation_value, 3)(values, np.array([[6], [4]]))
     np.testing.assert_allclose(result.values, [[4.0], [2.0]], rtol=1e-6)
 
 
@@ -489,14 +500,19 @@ def test_a_log_of_2020_gives_what_the_document_says(recorded_data):
     for row, block in zip(values[0], blocks, strict=True):
         row[: len(block)] = block
     with jax.enable_x64(True):
-        saturation = np.asarray(saturation_value(values, counts).values[0])
-        first = np.asarray(time_to_saturation(values, counts, index="start").values[0]) - 1
-        used = np.asarray(time_to_saturation(values, counts).values[0])
-        integral = np.asarray(normalized_integral(values, counts).values[0])
-        mean = np.asarray(normalized_integral(values, counts, length="windows").values[0])
+        saturation, first, used, integral, mean = (
+            np.asarray(compiled(kernel, **options)(values, counts).values[0])
+            for kernel, options in (
+                (saturation_value, {}),
+                (time_to_saturation, {"index": "start"}),
+                (time_to_saturation, {}),
+                (normalized_integral, {}),
+                (normalized_integral, {"length": "windows"}),
+            )
+        )
     columns = {
         "n_episodes": counts,
-        "first_window_index_0based": first,
+        "first_window_index_0based": first - 1,
         "episodes_consumed_at_saturation(window_end,1based)": used,
         "saturation_value": saturation,
         "normalized_integral_sumS_over_n": integral,

@@ -4,6 +4,7 @@ import pytest
 
 from evaluation.sailon.experiment import generate
 from evaluation.sailon.settings import Settings
+from tests.compiling import hurry
 
 
 def settings(**values):
@@ -20,6 +21,13 @@ def settings(**values):
         "normal_timeout_seconds": 60.0,
     }
     return Settings(**{**defaults, **values})
+
+
+@pytest.fixture(scope="module")
+def hurried_steps():
+    """For tests of what is said and when, whatever the last bit of an observation."""
+    with hurry():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,8 @@ from evaluation.sailon.transcript import replay
 from jaxsim.worlds.cartpole3d import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
-pytestmark = pytest.mark.slow  # compiling the step takes longer than a few seconds
+# Compiling the step takes longer than a few seconds.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hurried_steps")]
 
 REPORT = (0.25, 0.5, 0, {})
 

@@ -13,6 +13,8 @@ from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import Options
 from evaluation.sailon.results import load_results
 
+pytestmark = pytest.mark.usefixtures("hurried_steps")
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "sailon"
 

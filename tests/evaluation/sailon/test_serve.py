@@ -18,6 +18,8 @@ from evaluation.sailon.serve.remote import Conversation, Gone
 from evaluation.sailon.serve.server import Server
 from evaluation.sailon.serve.transport import Lost, Rabbit
 
+pytestmark = pytest.mark.usefixtures("hurried_steps")
+
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location(
     "amqp_agent", ROOT / "examples" / "sailon" / "amqp_agent.py"

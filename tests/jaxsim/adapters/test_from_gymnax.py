@@ -57,8 +57,8 @@ def test_episodes_are_those_of_gymnax():
     env, params = jaxsim.make(CATCH, {"score/low": -1, "score/high": 1})
     theirs, usual = gymnax.make("Catch-bsuite")
     key = jax.random.key(3)
-    state = env.start(key, params)
-    _, inner = theirs.reset_env(key, usual)
+    state = jax.jit(env.start)(key, params)
+    _, inner = jax.jit(theirs.reset_env)(key, usual)
     step, their_step = jax.jit(env.step), jax.jit(theirs.step_env)
     observation, state, reward, *_ = step(key, state, jnp.int32(0), params)  # the hidden one
     np.testing.assert_array_equal(observation, theirs.get_obs(inner))
@@ -77,7 +77,7 @@ def test_episodes_are_those_of_gymnax():
     assert (number, bool(terminated), abs(total)) == (9, True, 1.0)
     env, short = jaxsim.make(CATCH, {"max_steps_in_episode": 4})
     short_step = jax.jit(env.step)
-    observation, cut = env.reset(key, short)
+    observation, cut = jax.jit(env.reset)(key, short)
     for _ in range(4):
         assert not cut.truncated
         cut = short_step(key, cut, jnp.int32(1), short)[1]
@@ -131,15 +131,18 @@ def test_tasks_of_several_environments_look_alike():
     assert [env.num_actions for env in together] == [4, 4, 4]
     key = jax.random.key(0)
     for env, (alone, params) in zip(together, made, strict=True):
-        observation, part = (e.observe(e.start(key, params)) for e in (env, alone))
+        observation, part = (
+            jax.jit(lambda p, e=e: e.observe(e.start(key, p)))(params) for e in (env, alone)
+        )
         assert observation.shape == (600,)
         np.testing.assert_array_equal(observation[: part.size], jnp.ravel(part))
         assert not observation[part.size :].any()
     env, params = together[0], made[0][1]
-    _, state = env.reset(key, params)
-    beyond, nothing = (env.step(key, state, jnp.int32(action), params)[0] for action in (3, 0))
-    np.testing.assert_array_equal(beyond, nothing)
-    assert not np.array_equal(env.step(key, state, jnp.int32(2), params)[0], nothing)
+    _, state = jax.jit(env.reset)(key, params)
+    step = jax.jit(env.step)
+    left, other, beyond = (step(key, state, jnp.int32(n), params)[0] for n in (0, 2, 3))
+    np.testing.assert_array_equal(beyond, left)
+    assert not np.array_equal(other, left)
 
 
 def test_agents_fit_what_an_environment_shows():

@@ -72,14 +72,18 @@ def test_batch_equals_the_core_environment(world):
     obs, state = reset(keys_at(0), params)
     first, core = env.reset(keys_at(0), params)
     np.testing.assert_allclose(obs, flatten(env, first), atol=1e-5)
-    over, ends, core_step = jnp.zeros(LANES, bool), 0, jax.jit(env.step)
+    over, ends, core_step = np.zeros(LANES, bool), 0, jax.jit(env.step)
     for t in range(1, 50):
         actions = jnp.full(LANES, t % 5)
         obs, state, reward, terminated, truncated, info = step(keys_at(t), state, actions, params)
         want, core, gain, *flags, _ = core_step(keys_at(t), core, actions, params)
         checked = ~over  # lanes in their first episode
         final = np.asarray(info["final_observation"])
-        np.testing.assert_allclose(final[checked], flatten(env, want)[checked], atol=1e-4)
+        expected = np.asarray(flatten(env, want))
+        np.testing.assert_allclose(final[checked], expected[checked], atol=1e-4)
+        gain, reward, *flags, terminated, truncated = map(
+            np.asarray, (gain, reward, *flags, terminated, truncated)
+        )
         np.testing.assert_allclose(reward[checked], gain[checked], atol=1e-6)
         np.testing.assert_array_equal(terminated[checked], flags[0][checked])
         np.testing.assert_array_equal(truncated[checked], flags[1][checked])
@@ -101,7 +105,7 @@ def test_every_episode_starts_afresh(classic):
         obs, state, *_, info = step(keys_at(t), state, jnp.zeros(LANES, jnp.int32), params)
         ended = np.asarray(info["returned_episode"])
         # The cart is reported where it was drawn, in the first observation.
-        drawn = start_of(reset_key(keys_at(t)), params).motion.x
+        drawn = np.asarray(start_of(reset_key(keys_at(t)), params).motion.x)
         np.testing.assert_allclose(np.asarray(obs)[ended, 0], drawn[ended], atol=1e-6)
         starts += np.asarray(obs)[ended, 0].tolist()
     assert len(starts) >= LANES and len(set(starts)) == len(starts)

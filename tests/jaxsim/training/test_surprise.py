@@ -28,14 +28,14 @@ def test_elimination_solves_equations_of_any_units():
 
 def test_what_follows_another_law_does_not_spoil_a_regression():
     truth = DRAW.normal(size=(3, 2))
-    fit, plain = regression.init(3, 2), []
+    fit, plain, update = regression.init(3, 2), [], jax.jit(regression.update)
     for _ in range(20):
         x = DRAW.normal(size=(200, 3))
         y = x @ truth + DRAW.normal(scale=0.01, size=(200, 2))
         y[:2] += 20.0
         plain.append((x, y))
         arrays = (jnp.asarray(a, jnp.float32) for a in (x, y, np.ones(200)))
-        fit = regression.update(fit, *arrays, jnp.float32(0.5), 1e-3)
+        fit = update(fit, *arrays, jnp.float32(0.5), 1e-3)
     x, y = (np.concatenate(a) for a in zip(*plain, strict=True))
     spoiled = np.abs(np.linalg.lstsq(x, y, rcond=None)[0] - truth).max()
     assert np.abs(fit.weight - truth).max() < 0.01 < spoiled
@@ -43,11 +43,10 @@ def test_what_follows_another_law_does_not_spoil_a_regression():
 
 def test_what_does_not_count_is_not_learned():
     x, y = jnp.ones((4, 2)), jnp.ones((4, 1))
-    arguments = (jnp.float32(0.9), 1e-3)
-    fit = regression.update(regression.init(2, 1), x, y, jnp.array([1.0, 1, 0, 0]), *arguments)
-    spoiled = regression.update(
-        regression.init(2, 1), x, y.at[2:].set(99.0), jnp.array([1.0, 1, 0, 0]), *arguments
-    )
+    arguments = (jnp.array([1.0, 1, 0, 0]), jnp.float32(0.9), 1e-3)
+    update = jax.jit(regression.update)
+    fit = update(regression.init(2, 1), x, y, *arguments)
+    spoiled = update(regression.init(2, 1), x, y.at[2:].set(99.0), *arguments)
     jax.tree.map(np.testing.assert_array_equal, fit, spoiled)
     assert regression.scale(regression.init(2, 1), 1e-3) == regression.UNKNOWN
 

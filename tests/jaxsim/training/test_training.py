@@ -237,9 +237,9 @@ def test_fisher_information_is_the_mean_square_of_gradients():
     def chance(parameters, x, action):
         return jnp.sum(network.apply(parameters, x)[0] * action)
 
-    each = jax.vmap(jax.grad(chance), in_axes=(None, 0, 0))(parameters, x, action)
+    each = jax.jit(jax.vmap(jax.grad(chance), in_axes=(None, 0, 0)))(parameters, x, action)
     expected = jax.tree.map(lambda g: jnp.mean(g**2, axis=0), each)
-    found = ewc.fisher(parameters, x, action)
+    found = jax.jit(ewc.fisher)(parameters, x, action)
     # Squares of gradients through two layers, by two ways in float32.
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), found, expected
