@@ -18,6 +18,7 @@ from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
 from evaluation.bench.settings import PD, Settings
 from evaluation.bench.workloads import (
+    CAMERA,
     FLOOD,
     GRADER,
     MIX,
@@ -37,10 +38,11 @@ FLAGS = (DEFAULT, CONFIGURED)
 PROGRAMS: dict[Kind, str] = {
     "rollout": "evaluation.bench.ours",
     "single": "evaluation.bench.single",
+    "camera": "evaluation.bench.camera",
 }
 CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
-QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD, SINGLE, SESSION, GRADER, TA2)
+QUICK_WORKLOADS = (NOMINAL, ONE_DEVICE, MIX, FLOOD, SINGLE, SESSION, GRADER, TA2, CAMERA)
 """What the ratios need."""
 
 Progress = Callable[[str, int, int], None]

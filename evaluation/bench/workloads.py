@@ -10,7 +10,7 @@ MOST_EPISODES = 1 << 24
 
 Cell = tuple[int, str]
 
-Kind = Literal["rollout", "single"]
+Kind = Literal["rollout", "single", "camera"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Workload:
       cells: level and difficulty; each plays an equal share of the episodes.
       one_device: whether only one of the devices plays them.
       most: episodes of a call at most; where a step takes long, more of them would take minutes.
-      kind: which of our programs plays it: whole batches of episodes, or one at a time.
+      kind: which of our programs plays it: whole batches of episodes, one at a time, or the camera,
+        which draws their starts.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Workload:
 
 NOMINAL, ONE_DEVICE, MIX, FLOOD = "200", "200_one_device", "mix", "208_hard"
 SINGLE, SESSION, GRADER, TA2 = "single", "session", "grader", "ta2"
+CAMERA = "camera"
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -49,6 +51,7 @@ WORKLOADS: dict[str, Workload] = {
         Workload(SESSION, ((200, "easy"),), kind="single"),
         Workload(GRADER, ((200, "easy"),), kind="single"),
         Workload(TA2, ((200, "easy"),), kind="single"),
+        Workload(CAMERA, ((200, "easy"),), kind="camera"),
     )
 }
 """What is measured by default, in this order; the first is what a first result is timed with."""
