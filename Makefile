@@ -103,7 +103,7 @@ wheel-check: install ## Build the wheel and try it in an empty environment outsi
 	$(BIN)/python .ci/check_wheel.py
 
 # All extras but sb3, and mutants, one of whose packages is no wheel.
-EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax l2m notebooks parity plots sciencebirds view
+EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax images l2m notebooks parity plots sciencebirds view
 
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)

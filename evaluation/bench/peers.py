@@ -7,7 +7,7 @@ nothing here imports them.
 from dataclasses import dataclass
 
 from evaluation.bench.process import ROOT
-from evaluation.bench.workloads import FLOOD, NOMINAL
+from evaluation.bench.workloads import CAMERA, FLOOD, NOMINAL
 
 CLASSIC = "CartPole-v1"  # a workload of the light-weight reference only
 
@@ -43,6 +43,12 @@ PEERS: dict[str, Peer] = {
         (NOMINAL,),
         "the scene in mujoco.rollout, a thread a core; open loop with random pushes, no end of "
         "episodes",
+    ),
+    "mujoco_renderer": Peer(
+        "benchmarks.peers.mujoco_renderer",
+        (CAMERA,),
+        "pictures of the scene by MuJoCo's software renderer, one after the other, without "
+        "multisampling and without shadows, which ours has",
     ),
     "gymnasium": Peer(
         "benchmarks.peers.gymnasium_cartpole",

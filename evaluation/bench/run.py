@@ -19,6 +19,7 @@ from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
 from evaluation.bench.settings import PD, Settings
 from evaluation.bench.workloads import (
+    CAMERA,
     FLOOD,
     GRADER,
     MIX,
@@ -41,6 +42,7 @@ FLAGS = (DEFAULT, CONFIGURED)
 PROGRAMS: dict[Kind, str] = {
     "rollout": "evaluation.bench.ours",
     "single": "evaluation.bench.single",
+    "camera": "evaluation.bench.camera",
 }
 CURVE = (64, 256, 1024, 4096, 16384, 65536)
 """Episodes of a call, for the plot."""
@@ -55,6 +57,7 @@ QUICK_WORKLOADS = (
     SESSION,
     GRADER,
     TA2,
+    CAMERA,
 )
 """What the ratios need."""
 

@@ -63,7 +63,7 @@ def _rows_table(result: Result) -> Any:
     from rich import box
     from rich.table import Table
 
-    title = "Environment steps a second, median of the rounds"
+    title = "Environment steps (camera: pictures) a second, median of the rounds"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("program and workload")
     for heading in HEADINGS:

@@ -10,7 +10,7 @@ MOST_EPISODES = 1 << 24
 
 Cell = tuple[int, str]
 
-Kind = Literal["rollout", "single"]
+Kind = Literal["rollout", "single", "camera"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Workload:
       syllabus: file name of an example that is played in place of cells.
       one_thread: whether only one thread plays them.
       most: episodes of a call at most; where a step takes long, more of them would take minutes.
-      kind: which of our programs plays it: whole batches of episodes, or one at a time.
+      kind: which of our programs plays it: whole batches of episodes, one at a time, or the camera,
+        which draws their starts.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Workload:
 NOMINAL, ONE_THREAD, MIX, FLOOD = "200", "200_one_thread", "mix", "208_hard"
 RUN, RUN_ROLLOUT = "run", "run_rollout"
 SINGLE, SESSION, GRADER, TA2 = "single", "session", "grader", "ta2"
+CAMERA = "camera"
 
 SYLLABUS = "cl_pole_length.json"
 LIFETIMES = 2048
@@ -58,6 +60,7 @@ WORKLOADS: dict[str, Workload] = {
         Workload(SESSION, ((200, "easy"),), kind="single"),
         Workload(GRADER, ((200, "easy"),), kind="single"),
         Workload(TA2, ((200, "easy"),), kind="single"),
+        Workload(CAMERA, ((200, "easy"),), kind="camera"),
     )
 }
 """What is measured by default, in this order; the first is what a first result is timed with."""

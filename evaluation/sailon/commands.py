@@ -105,6 +105,7 @@ def _add_run(parts: Any) -> None:
     part.add_argument(
         "--transcripts", action="store_true", help="write every message to DIR/transcripts"
     )
+    serving.add_image(part)
     add_speed(part, "trials")
     part.add_argument(
         "--arguments", default="", metavar="TEXT", help="command line of the agent's file"
@@ -187,15 +188,18 @@ def _run(arguments: argparse.Namespace) -> int:
     check_output_directory(arguments.out, arguments.overwrite)
     options = scanner.Options(chunk=arguments.chunk, threads=arguments.threads)
     options.spread()
+    pictures = serving.pictures(arguments.image) if arguments.agent.endswith(".py") else None
     total = len(plan.training) + sum(len(trial.seeds) for trial in plan.trials)
     console = None if arguments.quiet else terminal.console()
     bar = terminal.progress_bar(console, f"{plan.name}, {Path(arguments.agent).stem}", total)
     if arguments.agent.endswith(".py"):
         with bar as move:
-            results = _host(arguments, plan, move)
+            results = _host(arguments, plan, pictures, move)
     else:
         if arguments.arguments:
             raise ValueError("a pure agent has no command line; leave --arguments out")
+        if arguments.image is not None:
+            raise ValueError("a pure agent gets no feature vectors; leave --image out")
         if arguments.transcripts:
             raise ValueError("transcripts are of agents that are Python files; leave that out")
         from evaluation import agents
@@ -215,11 +219,11 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _host(arguments: argparse.Namespace, plan: "Experiment", move: Any) -> Any:
+def _host(arguments: argparse.Namespace, plan: "Experiment", pictures: Any, move: Any) -> Any:
     from evaluation.sailon import host, interactive
 
     transcripts = arguments.out.resolve() / "transcripts" if arguments.transcripts else None
-    options = interactive.Options(transcripts=transcripts, progress=move)
+    options = interactive.Options(transcripts=transcripts, pictures=pictures, progress=move)
     return host.run(Path(arguments.agent), plan, options, shlex.split(arguments.arguments))
 
 

@@ -31,6 +31,7 @@ from evaluation.sailon.answers import (
 )
 from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
 from evaluation.sailon.labels import LEFT, Labels
+from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.results import Results
 from evaluation.sailon.transcript import INDICATORS, Coordinates, Recorder, performance_of
 from evaluation.sailon.worlds import Group
@@ -51,6 +52,8 @@ class Options:
       clock: that time limits are measured by.
       wall: time of day, s, for the time stamps of feature vectors.
       transcripts: directory for a transcript of every episode; None for none.
+      pictures: for the field `image` of feature vectors; None for null there, the original's
+        default.
       models: directory for what the agent saves; None for one that is removed at the end.
       testing: whether trials are played after the training.
       most_trials: number of trials that are played; None for all.
@@ -61,6 +64,7 @@ class Options:
     clock: Clock = field(default_factory=SystemClock)
     wall: Callable[[], float] = time.time
     transcripts: Path | None = None
+    pictures: Pictures | None = None
     models: Path | None = None
     testing: bool = True
     most_trials: int | None = None
@@ -427,7 +431,9 @@ class _Turn:
     def _step(self) -> bool:
         """One tick; whether the episode goes on."""
         stamp = self.began + self.episode.length * self.tick
-        vector = self.where.feature_vector(self.episode, stamp)
+        pictures = self.player.game.options.pictures
+        image = None if pictures is None else pictures.draw(self.episode)
+        vector = self.where.feature_vector(self.episode, stamp, image)
         label = self._label()
         said = self._ask(vector, label)
         self.recorder.say({"action": said.action})

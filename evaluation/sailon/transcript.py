@@ -69,8 +69,10 @@ class Coordinates:
         index = self.plan.index
         return session.start(group.variant(self.plan), index, starts.get(index))
 
-    def feature_vector(self, episode: Episode, time_stamp: float) -> dict[str, Any]:
-        """The message about the episode's latest observation."""
+    def feature_vector(
+        self, episode: Episode, time_stamp: float, image: str | None = None
+    ) -> dict[str, Any]:
+        """The message about the episode's latest observation, with an encoded picture or none."""
         first = episode.length == 0
         hint = None
         if first and not self.flat:
@@ -81,6 +83,7 @@ class Coordinates:
                 first=first,
                 hint=hint,
                 time_stamp=time_stamp,
+                image=image,
                 flat_blocks=self.flat,
             )
         except ValueError as error:
@@ -161,6 +164,8 @@ class _Unseen:
 def replay(path: Path, watch: Watch | None = None) -> Replay:
     """Play the actions of a transcript again and compare every feature vector and performance.
 
+    Pictures are taken as they are: they follow from the rest of a feature vector.
+
     Args:
       path: of the transcript.
       watch: sees the episode; None for nobody.
@@ -187,7 +192,12 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     for number, message in lines[1:]:
         watch.hear(message)
         if "cart" in message:
-            expected = where.feature_vector(episode, _time(message.get("time_stamp")))
+            image = message.get("image")
+            expected = where.feature_vector(
+                episode,
+                _time(message.get("time_stamp")),
+                image if isinstance(image, str) else None,
+            )
             if json.loads(json.dumps(expected)) != message:
                 differences.append(f"{number}: {_first_difference(expected, message)}")
             answered = not training  # in training the label comes first

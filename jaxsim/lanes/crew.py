@@ -32,7 +32,7 @@ TURNS = 256
 """Lanes that usually turn together."""
 MAX_CHUNK = 1 << 20
 MAX_THREADS = 256
-MAX_EXECUTABLES = 16
+MAX_EXECUTABLES = 14
 """Programs that a process keeps compiled. One of level 200 takes some 2,200 of the 65,530 mappings
 of memory that Linux grants a process, which dies beyond them."""
 

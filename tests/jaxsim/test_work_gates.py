@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import Spread, agents, backend, counters
+from jaxsim import Spread, agents, backend, counters, render
 from jaxsim.lanes.crew import Crew, executable
 from jaxsim.lanes.lists import Rounds
 from jaxsim.lanes.program import Play, Sizes
@@ -223,3 +223,50 @@ def test_a_start_is_cheap(shapes):
     flops, size = work(lambda k, p: shapes["env"].start(k, p), shapes["keys"], shapes["params"])
     assert flops <= 8300  # 7,576
     assert size <= 2150  # 1,948
+
+
+@pytest.mark.parametrize(
+    ("grey", "flops", "size"),
+    [
+        (False, 2_680_000, 806_000),  # 2,433,864 and 732,313
+        (True, 2_440_000, 720_000),  # 2,220,872 and 654,486
+    ],
+    ids=["colour", "grey"],
+)
+def test_a_picture_is_cheap(grey, flops, size):
+    """64 x 64 pixels of four blocks; the compiler counts the loop over lanes once."""
+    env, params = jaxsim.make("CartPole3D-v0")
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), 2))
+    camera = render.Camera("corner", 64, 64)
+
+    scene = jax.eval_shape(lambda k: render.scene(env, params, env.start(k, params)), keys)
+    compiled = counted(jax.jit(lambda s: render.image(s, camera, grey)), scene)
+    cost = compiled.cost_analysis()
+    assert cost["flops"] <= flops
+    assert cost["bytes accessed"] <= size
+    # Cut into bytes inside of the loop, a picture in colour takes four times as long.
+    kept = re.findall(r"= (\w+)\[2,64,64[^=]* dynamic-update-slice\(", compiled.as_text())
+    assert kept == ["u8" if grey else "u32"]
+
+
+def test_a_sensor_of_pictures_costs_its_pictures_and_nothing_else():
+    """By lane, of a step; a program without it, or that does not read it, is what it was."""
+
+    def cost(image, read=False):
+        env, params = jaxsim.make("CartPole-v1", **({"image": {"height": 16}} if image else {}))
+        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), LANES))
+        state = jax.eval_shape(lambda k: env.start(k, params), keys)
+
+        def step(keys, state, action, params):
+            observation, _, reward, *ending, _ = env.step(keys, state, action, params)
+            return (reward, *ending, observation.image if read else None)
+
+        return work(step, keys, state, jax.ShapeDtypeStruct((LANES,), jnp.int32), params)
+
+    plain = cost(image=False)
+    assert plain[0] <= 131  # 119
+    assert plain[1] <= 129  # 117
+    assert cost(image=True) == plain
+    flops, size = cost(image=True, read=True)
+    assert flops <= 7_300  # 6,624: of 16 x 16 pixels, over the lanes, whose loop is counted once
+    assert size <= 3_500  # 3,178

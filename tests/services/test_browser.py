@@ -8,9 +8,13 @@ import jax
 import numpy as np
 import pytest
 
+from evaluation import cli
+from evaluation.records import read_run
 from evaluation.report import html, summarise_records
 from jaxsim.render import viewer
 from tests.evaluation.report.test_html import records  # noqa: F401
+from tests.evaluation.sweep.test_bases import SYLLABUS
+from tests.evaluation.sweep.test_tables import plan  # noqa: F401
 from tests.jaxsim.render.test_viewer import film, flood  # noqa: F401
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -36,12 +40,14 @@ def browser():
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Opens a page's text from a file, without a network, and checks that it never complains."""
+    """Opens a page, a file or its text, without a network, and checks that it never complains."""
     contexts, problems = [], []
 
-    def open_page(text, width=1000, height=900, **options):
-        path = tmp_path / "page.html"
-        path.write_text(text)
+    def open_page(page, width=1000, height=900, **options):
+        path = page
+        if isinstance(page, str):
+            path = tmp_path / "page.html"
+            path.write_text(page)
         context = browser.new_context(
             viewport={"width": width, "height": height}, offline=True, **options
         )
@@ -179,11 +185,56 @@ def test_the_report_draws_its_charts_sorts_and_shows_the_numbers_of_the_json(ope
     assert pdf.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 2
 
 
+def test_the_report_of_a_sweep_shows_the_numbers_of_its_json(opened, plan):  # noqa: F811
+    folder = plan.folder / "merged"
+    values = json.loads((folder / "report.json").read_text())
+    page = opened(folder / "report.html")
+    name = "performance by pole/length and agent"
+    assert page.locator(".uplot canvas").count() >= 1
+    for number, row in enumerate(values[name]):
+        path = f"/{name.replace('/', '~1')}/{number}/random/value"
+        shown = page.locator(f'[data-path="{path}"]').inner_text()
+        assert shown == f"{row['random']['value']:.4g}"
+
+
+def test_links_of_a_report_open_in_the_viewer(opened, tmp_path):
+    syllabus, out = tmp_path / "x.json", tmp_path / "run"
+    syllabus.write_text(SYLLABUS)
+    run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "3", "--out", str(out)]
+    assert cli.main([*run, "--quiet"]) == 0
+    assert cli.main(["view", str(out), "--ends"]) == 0
+    played = read_run(out)
+    page = opened(out / "report.html")
+    links = page.locator('a[href^="views/"]')
+    assert links.count() == 3
+    for number, (lifetime, episode) in enumerate(html.ends(played, "performance")):
+        links.nth(number).click()
+        page.wait_for_selector("body[data-ready=yes]", timeout=30_000)
+        assert page.url == (out / html.view_of(lifetime, episode)).as_uri()
+        assert len(np.unique(drawn(page).reshape(-1, 3), axis=0)) > 20
+        page.keyboard.press("End")
+        ticks = int(played.columns["length"][lifetime, episode])
+        assert page.locator("#now").inner_text() == f"{ticks} / {ticks}"
+        page.go_back()
+        page.wait_for_selector("body[data-ready=yes]", timeout=30_000)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("what", ["viewer", "report"])
-def test_nothing_bars_those_who_see_or_use_it_otherwise(opened, two, report, what, scheme):
-    text = viewer.page(two) if what == "viewer" else html.of_run(*report, "jaxsim run x.json")
-    page = opened(text, color_scheme=scheme, bypass_csp=True)
+@pytest.mark.parametrize("what", ["viewer", "report", "sweep"])
+def test_nothing_bars_those_who_see_or_use_it_otherwise(
+    opened,
+    two,
+    report,
+    plan,  # noqa: F811
+    what,
+    scheme,
+):
+    pages = {
+        "viewer": lambda: viewer.page(two),
+        "report": lambda: html.of_run(*report, "jaxsim run x.json"),
+        "sweep": lambda: plan.folder / "merged" / "report.html",
+    }
+    page = opened(pages[what](), color_scheme=scheme, bypass_csp=True)
     found = axe.Axe().run(page)
     told = [
         f"{one['id']}: {one['help']}: {[n['html'][:120] for n in one['nodes'][:3]]}"

@@ -39,9 +39,29 @@ def add_to(parts: Any) -> None:
     serve.add_argument(
         "--agents", type=int, default=1, metavar="N", help="agents that are waited for (1)"
     )
+    add_image(serve)
     add_out(serve)
     serve.add_argument("--quiet", action="store_true", help="say nothing but errors")
     serve.set_defaults(handler=_serve)
+
+
+def add_image(part: Any) -> None:
+    """Add the option for pictures in feature vectors."""
+    part.add_argument(
+        "--image",
+        type=int,
+        metavar="PIXELS",
+        help="send pictures of this height and width in feature vectors (null; extra images)",
+    )
+
+
+def pictures(pixels: int | None) -> Any:
+    """What draws the pictures of `--image`; None without them."""
+    if pixels is None:
+        return None
+    from evaluation.sailon.pictures import Pictures
+
+    return Pictures(pixels)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -53,12 +73,15 @@ def _serve(arguments: argparse.Namespace) -> int:
     most = server.MOST_AGENTS
     if not 1 <= arguments.agents <= most:
         raise ValueError(f"agents is {arguments.agents}; it must be from 1 to {most}")
+    drawn = pictures(arguments.image)
     plan = experiment.load(arguments.experiment)
     check_output_directory(arguments.out, arguments.overwrite)
     note = (lambda text: None) if arguments.quiet else _say
     broker = transport.Rabbit(arguments.broker, note=note)
     try:
-        serving = server.Server(plan, broker, agents=arguments.agents, out=arguments.out, note=note)
+        serving = server.Server(
+            plan, broker, agents=arguments.agents, out=arguments.out, pictures=drawn, note=note
+        )
         note(f"waiting for {arguments.agents} agents")
         serving.serve()
     finally:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from evaluation.clock import Clock, SystemClock
 from evaluation.sailon import interactive
 from evaluation.sailon.experiment import Experiment
+from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.results import Results
 from evaluation.sailon.serve import protocol
 from evaluation.sailon.serve.protocol import BadMessage, Delivery, Message
@@ -66,6 +67,7 @@ class Server:
       out: directory in which every agent's results have a folder; None for none.
       clock: measures the agents' silence.
       wall: time of day, s, for time stamps.
+      pictures: for the field `image` of feature vectors; None for null.
       note: told what happens, for people.
 
     Attributes:
@@ -81,10 +83,12 @@ class Server:
         out: Path | None = None,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
+        pictures: Pictures | None = None,
         note: Note = lambda text: None,
     ) -> None:
         self._experiment, self._transport, self._agents = experiment, transport, agents
         self._out, self._clock, self._wall, self._note = out, clock or SystemClock(), wall, note
+        self._pictures = pictures
         self._outbox: queue.SimpleQueue[tuple[Delivery, Mapping[str, Any]]] = queue.SimpleQueue()
         self._registered: dict[str, Message] = {}
         self.seats: list[Seat] = []
@@ -196,6 +200,7 @@ class Server:
         return interactive.Options(
             clock=self._clock,
             wall=self._wall,
+            pictures=self._pictures,
             testing=request.get("no_testing") is not True,
             most_trials=1 if request.get("just_one_trial") is True else None,
             trial_over=keep,

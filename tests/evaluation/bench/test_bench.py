@@ -95,6 +95,26 @@ def test_one_episode_at_a_time_is_compared_with_one_process():
     assert result(ours, beside).ratio("single", "default") == (3.0, None)
 
 
+def test_pictures_are_compared_by_processor_time():
+    """A batch of ours may take several cores, and a renderer one."""
+    ours = Row("jaxsim", "camera", "default", {}, [Sample(Rate(100, 1.0, 2.0), 0.5)])
+    beside = Row("mujoco_renderer", "camera", None, {}, [Sample(Rate(10, 1.0, 1.0), 0.5)])
+    assert result(ours, beside).ratio("camera", "default") == (5.0, None)
+
+
+def test_the_camera_is_measured_beside_mujoco():
+    pytest.importorskip("mujoco", reason="needs the extra: jaxsim-novelty[bench]")
+    benchmark = Benchmark(workloads=("camera",), peers=("mujoco_renderer",), rounds=1, seconds=0.2)
+    found = run.run(benchmark)
+    ours, beside = found.rows
+    assert ours.facts == {"pixels": 64, "lanes": 64} and ours.samples[0].rate.steps % 64 == 0
+    if beside.missing:  # neither OSMesa nor EGL
+        assert "MuJoCo cannot draw with" in beside.missing
+    else:
+        assert found.ratio("camera", "default")[0] > 1
+    check_schema(found.to_json())
+
+
 @pytest.mark.parametrize("workload", SINGLES)
 def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
     pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
@@ -230,6 +250,7 @@ def test_a_run(small):
         "session": None,
         "grader": None,
         "ta2": None,
+        "camera": None,
     }
     assert values["ratios_configured"] == {
         "pybullet": 1600,
@@ -242,11 +263,15 @@ def test_a_run(small):
         "session": None,
         "grader": None,
         "ta2": None,
+        "camera": None,
     }
     for flags in ("default", "configured"):
         assert values["missing"][flags] == {
             "mujoco": f"mujoco 200 was not measured: {NOT_FOUND}",
-            **{n: f"jaxsim {n} was not measured: it was not asked for" for n in SINGLES},
+            **{
+                n: f"jaxsim {n} was not measured: it was not asked for"
+                for n in (*SINGLES, "camera")
+            },
         }
         assert values["first_result_seconds"][flags] > 0
         assert values["first_result_cached_seconds"][flags] > 0

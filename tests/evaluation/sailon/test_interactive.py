@@ -1,5 +1,6 @@
 """Experiments with ordinary agents: what they are called with, and what they do wrong."""
 
+import base64
 import json
 import math
 import threading
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 from evaluation.clock import ScriptedClock
-from evaluation.sailon import TA2Logic, answers
+from evaluation.sailon import TA2Logic, answers, pictures
 from evaluation.sailon.interactive import Options, play
+from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay
+from jaxsim import render
 from jaxsim.worlds.cartpole3d import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
@@ -529,6 +532,45 @@ def test_a_transcript_holds_every_message(transcripts):
     ]
     training = lines_of(folder / "training" / "episode-00000.jsonl")
     assert [set(m) for m in training[2:5]] == [{"action"}, {"action"}, {"performance"}]
+
+
+@pytest.fixture
+def unpacked():
+    """Decode the field `image` with the public package, as a client does."""
+    blosc = pytest.importorskip("blosc", reason="needs the extra: jaxsim-novelty[images]")
+    return lambda text: blosc.unpack_array(base64.b64decode(text, validate=True))
+
+
+def test_a_client_that_asks_for_pictures_gets_those_of_its_observations(draw, tmp_path, unpacked):
+    agent = Scripted(steps=2)
+    options = Options(pictures=Pictures(24), transcripts=tmp_path, wall=lambda: 1.5)
+    play(draw(labels="left"), agent, options)
+    training, testing = (given(agent, f"{mode}_instance") for mode in ("training", "testing"))
+    assert training and testing
+    for values in training + testing:
+        vector = json.loads(json.dumps(values["feature_vector"], allow_nan=False))
+        pixels = unpacked(vector["image"])
+        assert (pixels.shape, pixels.dtype) == ((24, 24, 3), np.uint8)
+        observation, extras = messages.parse_feature_vector(vector)
+        assert extras.image == vector["image"]
+        # Messages are rounded, and a ray may fall to the other side of an edge.
+        drawn = render.draw(render.observed(observation), render.Style(("corner",), 24))
+        assert (pixels != drawn).mean() < 0.01
+    assert len({values["feature_vector"]["image"] for values in testing}) > 1
+    paths = list(tmp_path.rglob("*.jsonl"))
+    assert paths and all(not replay(path).differences for path in paths)
+
+
+@pytest.mark.parametrize("pixels", [0, 1025])
+def test_pictures_have_sizes_that_can_be_drawn(pixels):
+    with pytest.raises(ValueError, match=f"height is {pixels}; it must be a whole number from 1"):
+        Pictures(pixels)
+
+
+def test_pictures_without_blosc_are_refused(monkeypatch):
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"need blosc: pip install 'jaxsim-novelty\[images\]'"):
+        Pictures(64)
 
 
 def test_predictions_of_phase_1_are_messages_of_their_own(transcripts):
