@@ -405,8 +405,8 @@ def test_a_spoilt_episode_stays_incomplete_while_others_go_on():
 
 @pytest.mark.parametrize(
     "action",
-    [3, True, jnp.uint8(3), jnp.int32(3)],
-    ids=["int", "bool", "uint8", "int32"],
+    [3, np.int32(3), True, jnp.uint8(3), jnp.int32(3)],
+    ids=["int", "int32", "bool", "uint8", "array"],
 )
 def test_actions_of_any_integer_type(action):
     schedule = toy.schedule(("1.train", [repeat(2)]))
