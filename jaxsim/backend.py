@@ -61,7 +61,7 @@ COARSE = (256, 256, 256, 64)
 # The state and the temporaries of a chunk stay in a core's cache; one loop that is compiled whole
 # likes them nearer than one whose operations are started one by one. Few lanes with long lists
 # stay near as well, and are seldom without an episode.
-CPU = Layout(lanes=32_768, chunk=512, ticks=16, groups=COARSE, rounds=32)
+CPU = Layout(lanes=32_768, chunk=512, ticks=8, groups=COARSE, rounds=16)
 CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=16, groups=FINE, rounds=32)
 # All lanes at once: what an accelerator needs is work enough for every start of a kernel.
 ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=16, groups=COARSE, rounds=1)
