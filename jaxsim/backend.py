@@ -10,6 +10,9 @@ it is. What is decided by the platform is decided while a program is traced.
 
 import os
 import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -84,6 +87,41 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def in_threads(function: Callable[..., T], number: int, items: Iterable[Any]) -> list[T]:
+    """Call a function for every item in a number of threads, which count as this one does.
+
+    Whether JAX has 64-bit types is a matter of each thread. With one thread it is this one, which
+    may have other switches of JAX as well.
+
+    Args:
+      function: of one item.
+      number: of threads.
+      items: what it is called with.
+
+    Returns:
+      The results, in the order of the items.
+    """
+    if number == 1:
+        return [function(item) for item in items]
+    wide = bool(jax.config.read("jax_enable_x64"))
+
+    def call(item: Any) -> T:
+        with _enable_x64(wide):
+            return function(item)
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(call, items))
+
+
+def _enable_x64(wide: bool) -> AbstractContextManager[None]:
+    """Newer versions of JAX have the switch at the top level, older ones in `experimental`."""
+    switch: Any = getattr(jax, "enable_x64", None)
+    if switch is None:
+        from jax.experimental import enable_x64 as switch  # type: ignore[attr-defined, no-redef]
+    context: AbstractContextManager[None] = switch(wide)
+    return context
 
 
 def configure_cpu() -> None:

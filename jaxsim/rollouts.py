@@ -7,7 +7,6 @@ one of a list that a lane plays one after the other (`jaxsim.lanes`).
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import counters
+from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
@@ -85,7 +84,8 @@ def rollout(
         if place.size:
             lists = numbers[place], rows[place]
             shares.append((place, _Share(world, table, agent, seed, lists, spread or Spread())))
-    _compile([share for _, share in shares])
+    if len(shares) > 1:  # side by side; one alone is compiled as it is played
+        backend.in_threads(_Share.compile, shares[0][1].crew.threads, [of for _, of in shares])
     results = np.zeros((2, episodes), np.int32)
     for place, share in shares:
         results[:, place] = share.play()
@@ -157,16 +157,6 @@ class _Share:
     def _dealt(self, values: np.ndarray) -> np.ndarray:
         padded = np.pad(values, (0, self.rounds * self.lanes - values.size))
         return padded.reshape(self.rounds, self.lanes)
-
-
-def _compile(shares: list[_Share]) -> None:
-    """Compile the programs of all shares, several at a time.
-
-    One is compiled as it is played, in this thread, which may have switches of jax of its own.
-    """
-    if len(shares) > 1:
-        with ThreadPoolExecutor(shares[0].crew.threads) as pool:
-            list(pool.map(_Share.compile, shares))
 
 
 def _no_score(env: Any) -> str:

@@ -7,7 +7,6 @@ one executable plays them all.
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -165,7 +164,7 @@ class Crew:
             memories[index] = result.memory
             return jax.tree.map(np.asarray, result.rows)
 
-        parts = self._each(play)
+        parts = backend.in_threads(play, self.threads, range(len(self.homes)))
 
         def joined(*leaves: np.ndarray) -> np.ndarray:
             apart = [leaf.reshape(number, self.share, self.width) for leaf in leaves]
@@ -260,12 +259,6 @@ class Crew:
             first = index * self.share
             rows = jax.tree.map(lambda leaf, first=first: leaf[first : first + self.share], memory)
             memories[index] = _laid_over(part, rows)
-
-    def _each(self, play: Any) -> list[Rows]:
-        if self.threads == 1:  # in this thread, which may have switches of jax of its own
-            return [play(index) for index in range(len(self.homes))]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(play, range(len(self.homes))))
 
     def _dealt(self, values: np.ndarray, index: int) -> np.ndarray:
         """Values of the lifetimes of a part, (..., P) to (..., share), padded with zeros."""

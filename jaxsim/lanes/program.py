@@ -151,7 +151,8 @@ class Play:
         front = jnp.int32(self.count * self.width)
         carry = jax.lax.while_loop(unfinished, stretch, (carry, front))[0]
         lifetimes = self.lifetimes(carry)
-        back = jnp.zeros_like(lifetimes.place).at[lifetimes.place].set(jnp.arange(self.count))
+        place = jnp.arange(self.count, dtype=lifetimes.place.dtype)
+        back = jnp.zeros_like(place).at[lifetimes.place].set(place)
         local = self.minds.first(self.lanes(carry.lanes).local)
         memory = self.minds.joined(*chosen((lifetimes.shared, local), back))
         rows: Rows = self.layouts.rows.tree(Banked(Kind({}, []), carry.rows))

@@ -99,6 +99,19 @@ def test_long_lists_are_played_part_by_part(cartpole, monkeypatch):
     assert lists == [(2, 64), (2, 64)]
 
 
+def test_threads_have_the_precision_of_their_caller(x64):
+    """Switched on in one thread, 64-bit types are off in any other."""
+    env, params = jaxsim.make("CartPole-v1", max_steps=60, dtype="float64")
+    one, two = (
+        jaxsim.rollout(env, params, counting, EPISODES, spread=Spread(chunk=64, threads=threads))
+        for threads in (1, 2)
+    )
+    assert one.reward.dtype == np.float64
+    assert same(one, two)
+    seen = backend.in_threads(lambda _: jnp.zeros(()).dtype, 2, range(4))
+    assert seen == [np.float64] * 4
+
+
 def test_episodes_have_the_numbers_that_they_are_given(cartpole):
     """Variants that play the same numbers play the same episodes, whatever is beside them."""
     usual = jaxsim.rollout(*cartpole, counting, EPISODES, spread=SMALL)
