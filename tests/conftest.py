@@ -28,6 +28,8 @@ CACHE = os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_c
 WORTH = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 jax.config.update("jax_compilation_cache_dir", CACHE)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", float(WORTH))
+# JAX has started: no command that a test calls in this process can configure it for those behind.
+jax.devices()
 
 WIDTH = 1024  # lanes of the shared programs
 SHARED = Path(os.environ.get("JAXSIM_SHARED_DATA", ROOT.parent / "shared" / "data"))

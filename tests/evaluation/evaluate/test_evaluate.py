@@ -1,12 +1,13 @@
 """`jaxsim evaluate`: against rollouts, and what it says to wrong input."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
 import jaxsim
-from evaluation import cli
+from evaluation import cli, processor, scanner
 from evaluation.evaluate.job import Job, run
 from jaxsim import agents
 
@@ -63,6 +64,15 @@ def test_the_command(tmp_path, capsys):
     assert [row["agent"] for row in values["rows"]] == list(AGENTS)
     assert values["settings"]["values"] == VALUES
     assert values["rows"][0]["difference"] is None
+
+
+def test_the_command_compiles_for_the_processor_before_anything_is_made(monkeypatch):
+    calls = []
+    monkeypatch.setattr(processor, "configure", calls.append)
+    monkeypatch.setattr(Job, "check", lambda self: calls.append(self.agents) or sys.exit(7))
+    with pytest.raises(SystemExit, match="7"):
+        cli.main(["evaluate", "pd"])
+    assert calls == [scanner.Options(), ("pd",)]
 
 
 def test_levels_and_difficulties_are_played_in_turn():
