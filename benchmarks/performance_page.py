@@ -80,7 +80,8 @@ NAME`."""
 
 def _sizes_of(layout: Layout) -> str:
     groups = ", ".join(map(str, layout.groups))
-    return f"{layout.lanes:,} | {layout.chunk:,} | {layout.ticks} | {groups} | {layout.rounds}"
+    sizes = f"{layout.lanes:,} | {layout.chunk:,} | {layout.ticks} | {groups} | {layout.rounds}"
+    return f"{sizes} | {layout.enough:,}"
 
 
 INTRODUCTION = """\
@@ -166,15 +167,15 @@ pure agents set it for themselves.
 
 ## Choosing sizes
 
-| | lanes of a thread | chunk | ticks in a row | lanes of a group | episodes of a lane |
-| --- | --- | --- | --- | --- | --- |
+| | lanes | chunk | ticks in a row | lanes of a group | episodes of a lane | enough lanes |
+| --- | --- | --- | --- | --- | --- | --- |
 | processor | {_sizes_of(CPU)} |
 | processor, configured | {_sizes_of(CPU_CONFIGURED)} |
 | GPU, TPU (not measured) | {_sizes_of(ACCELERATOR)} |
 
 are the defaults, in `jaxsim/backend.py`. Lanes are the most that a thread has, groups are packed by
-the effort that their lanes need, and a lane of a rollout plays so many episodes where there are
-enough for all chunks. `jaxsim.Spread` sets another chunk or number of threads, as do `--chunk` and
+the effort that their lanes need, and a lane of a rollout plays so many episodes one after the other
+where that leaves each thread enough lanes. `jaxsim.Spread` sets another chunk or number of threads, as do `--chunk` and
 `--threads` of the commands.
 
 * Play many episodes in one call. A call shorter than a few thousand episodes has little to
@@ -184,7 +185,8 @@ enough for all chunks. `jaxsim.Spread` sets another chunk or number of threads, 
 * A smaller chunk stays in a nearer cache, a larger one needs fewer starts of operations, which
   are no matter where the loop is one function.
 * More ticks in a row mean fewer passes, but lanes that stand still for longer.
-* Few lanes with long lists are seldom without an episode, and stay in the cache.
+* Lanes with long lists are seldom without an episode. Few lanes stay in the cache, and fill the
+  packed groups badly: where contacts are many, that is what counts.
 * Worlds of more than four blocks have sizes of their own, smaller ones: `env.layout`.
 * One thread for each core. Two threads on one core only take turns.
 

@@ -117,7 +117,7 @@ class _Share:
     ) -> None:
         self.numbers, self.rows = lists
         episodes, layout, threads = self.numbers.size, env.layout, spread.number
-        wanted = max(-(-episodes // layout.rounds), threads * (spread.chunk or layout.chunk))
+        wanted = max(-(-episodes // layout.rounds), threads * layout.enough)
         # Calls for similar numbers of episodes share a program.
         self.lanes = power_of_two(min(wanted, episodes, threads * layout.lanes))
         self.rounds = min(MAX_ROUNDS, power_of_two(-(-episodes // self.lanes)))

@@ -82,7 +82,7 @@ def test_every_episode_is_the_one_that_the_step_plays(cartpole):
 )
 def test_the_layout_changes_nothing(cartpole, spread, rounds, monkeypatch):
     usual = jaxsim.rollout(*cartpole, counting, EPISODES)
-    layout = backend.layout()._replace(rounds=rounds, ticks=3)
+    layout = backend.layout()._replace(rounds=rounds, enough=64, ticks=3)
     monkeypatch.setattr(backend, "layout", lambda: layout)
     assert same(jaxsim.rollout(*cartpole, counting, EPISODES, spread=spread), usual)
 
@@ -90,6 +90,8 @@ def test_the_layout_changes_nothing(cartpole, spread, rounds, monkeypatch):
 def test_long_lists_are_played_part_by_part(cartpole, monkeypatch):
     usual = jaxsim.rollout(*cartpole, counting, EPISODES)
     monkeypatch.setattr(rollouts, "MAX_ROUNDS", 2)
+    layout = backend.layout()._replace(enough=64)
+    monkeypatch.setattr(backend, "layout", lambda: layout)
     lists = []
     play = Crew.play
     monkeypatch.setattr(

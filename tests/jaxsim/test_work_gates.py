@@ -159,7 +159,7 @@ def test_calls_of_a_rollout_share_a_program():
     ("task", "agent", "most"),
     [
         ("CartPole-v1", "nothing", 170),  # 161
-        # 507: 1 MB for the 2,048 lanes that play 65,536 episodes.
+        # 507: 4 MB for the 8,192 lanes that play 65,536 episodes.
         pytest.param("CartPole3D-v0", "pd", 530, marks=[pytest.mark.slow, pytest.mark.long]),
     ],
 )
