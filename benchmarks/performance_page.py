@@ -175,8 +175,8 @@ pure agents set it for themselves.
 
 are the defaults, in `jaxsim/backend.py`. Lanes are the most that a thread has, groups are packed by
 the effort that their lanes need, and a lane of a rollout plays so many episodes one after the other
-where that leaves each thread enough lanes. `jaxsim.Spread` sets another chunk or number of threads, as do `--chunk` and
-`--threads` of the commands.
+where that leaves each thread enough lanes. `jaxsim.Spread` sets another chunk or number of threads,
+as do `--chunk` and `--threads` of the commands.
 
 * Play many episodes in one call. A call shorter than a few thousand episodes has little to
   vectorise, and its last episodes run on few lanes: see the plot.
