@@ -36,6 +36,7 @@ ABOUT = {
     "208_hard": "level 208 hard, in which blocks appear, over PyBullet's",
     "run": "the syllabus of `jaxsim run`'s example, over a rollout at the same parameters",
     "threads": "level 200 on a thread for each core, over one thread",
+    "camera": "pictures of 64 x 64 pixels, over MuJoCo's software renderer, by processor time",
     "single": "Gymnasium's single environment, level 200, over one process of PyBullet's",
     "session": "an agent in Python through `evaluation.session`, over one process of PyBullet's",
     "grader": "a test case of the grader without limits, over one process of PyBullet's",
@@ -51,8 +52,9 @@ GOALS = {
     "208_hard": (100, 100),
     "run": (0.75, 0.75),
     "threads": (1.8, 1.7),
+    "camera": (5, None),
 }
-"""What was aimed at, with default flags and configured."""
+"""What was aimed at, with default flags and configured; None for what flags do not concern."""
 
 SINGLE_GOALS = {"single": 0.5, "session": 0.5, "grader": 0.5, "ta2": 0.5}
 
@@ -350,9 +352,10 @@ def _ratios(values: dict[str, Any]) -> Iterator[str]:
             f"{number} | {_ratio(goal)}" for number, goal in zip(measured, GOALS[name], strict=True)
         )
         yield f"| `{name}` | {ABOUT[name]} | {cells} |"
-    for flags, reasons in values["missing"].items():
+    for index, (flags, reasons) in enumerate(values["missing"].items()):
         for name, reason in reasons.items():
-            yield f"\n`{name}` with {flags} flags is missing: {reason}."
+            if name in GOALS and GOALS[name][index] is not None:
+                yield f"\n`{name}` with {flags} flags is missing: {reason}."
 
 
 def _ratio(number: float | None) -> str:
@@ -378,7 +381,7 @@ def _rows(values: dict[str, Any]) -> Iterator[str]:
     yield "| workload | flags | compiling | episodes of a call | memory |"
     yield "| --- | --- | --- | --- | --- |"
     for row in values["rows"]:
-        if row["program"] == OURS and row["facts"]:
+        if row["program"] == OURS and "episodes" in row["facts"]:
             yield f"| {' | '.join(_sizes(row))} |"
     yield ""
     yield from _first_results(values)
