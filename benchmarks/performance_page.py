@@ -201,9 +201,9 @@ as do `--chunk` and `--threads` of the commands.
 * **The goals over PyBullet and MuJoCo with configured flags** come from a prototype on a processor
   (Zen 5) whose vector units are twice as wide as those of the one measured here (Zen 4). The
   profile has a bound for this core: what a step would take if free ticks did as many operations a
-  second as a product of matrices, and all else stayed. A step at a thousand times PyBullet's rate,
-  or at two hundred times MuJoCo's, is shorter than that, so that it takes one of fewer operations,
-  or another core.
+  second as a product of matrices, and all else stayed. A step at nine hundred times PyBullet's
+  rate, or at 250 times MuJoCo's, is shorter than that, so that it takes one of fewer operations, or
+  another core.
 * **Starts of operations.** Without it, XLA:CPU starts each of the seventy to ninety kernels of a
   tick by itself, for every chunk, and free ticks take two to three times as long.
 * **Contacts.** A full tick with its iterations of the solver is several times the work of a free

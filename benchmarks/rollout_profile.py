@@ -56,7 +56,8 @@ The agent `pd` plays one episode of level 200 in every lane of one thread, taken
 of a pass is a program of its own, and the time of one that only passes its arguments on is taken
 off. A part's time is divided by the steps of all episodes. [performance.md](performance.md) tells
 what the parts do. In a rollout of many episodes a lane plays the next one at once, so that fewer
-lanes stand still than here.
+lanes stand still than here. All parts are compiled by XLA's usual emitters, also where a rollout is
+compiled by the older ones.
 """
 
 PACKED = """\
