@@ -5,7 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.peers import bullet_scene, gymnasium_cartpole, gymnax_cartpole, mujoco_rollout
+from benchmarks.peers import (
+    bullet_scene,
+    gymnasium_cartpole,
+    gymnax_cartpole,
+    mujoco_renderer,
+    mujoco_rollout,
+)
 from evaluation.bench import peers
 from evaluation.bench.program import answer
 from jaxsim import agents
@@ -15,6 +21,7 @@ from jaxsim.worlds.cartpole3d.types import Vector
 PROGRAMS = {
     "pybullet": bullet_scene.Peer(1),
     "mujoco": mujoco_rollout.Peer(1),
+    "mujoco_renderer": mujoco_renderer.Pictures(),
     "gymnasium": gymnasium_cartpole.Peer(),
     "gymnax": gymnax_cartpole.Peer(),
 }
@@ -33,10 +40,11 @@ def test_a_program_that_is_not_shipped_is_not_found():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_peer_that_is_not_installed_says_how_to_get_it(name, monkeypatch):
-    monkeypatch.setitem(sys.modules, name, None)
+    package = name.partition("_")[0]
+    monkeypatch.setitem(sys.modules, package, None)
     said = answer(PROGRAMS[name], {"workload": peers.PEERS[name].workloads[0]})
     assert set(said) == {"unavailable"}
-    assert f"{name} is not installed: pip install 'jaxsim-novelty[" in said["unavailable"]
+    assert f"{package} is not installed: pip install 'jaxsim-novelty[" in said["unavailable"]
 
 
 def test_the_policy_of_the_bullet_scene_is_pd():

@@ -92,7 +92,7 @@ def test_results_are_shown_and_written(ran, tmp_path, capfd):
         f"jax {jax.__version__}",
         peers.PEERS["pybullet"].about[:40],
     ):
-        assert words in out
+        assert words in " ".join(out.split())
     assert "preparing" not in out
     values = check_schema(json.loads((tmp_path / "deep" / "out.json").read_text()))
     assert values["ratios"]["pybullet"] == pytest.approx(500, rel=1e-3)

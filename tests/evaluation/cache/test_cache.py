@@ -59,19 +59,24 @@ def test_a_second_run_finds_what_the_first_compiled_and_rubbish_is_no_error(tmp_
     results = [tmp_path / f"{name}.json" for name in ("first", "second", "third")]
     first = command(*TASK, "--json", str(results[0]), JAXSIM_CACHE=str(place))
     assert first.returncode == 0, first.stderr
-    kept = {path.name for path in place.glob("*-cache")}
+
+    def written():
+        """When each was; a small program may join late, if it takes long on a busy machine."""
+        return {path.name: path.stat().st_mtime_ns for path in place.glob("*-cache")}
+
+    kept = written()
     assert kept
     second = command(*TASK, "--json", str(results[1]), JAXSIM_CACHE=str(place))
     assert second.returncode == 0, second.stderr
     assert results[1].read_bytes() == results[0].read_bytes()
-    assert {path.name for path in place.glob("*-cache")} == kept
+    assert kept.items() <= written().items()
     for path in place.glob("*-cache"):
         path.write_bytes(b"rubbish")
     third = command(*TASK, "--json", str(results[2]), JAXSIM_CACHE=str(place))
     assert third.returncode == 0, third.stderr
     assert results[2].read_bytes() == results[0].read_bytes()
     shown = command("cache", JAXSIM_CACHE=str(place))
-    assert shown.stdout.startswith(f"{len(kept)} programs, ")
+    assert shown.stdout.startswith(f"{len(written())} programs, ")
     cleared = command("cache", "--clear", JAXSIM_CACHE=str(place))
     assert "removed from" in cleared.stdout
     assert not list(place.glob("*-cache"))
