@@ -110,8 +110,8 @@ def test_threads_have_the_precision_of_their_caller(x64):
     )
     assert one.reward.dtype == np.float64
     assert same(one, two)
-    seen = backend.in_threads(lambda _: jnp.zeros(()).dtype, 2, range(4))
-    assert seen == [np.float64] * 4
+    types = backend.in_threads(lambda _: jnp.zeros(()).dtype, 2, range(4))
+    assert types == [np.float64] * 4
 
 
 def test_episodes_have_the_numbers_that_they_are_given(cartpole):

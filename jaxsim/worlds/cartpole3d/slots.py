@@ -82,11 +82,3 @@ def count(state: State) -> jax.Array:
     """Number of blocks that are there, (...) int32."""
     numbers = (over(jnp.sum, b.alive.astype(jnp.int32), state.pose.x) for b in state.blocks)
     return jnp.asarray(sum(numbers), jnp.int32)
-
-
-def used(state: State) -> jax.Array:
-    """Number of single slots up to the last one with a block, (...) int32."""
-    last = jnp.zeros_like(state.step)
-    for place, block in enumerate(state.blocks, 1):
-        last = jnp.where(block.alive, place, last)
-    return last
