@@ -81,7 +81,7 @@ contacts, or a core with wider vectors.
 
 
 class Profile(NamedTuple):
-    """What is found for one choice of flags."""
+    """Where the time goes with one choice of flags."""
 
     nanoseconds: dict[str, float]  # by part, of a step
     groups: dict[str, int]  # by packed effort
@@ -195,7 +195,7 @@ def _packed_by(play: Play, carry: Carry, effort: int) -> Carry:
     return carry._replace(lanes=lanes._replace(body=play.packed(lanes.body, 0, effort)))
 
 
-class Played(NamedTuple):
+class Breakdown(NamedTuple):
     """One list of every lane, taken apart."""
 
     seconds: dict[str, float]  # by part
@@ -206,7 +206,7 @@ class Played(NamedTuple):
     passes: int
 
 
-def played(parts: Parts) -> Played:
+def take_apart(parts: Parts) -> Breakdown:
     """Play one list of every lane."""
     clock, sizes = Clock(), parts.sizes
     names = {place: EFFORTS[effort] for place, effort in parts.efforts.items()}
@@ -235,7 +235,7 @@ def played(parts: Parts) -> Played:
             carry, left = clock.run(CLOSING, parts.together, idle, carry)
             front = int(left)
     steps = int(parts.lanes(parts.batch, carry).length.sum())
-    return Played(dict(clock.seconds), groups, moved, steps, advanced / computed, passes)
+    return Breakdown(dict(clock.seconds), groups, moved, steps, advanced / computed, passes)
 
 
 def steps_of(parts: Parts, carry: Carry) -> int:
@@ -272,8 +272,8 @@ def most_operations() -> float:
 def measured(lanes: int) -> Profile:
     """Profile with the flags of this process."""
     parts = Parts(lanes)
-    played(parts)
-    best = min((played(parts) for _ in range(TIMES)), key=lambda one: sum(one.seconds.values()))
+    take_apart(parts)
+    best = min((take_apart(parts) for _ in range(TIMES)), key=lambda one: sum(one.seconds.values()))
     nanoseconds = {part: 1e9 * s / best.steps for part, s in best.seconds.items()}
     moved = {part: steps / best.steps for part, steps in best.moved.items()}
     return Profile(
@@ -300,30 +300,30 @@ def check_lanes(lanes: int) -> None:
 
 def page(profiles: dict[str, Profile]) -> Iterator[str]:
     """Lines of the page, of profiles by flags."""
-    found = list(profiles.values())
+    columns = list(profiles.values())
     heads = list(profiles)
     yield from INTRODUCTION.splitlines()
     yield ""
     yield _line("ns of a step", heads)
     yield "| --- |" + " --- |" * len(profiles)
     for part in PARTS:
-        yield _line(part, [f"{p.nanoseconds[part]:.1f}" for p in found])
-    yield _line("**all**", [f"**{p.total:.1f}**" for p in found])
-    yield _line("all, with free ticks at their limit", [f"{p.least:.1f}" for p in found])
-    yield _line("lanes at work", [f"{100 * p.at_work:.0f} %" for p in found])
-    yield _line("passes", [str(p.passes) for p in found])
-    yield _line("operations of a free tick", [f"{p.operations:,.0f}" for p in found])
-    yield _line("bytes that it moves", [f"{p.bytes:,.0f}" for p in found])
-    rates = [f"{p.free_rate:.0f}" for p in found]
+        yield _line(part, [f"{p.nanoseconds[part]:.1f}" for p in columns])
+    yield _line("**all**", [f"**{p.total:.1f}**" for p in columns])
+    yield _line("all, with free ticks at their limit", [f"{p.least:.1f}" for p in columns])
+    yield _line("lanes at work", [f"{100 * p.at_work:.0f} %" for p in columns])
+    yield _line("passes", [str(p.passes) for p in columns])
+    yield _line("operations of a free tick", [f"{p.operations:,.0f}" for p in columns])
+    yield _line("bytes that it moves", [f"{p.bytes:,.0f}" for p in columns])
+    rates = [f"{p.free_rate:.0f}" for p in columns]
     yield _line("operations a second in free ticks, 10^9", rates)
-    yield _line("most of a core, 10^9", [f"{p.most / 1e9:.0f}" for p in found])
+    yield _line("most of a core, 10^9", [f"{p.most / 1e9:.0f}" for p in columns])
     yield ""
     yield from READING.splitlines()
     yield ""
     yield _line("steps; groups; time of a group", heads)
     yield "| --- |" + " --- |" * len(profiles)
     for part in PARTS:
-        cells = [_packed(p, part) for p in found]
+        cells = [_packed(p, part) for p in columns]
         if any(cells):
             yield _line(part, cells)
     yield ""

@@ -81,7 +81,7 @@ def player(workload: Workload, episodes: int, settings: Settings) -> Player:
     """What plays about so many episodes of a workload at a call."""
     if workload.name == RUN:
         return _by_scanner(syllabus(workload), episodes, settings)
-    env, params, variant = played(workload, episodes)
+    env, params, variant = rollout_arguments(workload, episodes)
     agent, seeds = agents.get(settings.agent), count(settings.seed)
 
     def play() -> tuple[int, int]:
@@ -99,7 +99,7 @@ def player(workload: Workload, episodes: int, settings: Settings) -> Player:
     return play
 
 
-def played(workload: Workload, episodes: int) -> tuple[Any, Any, np.ndarray | None]:
+def rollout_arguments(workload: Workload, episodes: int) -> tuple[Any, Any, np.ndarray | None]:
     """Environment, parameters and the row of each episode, as `jaxsim.rollout` takes them."""
     if workload.syllabus:
         schedule = syllabus(workload)

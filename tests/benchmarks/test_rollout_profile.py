@@ -4,7 +4,7 @@ import pytest
 
 import jaxsim
 from benchmarks import rollout_profile
-from benchmarks.rollout_profile import PARTS, Parts, Profile, group_size, page, played
+from benchmarks.rollout_profile import PARTS, Parts, Profile, group_size, page, take_apart
 from jaxsim import agents
 
 
@@ -47,7 +47,7 @@ def test_what_cannot_be_measured_is_refused(option, value, words, monkeypatch, c
 @pytest.mark.nightly
 def test_the_parts_play_what_a_rollout_plays():
     parts = Parts(128)
-    result = played(parts)
+    result = take_apart(parts)
     spread = jaxsim.Spread(threads=1)
     whole = jaxsim.rollout(*jaxsim.make("CartPole3D-v0"), agents.get("pd"), 128, spread=spread)
     assert result.steps == whole.length.sum()

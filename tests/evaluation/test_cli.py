@@ -481,10 +481,11 @@ def test_columns_of_the_demo(demo):
 @pytest.mark.slow
 def test_variants_of_the_demo_change_the_physics(demo):
     """Blocks hit a long pole more often than a short one, and it is the same in every block."""
-    played = records.read(demo[0] / "records.parquet")
-    values, counts = played.by_block("length")
+    demo_records = records.read(demo[0] / "records.parquet")
+    values, counts = demo_records.by_block("length")
     lengths = [values[:, block, :count] for block, count in enumerate(counts)]
-    poles = np.array([dict(b.parameters).get("pole/length", 1.0) for b in played.schedule.blocks])
+    blocks = demo_records.schedule.blocks
+    poles = np.array([dict(block.parameters).get("pole/length", 1.0) for block in blocks])
     long, nominal, short = (
         np.mean([lengths[block].mean() for block in np.flatnonzero(poles == metres)])
         for metres in (2.0, 1.0, 0.5)

@@ -34,7 +34,7 @@ def plays(world, actions):
     """
     env, both, params, own_step, step = world
     keys = jax.random.split(jax.random.key(1), LANES)
-    _, own = jax.jit(env.reset)(keys, params)
+    _, flat = jax.jit(env.reset)(keys, params)
     _, state = jax.jit(both.reset)(keys, params)
     for action in np.asarray(actions):
         sideways = (action == RIGHT) | (action == LEFT)
@@ -43,9 +43,9 @@ def plays(world, actions):
             physics = replace(params, force=jnp.where(sideways, params.force, 0.0))
         else:
             code, physics = np.where(sideways, action, NOTHING), params
-        expected = own_step(keys, own, code, physics)
+        expected = own_step(keys, flat, code, physics)
         got = step(keys, state, action, params)
-        own, state = expected[1], got[1]
+        flat, state = expected[1], got[1]
         yield expected, got
 
 

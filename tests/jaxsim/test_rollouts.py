@@ -339,22 +339,25 @@ class Nothing:
     name = "Nothing"
 
 
-def test_every_episode_has_an_agent_that_starts_anew(cartpole):
-    """One lane plays them one after the other, and none remembers the last."""
+def test_every_episode_has_an_agent_that_starts_anew(cartpole, monkeypatch):
+    """One lane plays four of them one after the other, and none remembers the last."""
+    layout = backend.layout()._replace(rounds=4, enough=64)
+    monkeypatch.setattr(backend, "layout", lambda: layout)
 
-    def wait(memory, observation, key):
-        return memory, NoveltyPrediction.none(), jnp.int32(1)
+    def push(memory, observation, key):
+        return memory, NoveltyPrediction.none(), jnp.int32(1)  # once as it began, then 1
 
     def once(key):
         return jnp.where(jax.random.uniform(key) < 0.5, 0, 1)
 
     env, params = cartpole
-    result = jaxsim.rollout(env, params, Agent("wait", wait, init=once), 64, spread=SMALL)
-    key = rng.to_key(rng.fold(rng.words(jax.random.key(0)), jnp.arange(64), counters.INIT))
+    result = jaxsim.rollout(env, params, Agent("push", push, init=once), 256, spread=SMALL)
+    key = rng.to_key(rng.fold(rng.words(jax.random.key(0)), jnp.arange(256), counters.INIT))
     first = jax.vmap(once)(key)
-    assert 0 < first.sum() < 64
+    assert 0 < first.sum() < 256
     always = Agent("always", lambda m, o, k: (jnp.int32(1), NoveltyPrediction.none(), m))
-    other = jaxsim.rollout(env, params, always, 64, spread=SMALL)
-    # An episode of those that begin with the other action is another one, and only those are.
-    assert ((result.length != other.length) <= (first == 0)).all()
-    assert (result.length != other.length).any()
+    other = jaxsim.rollout(env, params, always, 256, spread=SMALL)
+    different = result.length != other.length
+    # Only episodes that begin with the other action differ, in every place of the lists.
+    assert not different[first == 1].any()
+    assert different.reshape(4, 64).any(axis=1).all()

@@ -203,17 +203,17 @@ def test_links_of_a_report_open_in_the_viewer(opened, tmp_path):
     run = ["run", str(syllabus), "--agent", "random", "--lifetimes", "3", "--out", str(out)]
     assert cli.main([*run, "--quiet"]) == 0
     assert cli.main(["view", str(out), "--ends"]) == 0
-    played = read_run(out)
+    run_records = read_run(out)
     page = opened(out / "report.html")
     links = page.locator('a[href^="views/"]')
     assert links.count() == 3
-    for number, (lifetime, episode) in enumerate(html.ends(played, "performance")):
+    for number, (lifetime, episode) in enumerate(html.ends(run_records, "performance")):
         links.nth(number).click()
         page.wait_for_selector("body[data-ready=yes]", timeout=30_000)
         assert page.url == (out / html.view_of(lifetime, episode)).as_uri()
         assert len(np.unique(drawn(page).reshape(-1, 3), axis=0)) > 20
         page.keyboard.press("End")
-        ticks = int(played.columns["length"][lifetime, episode])
+        ticks = int(run_records.columns["length"][lifetime, episode])
         assert page.locator("#now").inner_text() == f"{ticks} / {ticks}"
         page.go_back()
         page.wait_for_selector("body[data-ready=yes]", timeout=30_000)

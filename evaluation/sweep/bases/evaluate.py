@@ -125,8 +125,8 @@ class Evaluate:
         totals = jaxsim.rollout(
             env, table, agent, len(variant), seed=seed, variant=variant, numbers=numbers
         )
-        numbers = np.array([cell.number for cell in cells], np.int64)
-        return Played(_rows(numbers, episodes, totals), _metrics(numbers, episodes, totals, seed))
+        places = np.array([cell.number for cell in cells], np.int64)
+        return Played(_rows(places, episodes, totals), _metrics(places, episodes, totals, seed))
 
 
 def _make(values: Values) -> tuple[Any, Any]:
