@@ -8,6 +8,7 @@ with the number of the episode at once, and each has an agent that starts from `
 """
 
 import jax
+import numpy as np
 
 from jaxsim import rng
 
@@ -23,4 +24,4 @@ def root(seed: int) -> rng.Words:
     """
     if not 0 <= seed < 2**32:
         raise ValueError(f"seed is {seed}; it must be from 0 to {2**32 - 1}")
-    return rng.words(jax.random.key(seed))
+    return rng.Words(*jax.device_put((np.uint32(0), np.uint32(seed))))  # those of its typed key

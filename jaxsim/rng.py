@@ -8,6 +8,7 @@ At the border, keys are typed JAX keys (`jax.random.key`), so agents may use `ja
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ class Words(NamedTuple):
     b: jax.Array
 
 
+@partial(jax.jit, inline=True)
 def mix(x: jax.Array) -> jax.Array:
     """Scramble 32 bits reversibly.
 

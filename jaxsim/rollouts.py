@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, counters
@@ -86,11 +85,11 @@ def rollout(
             shares.append((place, _Share(world, table, agent, seed, lists, spread or Spread())))
     if len(shares) > 1:  # side by side; one alone is compiled as it is played
         backend.in_threads(_Share.compile, shares[0][1].crew.threads, [of for _, of in shares])
-    results = np.zeros((2, episodes), np.int32)
+    length, ending = np.zeros((2, episodes), np.int32)
+    reward, performance = np.zeros((2, episodes), np.float32)
     for place, share in shares:
-        results[:, place] = share.play()
-    length, ending = results
-    reward, performance = (np.asarray(score) for score in env.score(jnp.asarray(length)))
+        results = share.play()
+        length[place], ending[place], reward[place], performance[place] = results
     return Totals(length, performance, reward, ending == TERMINATED, ending != NONFINITE)
 
 
@@ -115,7 +114,10 @@ class _Share:
         lists: tuple[np.ndarray, np.ndarray],
         spread: Spread,
     ) -> None:
-        self.numbers, self.rows = lists
+        self.numbers, rows = lists
+        # What differs between the rows of other programs need not be a number of each lane.
+        rows, self.rows = np.unique(rows, return_inverse=True)
+        table = jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim else leaf, table)
         episodes, layout, threads = self.numbers.size, env.layout, spread.number
         wanted = max(-(-episodes // layout.rounds), threads * layout.enough)
         # Calls for similar numbers of episodes share a program.
@@ -136,11 +138,14 @@ class _Share:
         """Compile the program."""
         self.crew.compile(next(self.lists()))
 
-    def play(self) -> np.ndarray:
-        """Lengths and endings of the episodes, (2, E) int32."""
+    def play(self) -> list[np.ndarray]:
+        """Lengths, endings, rewards and performances of the episodes, (E,) each."""
         rows = [self.crew.play(rounds) for rounds in self.lists()]
-        parts = [np.stack([one.length.ravel(), one.ending.ravel()]) for one in rows]
-        return np.concatenate(parts, axis=1)[:, : self.numbers.size]
+        parts = [(one.length, one.ending, one.reward, one.performance) for one in rows]
+        return [
+            np.concatenate([leaf.ravel() for leaf in leaves])[: self.numbers.size]
+            for leaves in zip(*parts, strict=True)
+        ]
 
     def lists(self) -> Iterator[Rounds]:
         """Lists of (R, P) episodes, dealt like cards."""

@@ -5,8 +5,10 @@ accelerator takes all lanes of its lifetimes at once. Parts of the lifetimes hav
 one executable plays them all.
 """
 
+import gc
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -319,7 +321,20 @@ def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> 
     """A program lowered for a device and batches of some shapes."""
     place = jax.sharding.SingleDeviceSharding(home)
     leaves = [jax.ShapeDtypeStruct(*shape, sharding=place) for shape in shapes]
-    return jax.jit(program).lower(jax.tree.unflatten(structure, leaves))
+    with _uncollected():
+        return jax.jit(program).lower(jax.tree.unflatten(structure, leaves))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let Python not look for garbage: a trace makes millions of objects, and little garbage."""
+    looks = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looks:
+            gc.enable()
 
 
 @lru_cache(maxsize=MAX_EXECUTABLES)

@@ -474,8 +474,9 @@ class Play:
 
 def _places(marks: Marks, begin: jax.Array, size: int) -> jax.Array:
     """Places of a group of marks, computed once for all that follows from them."""
-    index = marks.places(begin + jnp.arange(size, dtype=jnp.int32))
-    return whole(index, opaque_one(begin.astype(jnp.float32)))
+    ranks = begin + jnp.arange(size, dtype=jnp.int32)
+    # By a vector: XLA turns a division by a scalar into a product, which it duplicates.
+    return whole(marks.places(ranks), opaque_one(ranks.astype(jnp.float32)))
 
 
 def _one(tree: Any) -> Any:

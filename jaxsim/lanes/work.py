@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.worlds.base import Attempt, WholeSteps
@@ -70,11 +69,14 @@ def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
 
     Sums round as those of an engine that adds the rewards up step by step.
     """
-    number = np.arange(work.max_steps + 1, dtype=np.int32)
+
+    def scores(number: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return work.step_reward(number), work.score(number)[1]
+
     # Outside of the program that asks for them, so that they are compiled alike everywhere.
     with jax.ensure_compile_time_eval():
-        rewards = np.array(work.step_reward(jnp.asarray(number)), np.float32)
-        performances = np.array(work.score(jnp.asarray(number))[1], np.float32)
+        result = jax.jit(scores)(np.arange(work.max_steps + 1, dtype=np.int32))
+    rewards, performances = (np.array(score, np.float32) for score in result)
     rewards[0] = 0.0
     return np.cumsum(rewards, dtype=np.float32), performances
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.backend import materialise, opaque_one
 from jaxsim.worlds.cartpole3d import slots
 from jaxsim.worlds.cartpole3d.placement import (
     BLOCK_MIDDLE,
@@ -92,6 +93,8 @@ def _draw_blocks(
     base = _SLOT_BLOCKS + index * _SLOTS_PER_BLOCK
     p = clear_of(k, base + 8, x, y, dtype)
     v = _draw_velocities(k, base, p, Vector(x, y, jnp.zeros_like(x)), params, dtype)
+    # Once for all slots, not anew in each.
+    p, v = materialise((p, v), opaque_one((k.a + index).astype(dtype)))
     return _present(p, v, index < count)
 
 
