@@ -244,9 +244,9 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
     divisor is one, if both are in the same kernel: so they are where the number is different in
     each pass of a loop, which keeps XLA from moving this out of it.
 
-    A scalar is kept out of the loop, and dividing by it takes time; but where values have more axes
-    than lanes, one of the lanes' shape has XLA compute them more than once: a full tick of four
-    blocks takes 13,776 flops with it and 11,224 with a scalar.
+    It holds values of its own shape apart. XLA makes a product of a division by fewer numbers than
+    are divided, and computes what is divided again for each consumer; where little is (a full tick
+    of four blocks), a scalar costs least: 11,224 flops, with a number for each lane 13,776.
 
     Args:
       number: () or (L,) float32 or float64; a part of the state, or a parameter.

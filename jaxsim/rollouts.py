@@ -116,7 +116,8 @@ class _Share:
     ) -> None:
         self.numbers, rows = lists
         # What differs between the rows of other programs need not be a number of each lane.
-        rows, self.rows = np.unique(rows, return_inverse=True)
+        rows, places = np.unique(rows, return_inverse=True)
+        self.rows = places.astype(np.int32)
         table = jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim else leaf, table)
         episodes, layout, threads = self.numbers.size, env.layout, spread.number
         wanted = max(-(-episodes // layout.rounds), threads * layout.enough)
