@@ -127,10 +127,10 @@ def main() -> None:
         found["bytes of plan.json"] = (folder / "m" / "plan.json").stat().st_size
         names(folder / "plan", arguments.units)
         found["status"] = command("status", folder / "plan")
-        from evaluation.sweep import plans, submitting
+        from evaluation.sweep import plans, store
 
         began = time.perf_counter()
-        left = submitting.left(plans.load(folder / "plan"))
+        left = store.left(plans.load(folder / "plan"))
         found["what submit looks for, seconds"] = round(time.perf_counter() - began, 2)
         assert len(left) == 100
         for units in (1000, arguments.merged):

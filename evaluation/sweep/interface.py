@@ -106,7 +106,7 @@ def _with_executor(
     progress: Callable[[int, int], object] | None,
 ) -> Outcome:
     out, total = Outcome(), len(plan.units)
-    left = iter(number for number in range(total) if not _there(plan, number, out))
+    left = _left(plan, out)
     tried: dict[int, int] = {}
     waiting: dict[Any, int] = {}
 
@@ -145,11 +145,13 @@ def _with_executor(
     return out
 
 
-def _there(plan: Plan, number: int, out: Outcome) -> bool:
-    """Whether a unit is finished and whole."""
-    there = any(store.intact(found) for found in store.finished_one(plan, number))
-    out.skipped += there
-    return there
+def _left(plan: Plan, out: Outcome) -> Iterator[int]:
+    """Units that are not finished and whole; the others are counted."""
+    for number, units in store.listing(plan):
+        if any(map(store.intact, units)):
+            out.skipped += 1
+        else:
+            yield number
 
 
 def _future(task: Any) -> "Future[Any]":

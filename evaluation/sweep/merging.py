@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 from evaluation.files import results, write_json
 from evaluation.sweep import report, store
 from evaluation.sweep.plans import Plan
-from evaluation.sweep.store import Found
 
 MERGED: Final = "merged"
 ROWS, CELLS, MARKER = "rows.parquet", "cells.parquet", "sweep.json"
 GROUP_ROWS: Final = 1 << 19
+MOST_BATCHES: Final = 256
+"""Batches that are held before they are joined."""
 SHOWN: Final = 5
 
 Progress = Callable[[int, int], object]
@@ -53,21 +54,21 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
       ValueError: units are missing, damaged or there in two versions; names some.
       OSError: the files cannot be written.
     """
-    units = _one_each(plan)
+    _check(plan)
     folder = plan.folder / MERGED if out is None else out
     rows = 0
     with results(folder, MARKER) as partial:
         paths = [partial / ROWS, partial / CELLS]
         writers = [_Writer(path) for path in paths]
-        for done, found in enumerate(units, 1):
-            if not store.intact(found):
-                raise ValueError(
-                    f"unit {found.number} is damaged ({found.rows}); sweep run plays it again"
-                )
-            for writer, path in zip(writers, (found.rows, found.cells), strict=True):
-                writer.add(store.read(path))
+        for number, found in store.listing(plan):
+            contents = store.contents(found[0]) if found else None
+            if contents is None:
+                where = f" ({found[0].rows})" if found else ""
+                raise ValueError(f"unit {number} is damaged{where}; sweep run plays it again")
+            for writer, content in zip(writers, contents, strict=True):
+                writer.add(store.read(content))
             if progress:
-                progress(done, len(units))
+                progress(number + 1, len(plan.units))
         for writer in writers:
             writer.close()
             _sync(writer.path)
@@ -86,28 +87,26 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
     return Merged(folder, rows, plan.grid.cells, reported)
 
 
-def _one_each(plan: Plan) -> list[Found]:
-    """The finished units in order.
+def _check(plan: Plan) -> None:
+    """Check that every unit has one result, by the names of the files.
 
     Raises:
-      ValueError: some are missing, or there in two versions.
+      ValueError: some have none, or two.
     """
-    there = store.finished(plan)
-    missing = [number for number in range(len(plan.units)) if number not in there]
+    missing = store.left(plan)
     if missing:
         listed = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         raise ValueError(
             f"{len(missing):,} of {len(plan.units):,} units are missing (units {listed}); play "
             f"them with: jaxsim sweep run {plan.folder}"
         )
-    for number, found in there.items():
+    for number, found in store.listing(plan):
         if len(found) > 1:
             names = " and ".join(str(one.rows) for one in found)
             raise ValueError(
                 f"unit {number} is there with two results, as of different machines or versions: "
                 f"{names}; remove all but one"
             )
-    return [there[number][0] for number in range(len(plan.units))]
 
 
 class _Writer:
@@ -116,6 +115,7 @@ class _Writer:
     def __init__(self, path: Path) -> None:
         self.path, self.rows = path, 0
         self._held: list[pa.RecordBatch] = []
+        self._small: list[pa.RecordBatch] = []
         self._count = 0
         self._writer: pq.ParquetWriter | None = None
 
@@ -126,17 +126,25 @@ class _Writer:
                 schema = batch.schema.remove_metadata()
                 options = {"compression": "zstd", "write_page_checksum": True}
                 self._writer = pq.ParquetWriter(self.path, schema, **options)
-            self._held.append(batch)
+            self._small.append(batch)
             self._count += batch.num_rows
+            if len(self._small) == MOST_BATCHES or self._count >= GROUP_ROWS:
+                self._combine()
             while self._count >= GROUP_ROWS:
                 self._put(GROUP_ROWS)
 
     def close(self) -> None:
         """Write what is held, and the end of the file."""
         if self._count:
+            self._combine()
             self._put(self._count)
         if self._writer is not None:
             self._writer.close()
+
+    def _combine(self) -> None:
+        """Join small batches: each takes kilobytes beside its rows."""
+        self._held += pa.Table.from_batches(self._small).combine_chunks().to_batches()
+        self._small = []
 
     def _put(self, number: int) -> None:
         assert self._writer is not None

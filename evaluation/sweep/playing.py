@@ -102,11 +102,12 @@ def run(
     base, stop = bases.get(plan.base), stop or Stop()
     wanted = list(range(len(plan.units)) if numbers is None else numbers)
     number = (backend.cores() if base.threads else 1) if threads is None else threads
-    store.tidy(plan)
+    store.tidy(plan, wanted)
     with notes.Sign(plan) as sign, contextlib.nullcontext() if base.threads else _kept_programs():
         total = sum(plan.units[one].cells for one in wanted) if progress else 0
         crew = _Crew(plan, base, retries, stop, sign, progress, say, total)
-        return crew.play(_mixed(plan, wanted), max(1, min(number, len(wanted))))
+        left = crew.left(wanted)
+        return crew.play(_mixed(plan, left), max(1, min(number, len(left))))
 
 
 @contextlib.contextmanager
@@ -199,17 +200,27 @@ class _Crew:
                 self.fatal = self.fatal or error
                 return
 
-    def _one(self, number: int) -> None:
-        """Play a unit, if it is not finished."""
-        there = store.finished_one(self.plan, number)
+    def left(self, numbers: Iterable[int]) -> list[int]:
+        """Units that are not finished; all of them if the process is to end."""
+        listing = store.listing(self.plan, numbers)
+        return [n for n, there in listing if self.stop.by or not self._finished(n, there)]
+
+    def _finished(self, number: int, there: Sequence[store.Found]) -> bool:
+        """Whether a unit has a result that is whole; those that are damaged are removed."""
         damaged = [found for found in there if not store.intact(found)]
         for found in damaged:
             self.say(f"unit {number}: {found.rows.name} is damaged; it is played again")
             found.rows.unlink(missing_ok=True)
-        if len(there) > len(damaged):
-            self._move(self.plan.units[number].cells)
-            with self.lock:
-                self.outcome.skipped += 1
+        if len(there) == len(damaged):
+            return False
+        self._move(self.plan.units[number].cells)
+        with self.lock:
+            self.outcome.skipped += 1
+        return True
+
+    def _one(self, number: int) -> None:
+        """Play a unit, if no other process has finished it in the meantime."""
+        if self._finished(number, store.finished_one(self.plan, number)):
             return
         self.sign.playing(number)
         try:

@@ -51,18 +51,22 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
       plan: from `plans.load`.
       clock: seconds since the epoch.
     """
-    there = store.finished(plan)
-    done, left = len(there), len(plan.units) - len(there)
-    running = tuple(notes.running(plan, clock))
-    failed = tuple(one for one in notes.failed(plan) if one.unit not in there)
+    running, failed = tuple(notes.running(plan, clock)), {f.unit: f for f in notes.failed(plan)}
+    done = doubled = 0
+    for number, units in store.listing(plan):
+        if units:
+            done += 1
+            doubled += len(units) > 1
+            failed.pop(number, None)
+    left = len(plan.units) - done
     rate = _rate(plan, clock(), bool(running))
     return Status(
         str(plan.manifest["name"]),
         len(plan.units),
         done,
-        sum(len(units) > 1 for units in there.values()),
+        doubled,
         running,
-        failed,
+        tuple(failed.values()),
         rate,
         60 * left / rate if rate else (0.0 if not left else None),
     )

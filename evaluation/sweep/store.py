@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -74,25 +74,38 @@ def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> Found:
     return Found(unit.number, asked, content, str(folder))
 
 
-def finished(plan: Plan) -> dict[int, list[Found]]:
-    """All finished units of a plan, by number; several where their contents differ."""
-    found: dict[int, list[Found]] = {}
-    with contextlib.suppress(FileNotFoundError), os.scandir(plan.folder / UNITS) as folders:
-        for entry in folders:
-            if entry.is_dir():
-                for unit in _in(entry.path, plan):
-                    found.setdefault(unit.number, []).append(unit)
-    for units in found.values():
-        units.sort()
-    return found
+def listing(plan: Plan, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, list[Found]]]:
+    """Results of units, by the names of their files.
+
+    A folder is listed once for units of it that follow each other, and forgotten then: the memory
+    does not grow with the number of units.
+
+    Args:
+      plan: from `plans.load`.
+      numbers: of the units; None for all.
+
+    Yields:
+      (number, its results) in the order of the numbers: none where the unit is not finished,
+      several where their contents differ.
+    """
+    listed, there = -1, dict[int, list[Found]]()
+    for number in range(len(plan.units)) if numbers is None else numbers:
+        if number // IN_A_FOLDER != listed:
+            listed, there = number // IN_A_FOLDER, {}
+            for unit in sorted(_in(str(folder_of(plan, number)), plan)):
+                there.setdefault(unit.number, []).append(unit)
+        yield number, there.get(number, [])
 
 
 def finished_one(plan: Plan, number: int) -> list[Found]:
-    """Files of one unit."""
-    folder = folder_of(plan, number)
-    names = (path.name for path in folder.glob(f"{number:07d}-{plan.asked}-*{ROWS}"))
-    matches = (NAME.fullmatch(name) for name in names)
-    return sorted(Found(number, m[2], m[3], str(folder)) for m in matches if m)
+    """Results of one unit."""
+    ((_, units),) = listing(plan, [number])
+    return units
+
+
+def left(plan: Plan) -> list[int]:
+    """Units without a result."""
+    return [number for number, units in listing(plan) if not units]
 
 
 def newest(plan: Plan, number: int) -> list[float]:
@@ -115,33 +128,56 @@ def newest(plan: Plan, number: int) -> list[float]:
 def _in(folder: str, plan: Plan) -> Iterator[Found]:
     """Finished units of a folder; others are left from a plan that was replaced."""
     asked, units = plan.asked, len(plan.units)
-    for name in os.listdir(folder):
+    for name in _names(folder):
         if name.endswith(ROWS) and (match := NAME.fullmatch(name)) and match[2] == asked:
             number = int(match[1])
             if number < units:
                 yield Found(number, asked, match[3], folder)
 
 
+def _names(folder: str | Path) -> list[str]:
+    """Names in a folder; none where it is missing."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.listdir(folder)
+    return []
+
+
+def contents(found: Found) -> tuple[bytes, bytes] | None:
+    """Rows and metrics of a unit as bytes of Parquet; None if its files are damaged or gone."""
+    try:
+        rows, cells = found.rows.read_bytes(), found.cells.read_bytes()
+    except FileNotFoundError:
+        return None
+    return (rows, cells) if _content(rows, cells) == found.content else None
+
+
 def intact(found: Found) -> bool:
     """Whether a unit's files hold what their names say."""
-    try:
-        return _content(found.rows.read_bytes(), found.cells.read_bytes()) == found.content
-    except FileNotFoundError:
-        return False
+    return contents(found) is not None
 
 
-def tidy(plan: Plan, clock: Any = time.time) -> None:
-    """Remove what processes that were killed have left half, an hour ago or before."""
-    for path in (plan.folder / UNITS).glob("*/.*"):
-        with contextlib.suppress(OSError):
-            if LEFTOVER.fullmatch(path.name) and clock() - path.stat().st_mtime > OLD:
-                path.unlink()
+def tidy(plan: Plan, numbers: Iterable[int], clock: Any = time.time) -> None:
+    """Remove what processes that were killed have left half, an hour ago or before.
+
+    Args:
+      plan: from `plans.load`.
+      numbers: units in whose folders is looked.
+      clock: s since the epoch.
+    """
+    for folder in {folder_of(plan, number) for number in {n - n % IN_A_FOLDER for n in numbers}}:
+        for name in _names(folder):
+            with contextlib.suppress(OSError):
+                path = folder / name
+                if LEFTOVER.fullmatch(name) and clock() - path.stat().st_mtime > OLD:
+                    path.unlink()
 
 
-def read(path: Path) -> Iterator[pa.RecordBatch]:
-    """Read a file in parts."""
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        yield from file.iter_batches()
+def read(source: Path | bytes) -> Iterator[pa.RecordBatch]:
+    """Read Parquet in parts, from a file or from its bytes."""
+    where = source if isinstance(source, Path) else pa.BufferReader(source)
+    with pq.ParquetFile(where, page_checksum_verification=True) as file:
+        # Files of units are small: threads cost more than they decode.
+        yield from file.iter_batches(use_threads=False)
 
 
 def _parquet(table: pa.Table) -> bytes:

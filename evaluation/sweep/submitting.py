@@ -89,12 +89,6 @@ class Share:
         return DelayedSubmission(self)
 
 
-def left(plan: Plan) -> list[int]:
-    """Units that are not there, by the names of files."""
-    there = store.finished(plan)
-    return [number for number in range(len(plan.units)) if number not in there]
-
-
 def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
     """Send what is left.
 
@@ -110,7 +104,7 @@ def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
         import submitit
     except ModuleNotFoundError as error:
         raise ValueError("submit needs submitit: pip install 'jaxsim-novelty[cluster]'") from error
-    numbers = left(plan)
+    numbers = store.left(plan)
     if not numbers:
         return Sent((), 0)
     count = min(options.jobs, len(numbers))

@@ -118,7 +118,7 @@ class Evaluate:
         env = made[0][0]
         for other, _ in made[1:]:
             env = env if env == other else env.covering(other)
-        table = jax.tree.map(lambda *leaves: np.stack(leaves), *(params for _, params in made))
+        table = _stacked([params for _, params in made])
         variant = np.repeat(np.arange(len(cells)), episodes)
         agent = agents.get(agent_of(first, place))
         numbers = np.tile(np.arange(episodes), len(cells))
@@ -141,7 +141,13 @@ def _made(task: str, level: tuple[Any, ...], own: tuple[tuple[str, Value], ...])
     options = dict(zip(("level", "difficulty"), level, strict=False))
     host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
     env, params = jaxsim.make(task, dict(own), **options, **host)
-    return env, jax.tree.map(np.asarray, params)
+    return env, jax.tree.map(lambda leaf: np.asarray(leaf)[()], params)
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    """Trees as one with a leading axis; of NumPy's scalars three times as fast as `np.stack`."""
+    columns = zip(*map(jax.tree.leaves, trees), strict=True)
+    return jax.tree.structure(trees[0]).unflatten([np.array(column) for column in columns])
 
 
 def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:

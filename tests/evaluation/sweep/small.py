@@ -1,6 +1,7 @@
 """Sweeps of CartPole, whose programs compile in a few seconds, for tests."""
 
 from evaluation import cli
+from evaluation.sweep import store
 
 VALUES = {
     "base": "evaluate",
@@ -34,6 +35,11 @@ A_PACK = 1e-6
 def sweep(*words):
     """Exit code of `jaxsim sweep`."""
     return cli.main(["sweep", *map(str, words)])
+
+
+def finished(plan):
+    """Results of finished units by number."""
+    return {number: units for number, units in store.listing(plan) if units}
 
 
 def merged(folder):

@@ -61,7 +61,7 @@ def killed(plan, kills, seed=0):
             running = [one for one in running if one.poll() is None]
             while len(running) < ABREAST:
                 running.append(started(plan.folder))
-            there = store.finished(plan)
+            there = small.finished(plan)
             if len(there) > len(plan.units) // 2:
                 for number in draw.sample(sorted(there), len(there) // 2):
                     for found in there[number]:
@@ -89,7 +89,7 @@ def test_random_kills_lose_nothing(tmp_path):
     plan = sweep.plan(VALUES, tmp_path / "plan", minutes=small.A_PACK)
     assert killed(plan, KILLS) == KILLS
     assert playing.run(plan).failed == []
-    assert all(len(found) == 1 for found in store.finished(plan).values())
+    assert all(len(found) == 1 for found in small.finished(plan).values())
     sweep.merge(plan)
     assert small.merged(plan.folder) == whole(tmp_path / "whole")
 
@@ -99,11 +99,11 @@ def test_a_signal_leaves_whole_units_and_says_so(tmp_path, number):
     plan = sweep.plan(VALUES, tmp_path / "plan", minutes=small.A_PACK)
     process = started(plan.folder)
     end = time.monotonic() + 200
-    while not store.finished(plan) and time.monotonic() < end:
+    while not small.finished(plan) and time.monotonic() < end:
         time.sleep(0.02)
     process.send_signal(number)
     assert process.wait(200) == STOPPED
-    done = len(store.finished(plan))
+    done = len(small.finished(plan))
     assert 0 < done < len(plan.units)
     assert not [p for p in (plan.folder / store.UNITS).rglob("*") if p.name.startswith(".")]
     assert not list((plan.folder / notes.RUNNING).iterdir())
@@ -130,7 +130,7 @@ def test_a_worker_of_dask_that_is_killed_loses_nothing(tmp_path, monkeypatch):
             while len(killed) < 3 and time.monotonic() < end:
                 at_play = [one.pid for one in notes.running(plan) if one.units]
                 able = [pid for pid in at_play if pid not in killed and pid != os.getpid()]
-                if able and len(store.finished(plan)) >= 8 * len(killed):
+                if able and len(small.finished(plan)) >= 8 * len(killed):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(able[0], signal.SIGKILL)
                         killed.append(able[0])

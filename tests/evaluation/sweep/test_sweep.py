@@ -177,9 +177,9 @@ def test_halves_that_a_killed_process_left_are_nothing(tmp_path):
     half = found.rows.with_name(f".{found.rows.name}.abc")
     half.write_bytes(b"half")
     found.rows.unlink()  # killed between the two files
-    assert not store.finished(plan)
+    assert not small.finished(plan)
     assert playing.run(plan, [0]).played == 1
-    assert list(store.finished(plan)) == [0]
+    assert list(small.finished(plan)) == [0]
     os.utime(half, (0, 0))
     playing.run(plan, [0])
     assert not half.exists()
@@ -232,7 +232,7 @@ def test_a_folder_that_takes_nothing_ends_the_run(tmp_path, monkeypatch, capsys,
     monkeypatch.setattr(store, "write_whole", full)
     assert small.sweep("run", plan.folder, "--quiet") in (1, 2)
     assert len(capsys.readouterr().err.splitlines()) == 1
-    assert sorted(store.finished(plan)) == [0, 1]
+    assert sorted(small.finished(plan)) == [0, 1]
     assert not notes.failed(plan)
 
 
@@ -246,7 +246,7 @@ def test_a_run_that_is_asked_to_end_leaves_whole_units(whole, tmp_path):
     out = playing.run(plan, threads=2, stop=stop, progress=progress)
     assert out.stopped == "SIGUSR2"
     assert 2 <= out.played < 12
-    assert len(store.finished(plan)) == out.played
+    assert len(small.finished(plan)) == out.played
     playing.run(plan)
     sweep.merge(plan)
     assert small.merged(plan.folder) == small.merged(whole)
