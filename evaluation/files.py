@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk, or of a user's share of it, that is full."""
+CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of a place that may not be written to."""
+MAKE_OPEN = "make it writable, then give the same command again, or name another place"
 MAKE_ROOM = "no space left on the disk; make some, then give the same command again"
 
 
@@ -155,12 +158,14 @@ def check_room(folder: Path, needed: int, what: str) -> None:
 
 @contextlib.contextmanager
 def _place_named(path: Path) -> Iterator[None]:
-    """Have the error of a full disk say where, and what to do."""
+    """Have the error of a disk that is full or closed to writing say where, and what to do."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL and error.strerror == os.strerror(error.errno):
             raise OSError(error.errno, MAKE_ROOM, str(path)) from error
+        if error.errno in CLOSED and error.strerror == os.strerror(error.errno):
+            raise OSError(error.errno, f"{error.strerror}; {MAKE_OPEN}", str(path)) from error
         raise
 
 

@@ -50,7 +50,10 @@ def axis(name: str, written: Any) -> Axis:
     if isinstance(written, list):
         return _listed(name, written)
     if not isinstance(written, Mapping):
-        raise ValueError(f"axis {name!r} is {written!r}; it must be a list of values or {_FORMS}")
+        raise ValueError(
+            f"axis {name!r} is {written!r}; it must be a list of values or a table with one of "
+            f"{_FORMS}"
+        )
     forms = [form for form in FORMS if form in written]
     if len(forms) != 1:
         raise ValueError(f"axis {name!r} must hold exactly one of {_FORMS}")
@@ -150,7 +153,7 @@ FORMS: Final[Mapping[str, tuple[Make, tuple[str, ...]]]] = {
     "choice": (_choice, ("draws", "seed")),
 }
 """How an axis may be written, beside a list; with the keys that may stand beside it."""
-_FORMS: Final = "a table with one of " + ", ".join(FORMS)
+_FORMS: Final = ", ".join(FORMS)
 
 
 def _unit(name: str, options: Mapping[str, Any]) -> Callable[[int], float]:

@@ -58,9 +58,12 @@ def summary(plan: "Plan") -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play units, here or in several processes."""
-    from evaluation.sweep import plans, playing
+    from evaluation.sweep import plans, process
 
     plan = plans.load(arguments.folder)
+    process.prepare(plan)
+    from evaluation.sweep import playing
+
     playing.check_version(plan, arguments.force)
     _check_counts(arguments, ("retries", 0), ("threads", 1), ("local", 1))
     if arguments.local is not None:

@@ -10,6 +10,14 @@ from evaluation.sweep.plans import Plan
 NEED_IMAGE: Final = "pass --image, a container image in which this package is installed"
 NEED_CLAIM: Final = "pass --claim, a volume claim that holds the plan and that all jobs can write"
 MOUNT: Final = "/sweep"
+NO_PACKAGE: Final = (
+    "jaxsim-novelty is not installed on this node: install it there, or set PATH to its environment"
+)
+
+
+def check_of(command: str) -> str:
+    """A line of shell that ends a job with one line and exit code 2 where a command fails."""
+    return f"{command} >/dev/null 2>&1 || {{ echo {shlex.quote(NO_PACKAGE)} >&2; exit 2; }}"
 
 
 def text(
@@ -84,6 +92,7 @@ def _sbatch(
     options += [f"--gpus={gpus}"] if gpus else []
     lines = ["#!/bin/bash", *(f"#SBATCH {option}" for option in options), ""]
     lines += [
+        check_of("command -v jaxsim"),
         "# Units are idempotent: a job that is killed, queued again or sent twice does no harm.",
         f'jaxsim sweep run {folder} --units "$SLURM_ARRAY_TASK_ID::{jobs}" --quiet &',
         "worker=$!",
@@ -108,16 +117,14 @@ def _kubernetes(
 ) -> dict[str, Any]:
     resources: dict[str, Any] = {"cpu": str(cpus), "memory": f"{round(1024 * memory)}Mi"}
     limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
-    folder = f"{MOUNT}/{plan.folder.name}"
+    folder = shlex.quote(f"{MOUNT}/{plan.folder.name}")
+    command = f'jaxsim sweep run {folder} --units "$JOB_COMPLETION_INDEX::{jobs}" --quiet'
     container = {
         "name": "worker",
         "image": image,
         # The shell puts the number of the pod into the share.
         "command": ["/bin/sh", "-c"],
-        "args": [
-            f'exec jaxsim sweep run {shlex.quote(folder)} --units "$JOB_COMPLETION_INDEX::{jobs}"'
-            " --quiet"
-        ],
+        "args": [f"{check_of('command -v jaxsim')}; exec {command}"],
         "resources": {"requests": resources | limits, "limits": resources | limits},
         "volumeMounts": [{"name": "sweep", "mountPath": MOUNT}],
     }

@@ -5,7 +5,6 @@ results under names that follow from them; two processes that play the same unit
 """
 
 import contextlib
-import errno
 import tempfile
 import threading
 from collections import deque
@@ -21,7 +20,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.stopping import Stop, Stopped
-from evaluation.files import FULL
+from evaluation.files import CLOSED, FULL
 from evaluation.sweep import bases, notes, store
 from evaluation.sweep.bases.base import METRICS, Base, Place, Played, complete
 from evaluation.sweep.grid import Cell, Unit
@@ -30,7 +29,7 @@ from evaluation.sweep.plans import Plan
 from jaxsim import backend
 
 RETRIES: Final = 2
-FATAL: Final = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM)
+FATAL: Final = (*FULL, *CLOSED)
 """Errors of the folder, for which no unit is to blame."""
 LOOK: Final = 0.1
 """s, between two looks of the main thread, which hears signals."""

@@ -1,6 +1,7 @@
 """Sends what is left of a sweep to a scheduler, through submitit (the extra `cluster`)."""
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from evaluation.checkpoints.commands import duration
-from evaluation.sweep import store
+from evaluation.sweep import launch, store
 from evaluation.sweep.plans import Plan
 
 JOBS: Final = "jobs"
@@ -133,13 +134,14 @@ def _parameters(plan: Plan, options: Options, count: int) -> dict[str, Any]:
     common = {"name": name, "timeout_min": options.minutes, "gpus_per_node": options.gpus}
     if options.cluster != "slurm":
         return common | options.parameters
+    python = shlex.quote(sys.executable)
     slurm = {
         "cpus_per_task": options.cpus,
         "mem_gb": options.memory,
         "slurm_array_parallelism": options.parallel or count,
         "slurm_partition": options.partition,
         "slurm_account": options.account,
-        "slurm_setup": list(options.setup) or None,
+        "slurm_setup": [*options.setup, launch.check_of(f"{python} -c 'import evaluation.sweep'")],
     }
     given = {key: value for key, value in slurm.items() if value is not None}
     return common | given | options.parameters

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -24,6 +25,9 @@ from evaluation.metrics.statistics.location import STATISTICS, describe, estimat
 
 WEIGHTS_AT_ONCE: Final = 2**22
 """Elements of the resample-weight matrix held at a time (32 MiB in float64)."""
+
+KEPT: Final = 4
+"""Matrices of resample weights, of a quarter of that size each, that are kept for other tables."""
 
 RESAMPLED_AT_ONCE: Final = 2**24
 """Resampled statistics held at a time (128 MiB in float64)."""
@@ -199,7 +203,20 @@ def resample_weights(lifetimes: int, resamples: int, seed: Seed = 0) -> Iterator
     Raises:
       ValueError: a bad seed.
     """
-    return weights_of(np.random.SeedSequence(entropy(seed)), lifetimes, resamples)
+    if resamples * lifetimes > WEIGHTS_AT_ONCE // KEPT:
+        return weights_of(np.random.SeedSequence(entropy(seed)), lifetimes, resamples)
+    words = entropy(seed)
+    return iter(_kept(tuple(words) if isinstance(words, list) else words, lifetimes, resamples))
+
+
+@lru_cache(maxsize=KEPT)
+def _kept(words: int | tuple[int, ...], lifetimes: int, resamples: int) -> tuple[Floats, ...]:
+    """Weights that the next table of as many lifetimes is likely to need as well; read only."""
+    source = np.random.SeedSequence(words if isinstance(words, int) else list(words))
+    chunks = tuple(weights_of(source, lifetimes, resamples))
+    for weights in chunks:
+        weights.setflags(write=False)
+    return chunks
 
 
 def weights_of(

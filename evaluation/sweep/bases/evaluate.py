@@ -147,7 +147,8 @@ def _made(task: str, level: tuple[Any, ...], own: tuple[tuple[str, Value], ...])
 def _stacked(trees: Sequence[Any]) -> Any:
     """Trees as one with a leading axis; of NumPy's scalars three times as fast as `np.stack`."""
     columns = zip(*map(jax.tree.leaves, trees), strict=True)
-    return jax.tree.structure(trees[0]).unflatten([np.array(column) for column in columns])
+    structure = jax.tree.structure(trees[0])
+    return jax.tree.unflatten(structure, [np.array(column) for column in columns])
 
 
 def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:

@@ -1,6 +1,8 @@
 """Work and memory of the commands on folders of many units, by counts and not by seconds."""
 
+import os
 import shutil
+import subprocess
 import sys
 import tracemalloc
 import weakref
@@ -9,8 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
+import jaxsim
 from evaluation import sweep
-from evaluation.sweep import merging, playing, progress, store
+from evaluation.metrics.statistics import bootstrap
+from evaluation.sweep import bases, merging, notes, playing, process, progress, store
+from evaluation.sweep.bases import evaluate as base
 from evaluation.sweep.grid import Units
 from tests.evaluation.sweep import small
 
@@ -112,3 +117,61 @@ def test_the_memory_of_listing_is_that_of_one_folder(plan):
         assert tracemalloc.get_traced_memory()[1] < 1.5 * one
     finally:
         tracemalloc.stop()
+
+
+# Work of a unit -----------------------------------------------------------------------------------
+
+
+def test_the_work_of_a_unit_beside_playing_is_counted(tmp_path, monkeypatch):
+    """A physics is made once for all seeds, weights of resamples once a seed, files once a unit."""
+    work = Counter()
+
+    def count(module, name):
+        real = getattr(module, name)
+
+        def counting(*args, **options):
+            work[name] += 1
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, name, counting)
+
+    lengths, seeds = 22, 3
+    axes = {"pole/length": {"linear": [0.37, 1.93], "count": lengths}}
+    values = {**VALUES, "axes": {**axes, "seed": {"integers": [11, 10 + seeds]}}}
+    plan = sweep.plan(values, tmp_path / "plan", rate=1e9)
+    assert (len(plan.units), plan.grid.packs) == (1, 6 * seeds)
+    monkeypatch.setattr(notes, "EVERY", 1e6)  # no sign of life in between
+    base._made.cache_clear()
+    bootstrap._kept.cache_clear()
+    for module, name in (
+        (jaxsim, "make"),
+        (jaxsim, "rollout"),
+        (bootstrap, "weights_of"),
+        (store, "write_whole"),
+        (os, "fsync"),
+    ):
+        count(module, name)
+    assert playing.run(plan, threads=1).played == 1
+    assert work == {
+        "make": lengths,
+        "rollout": 6 * seeds,
+        "weights_of": seeds,
+        "write_whole": 2,
+        "fsync": 4,  # with the note that a process is at work, and that of the unit
+    }
+
+
+def test_a_process_that_plays_in_threads_keeps_numpy_to_one(tmp_path):
+    """The variable is read when NumPy is imported, which nothing has done by then."""
+    threaded = [name for name in bases.HOMES if bases.get(name).threads]
+    assert list(process.THREADED) == threaded
+    plan = sweep.plan(VALUES, tmp_path / "plan")
+    program = (
+        "import os, sys; from evaluation import cli; from evaluation.sweep import plans, process;"
+        "process.prepare(plans.load(sys.argv[1])); assert 'numpy' not in sys.modules;"
+        "print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    words = [sys.executable, "-c", program, str(plan.folder)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

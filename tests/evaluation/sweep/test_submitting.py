@@ -63,7 +63,10 @@ def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, pla
         "slurm_array_parallelism": 2,
         "slurm_partition": "night",
         "slurm_account": "us",
-        "slurm_setup": ["module load"],
+        "slurm_setup": [
+            "module load",
+            submitting.launch.check_of(f"{sys.executable} -c 'import evaluation.sweep'"),
+        ],
         "slurm_qos": "low",
     }
     assert [share.numbers for share in executor.shares] == [[1, 6, 10], [2, 7], [4, 8], [5, 9]]

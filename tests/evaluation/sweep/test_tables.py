@@ -228,6 +228,20 @@ def test_a_script_for_sbatch_is_a_script(tmp_path):
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
 
 
+def test_a_node_without_the_package_says_so_in_one_line(tmp_path):
+    plan = sweep.plan(small.VALUES, tmp_path / "plan", minutes=small.A_PACK)
+    job = json.loads(launch.text(plan, "kubernetes", image="i", claim="c"))
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    # The job of submitit has this line of shell before it.
+    other = launch.check_of("/nowhere/python -c 'import evaluation.sweep'")
+    for script in (launch.text(plan, "sbatch"), container["args"][0], other):
+        words = ["/bin/bash", "-c", script]
+        done = subprocess.run(
+            words, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (2, launch.NO_PACKAGE + "\n")
+
+
 def test_every_scheduler_is_asked_for_the_same_job(tmp_path):
     plan = sweep.plan(small.VALUES, tmp_path / "plan", minutes=small.A_PACK)
     asked = {"jobs": 3, "gpus": 2, "cpus": 5, "memory": 1.5, "minutes": 7}
