@@ -1,6 +1,7 @@
 """The sweep from Python: `plan`, `run` with any executor, `results`."""
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from functools import lru_cache
@@ -14,6 +15,8 @@ from evaluation.sweep.planning import plan as _plan
 from evaluation.sweep.plans import Plan
 from evaluation.sweep.playing import RETRIES, Outcome
 
+LOOK: Final = 0.1
+"""s, between two looks at tasks that call nobody back."""
 AHEAD: Final = 256
 """Units that an executor is given at a time, so that a million of them are not all in its queue."""
 
@@ -113,7 +116,7 @@ def _with_executor(
     def send(number: int) -> None:
         tried[number] = tried.get(number, 0) + 1
         task = executor.submit(play_unit, str(plan.folder.absolute()), number, retries, force)
-        waiting[_future(task)] = number
+        waiting[task] = number
 
     def fill() -> None:
         with suppress(StopIteration):
@@ -122,7 +125,7 @@ def _with_executor(
 
     fill()
     while waiting:
-        for task in wait(waiting, return_when=FIRST_COMPLETED).done:
+        for task in _over(waiting):
             number = waiting.pop(task)
             try:
                 came, _ = task.result()
@@ -154,20 +157,13 @@ def _left(plan: Plan, out: Outcome) -> Iterator[int]:
             yield number
 
 
-def _future(task: Any) -> "Future[Any]":
-    """A future of the standard library: an executor's own, or one that follows its task."""
-    if isinstance(task, Future):
-        return task
-    follows: Future[Any] = Future()
-
-    def copy(done: Any) -> None:
-        try:
-            follows.set_result(done.result())
-        except BaseException as error:
-            follows.set_exception(error)
-
-    task.add_done_callback(copy)
-    return follows
+def _over(tasks: Collection[Any]) -> Iterable[Any]:
+    """Tasks that are over, at least one: futures wake this thread, jobs of submitit are asked."""
+    if all(isinstance(task, Future) for task in tasks):
+        return wait(tasks, return_when=FIRST_COMPLETED).done
+    while not (over := [task for task in tasks if task.done()]):
+        time.sleep(LOOK)
+    return over
 
 
 def _usable(error: Exception) -> bool:

@@ -20,6 +20,8 @@ MINUTES: Final = 5.0
 MOST_MINUTES: Final = 7 * 24 * 60.0
 PROCESS_BYTES: Final = 1_500_000_000
 """Of a process that has compiled a program for CartPole3D; measured, docs/sweeps.md."""
+BYTES_A_ROW: Final = 64
+"""Of a unit until it is written."""
 MOST_INPUT_BYTES: Final = 1 << 26
 RATES: Final[Mapping[str, float]] = {"pd": 5e6, "random": 5e6, "nothing": 5e6, "greedy": 5e6}
 SLOW_RATE: Final = 2e5
@@ -245,8 +247,10 @@ def _expected(
         packs.append(max(1, min(group.packs, int(60 * minutes / time_of_pack))))
         steps += group.cells * each
         seconds += group.cells * each / rates[group.program]
-        rows += group.cells * base.episodes(values, place)
-        memory = max(memory, base.bytes(values, width, place))
+        episodes = base.episodes(values, place)
+        rows += group.cells * episodes
+        held = BYTES_A_ROW * episodes * min(packs[-1] * width, group.cells)
+        memory = max(memory, base.bytes(values, width, place) + held)
     return {
         "unit_packs": packs,
         "minutes": minutes,

@@ -1,6 +1,7 @@
 """Processes that play in one folder and die: the merged bytes are those of a run nobody touched."""
 
 import contextlib
+import multiprocessing
 import os
 import random
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,23 @@ def test_a_signal_leaves_whole_units_and_says_so(tmp_path, number):
     assert 0 < done < len(plan.units)
     assert not [p for p in (plan.folder / store.UNITS).rglob("*") if p.name.startswith(".")]
     assert not list((plan.folder / notes.RUNNING).iterdir())
+
+
+@pytest.mark.parametrize("kind", ["processes", "submitit"])
+def test_executors_of_processes_play_units(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    values = {**VALUES, "axes": {"seed": [0, 1], "agent": ["nothing"]}}
+    plan = sweep.plan(values, tmp_path / "plan", minutes=small.A_PACK)
+    with contextlib.ExitStack() as stack:
+        if kind == "processes":
+            spawn = multiprocessing.get_context("spawn")
+            executor = stack.enter_context(ProcessPoolExecutor(2, mp_context=spawn))
+        else:
+            submitit = pytest.importorskip("submitit")
+            executor = submitit.AutoExecutor(folder=tmp_path / "jobs", cluster="local")
+        out = sweep.run(plan, executor=executor)
+    assert (out.played, out.failed) == (2, [])
+    assert len(small.finished(plan)) == 2
 
 
 def test_a_worker_of_dask_that_is_killed_loses_nothing(tmp_path, monkeypatch):

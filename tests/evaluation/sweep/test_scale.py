@@ -14,7 +14,7 @@ import pytest
 import jaxsim
 from evaluation import sweep
 from evaluation.metrics.statistics import bootstrap
-from evaluation.sweep import bases, merging, notes, playing, process, progress, store
+from evaluation.sweep import bases, merging, notes, planning, playing, process, progress, store
 from evaluation.sweep.bases import evaluate as base
 from evaluation.sweep.grid import Units
 from tests.evaluation.sweep import small
@@ -175,3 +175,20 @@ def test_a_process_that_plays_in_threads_keeps_numpy_to_one(tmp_path):
     words = [sys.executable, "-c", program, str(plan.folder)]
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+def test_units_are_as_long_as_the_rate_says_that_was_measured(tmp_path, monkeypatch):
+    """A pack is played twice, and the second time counts; a unit is minutes of such packs."""
+    calls, clock = [], iter((0.0, 0.5))
+    monkeypatch.setattr(base.BASE, "play", lambda cells, place: calls.append(len(cells)))
+    monkeypatch.setattr(planning.time, "perf_counter", lambda: next(clock))
+    plan = sweep.plan(VALUES, tmp_path / "plan", minutes=1, measure=True)
+    steps = plan.manifest["most_steps"] // UNITS
+    assert calls == [1, 1]
+    assert plan.manifest["rates"] == {"0": steps / 0.5}
+    assert plan.manifest["unit_packs"] == [120]
+    assert plan.manifest["most_seconds"] == UNITS / 2
+    shorter = sweep.plan(VALUES, tmp_path / "shorter", minutes=0.5, rate=steps / 0.5)
+    assert shorter.manifest["unit_packs"] == [60]
+    held = planning.BYTES_A_ROW * 16 * (120 - 60)
+    assert plan.manifest["bytes"] - shorter.manifest["bytes"] == held

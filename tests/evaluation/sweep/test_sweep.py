@@ -15,7 +15,7 @@ import pytest
 import jaxsim
 from evaluation import agents, evaluate, sweep
 from evaluation.checkpoints.stopping import STOPPED, Stop
-from evaluation.sweep import notes, plans, playing, store
+from evaluation.sweep import interface, notes, plans, playing, store
 from evaluation.sweep.bases import evaluate as base
 from tests.evaluation.sweep import small
 
@@ -131,6 +131,32 @@ def test_an_executor_plays_the_same_bytes(whole, tmp_path):
     assert small.merged(plan.folder) == small.merged(whole)
     again = sweep.run(plan, executor=ThreadPoolExecutor(1))
     assert (again.played, again.skipped) == (0, 12)
+
+
+def test_tasks_need_no_callbacks(tmp_path, monkeypatch):
+    """As submitit's jobs: they can be asked whether they are over, and for their result."""
+    plan = units_of_a_pack(tmp_path / "plan")
+
+    class Job:
+        def __init__(self, call):
+            self.call, self.looks = call, 0
+
+        def done(self):
+            self.looks += 1
+            return self.looks > 2
+
+        def result(self):
+            assert self.looks > 2
+            return self.call()
+
+    class Jobs:
+        def submit(self, fn, /, *args):
+            return Job(lambda: fn(*args))
+
+    naps = []
+    monkeypatch.setattr(interface.time, "sleep", naps.append)
+    out = sweep.run(plan, executor=Jobs())
+    assert (out.played, out.failed, naps) == (12, [], [interface.LOOK] * 2)
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
