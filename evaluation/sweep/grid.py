@@ -10,6 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import accumulate, product
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,8 @@ from evaluation.sweep.document import Bundle, Sweep
 MOST_PROBED: Final = 1024
 """Steps of a bundle that are tried to find out what they change; of more, as many evenly spread."""
 MOST_GROUPS: Final = 4096
+MOST_KEPT: Final = 4096
+"""Steps of a bundle whose values are kept."""
 
 
 class Keys(NamedTuple):
@@ -134,10 +137,15 @@ class Grid:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_starts", [group.start for group in self.groups])
 
-    @property
+    @cached_property
     def cells(self) -> int:
         """Number of cells."""
         return self.sweep.cells
+
+    @cached_property
+    def _values(self) -> list[Callable[[int], Mapping[str, Value]]]:
+        """Values of each bundle at a step; neighbouring cells have most steps in common."""
+        return [lru_cache(MOST_KEPT)(bundle.values) for bundle in self.sweep.bundles]
 
     @property
     def packs(self) -> int:
@@ -151,8 +159,8 @@ class Grid:
         group = self.groups[bisect_right(self._starts, number) - 1]
         steps = group.steps(number - group.start)
         values = dict(self.sweep.fixed)
-        for place, bundle in enumerate(self.sweep.bundles):
-            values.update(bundle.values(steps[place]))
+        for place, values_at in enumerate(self._values):
+            values.update(values_at(steps[place]))
         return Cell(number, values)
 
 

@@ -182,7 +182,8 @@ def read(source: Path | bytes) -> Iterator[pa.RecordBatch]:
 
 def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    options = {"compression": "zstd", "write_page_checksum": True, "write_statistics": False}
+    pq.write_table(table, sink, **options)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
