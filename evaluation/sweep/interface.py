@@ -149,7 +149,7 @@ def _with_executor(
 
 
 def _left(plan: Plan, out: Outcome) -> Iterator[int]:
-    """Units that are not finished and whole; the others are counted."""
+    """Units that are not finished and whole; finished ones are counted."""
     for number, units in store.listing(plan):
         if any(map(store.intact, units)):
             out.skipped += 1

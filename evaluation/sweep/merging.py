@@ -60,10 +60,10 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
     with results(folder, MARKER) as partial:
         paths = [partial / ROWS, partial / CELLS]
         writers = [_Writer(path) for path in paths]
-        for number, found in store.listing(plan):
-            contents = store.contents(found[0]) if found else None
+        for number, files in store.listing(plan):
+            contents = store.contents(files[0]) if files else None
             if contents is None:
-                where = f" ({found[0].rows})" if found else ""
+                where = f" ({files[0].rows})" if files else ""
                 raise ValueError(f"unit {number} is damaged{where}; sweep run plays it again")
             for writer, content in zip(writers, contents, strict=True):
                 writer.add(store.read(content))
@@ -100,9 +100,9 @@ def _check(plan: Plan) -> None:
             f"{len(missing):,} of {len(plan.units):,} units are missing (units {listed}); play "
             f"them with: jaxsim sweep run {plan.folder}"
         )
-    for number, found in store.listing(plan):
-        if len(found) > 1:
-            names = " and ".join(str(one.rows) for one in found)
+    for number, files in store.listing(plan):
+        if len(files) > 1:
+            names = " and ".join(str(one.rows) for one in files)
             raise ValueError(
                 f"unit {number} is there with two results, as of different machines or versions: "
                 f"{names}; remove all but one"

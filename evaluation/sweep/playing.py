@@ -202,15 +202,15 @@ class _Crew:
     def left(self, numbers: Iterable[int]) -> list[int]:
         """Units that are not finished; all of them if the process is to end."""
         listing = store.listing(self.plan, numbers)
-        return [n for n, there in listing if self.stop.by or not self._finished(n, there)]
+        return [n for n, files in listing if self.stop.by or not self._finished(n, files)]
 
-    def _finished(self, number: int, there: Sequence[store.Found]) -> bool:
+    def _finished(self, number: int, files: Sequence[store.Found]) -> bool:
         """Whether a unit has a result that is whole; those that are damaged are removed."""
-        damaged = [found for found in there if not store.intact(found)]
-        for found in damaged:
-            self.say(f"unit {number}: {found.rows.name} is damaged; it is played again")
-            found.rows.unlink(missing_ok=True)
-        if len(there) == len(damaged):
+        damaged = [one for one in files if not store.intact(one)]
+        for one in damaged:
+            self.say(f"unit {number}: {one.rows.name} is damaged; it is played again")
+            one.rows.unlink(missing_ok=True)
+        if len(files) == len(damaged):
             return False
         self._move(self.plan.units[number].cells)
         with self.lock:

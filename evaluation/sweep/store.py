@@ -88,13 +88,13 @@ def listing(plan: Plan, numbers: Iterable[int] | None = None) -> Iterator[tuple[
       (number, its results) in the order of the numbers: none where the unit is not finished,
       several where their contents differ.
     """
-    listed, there = -1, dict[int, list[Found]]()
+    listed, by_number = -1, dict[int, list[Found]]()
     for number in range(len(plan.units)) if numbers is None else numbers:
         if number // IN_A_FOLDER != listed:
-            listed, there = number // IN_A_FOLDER, {}
+            listed, by_number = number // IN_A_FOLDER, {}
             for unit in sorted(_in(str(folder_of(plan, number)), plan)):
-                there.setdefault(unit.number, []).append(unit)
-        yield number, there.get(number, [])
+                by_number.setdefault(unit.number, []).append(unit)
+        yield number, by_number.get(number, [])
 
 
 def finished_one(plan: Plan, number: int) -> list[Found]:
@@ -142,13 +142,13 @@ def _names(folder: str | Path) -> list[str]:
     return []
 
 
-def contents(found: Found) -> tuple[bytes, bytes] | None:
+def contents(unit: Found) -> tuple[bytes, bytes] | None:
     """Rows and metrics of a unit as bytes of Parquet; None if its files are damaged or gone."""
     try:
-        rows, cells = found.rows.read_bytes(), found.cells.read_bytes()
+        rows, cells = unit.rows.read_bytes(), unit.cells.read_bytes()
     except FileNotFoundError:
         return None
-    return (rows, cells) if _content(rows, cells) == found.content else None
+    return (rows, cells) if _content(rows, cells) == unit.content else None
 
 
 def intact(found: Found) -> bool:
