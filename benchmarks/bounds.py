@@ -63,6 +63,12 @@ def in_order(table: Mapping[str, Parameter], values: Values) -> Values:
     return values
 
 
+def of_physics(env_id: str) -> dict[str, Parameter]:
+    """Parameters of an environment but for those that change nothing in its world."""
+    spec = jaxsim.spec(env_id)
+    return {path: row for path, row in spec.parameters.items() if path not in spec.limits}
+
+
 def groups(count: int, seed: int, most_slots: int) -> list[Group]:
     """Settings sorted by the program they need, as `catalogue.groups` sorts levels.
 
@@ -73,7 +79,7 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
     """
     by_program: dict[Any, Group] = {}
     for index, env_id in enumerate(jaxsim.registered_envs()):
-        table = jaxsim.spec(env_id).parameters
+        table = of_physics(env_id)
         if jaxsim.spec(env_id).task == "CartPole3DLeans":
             continue  # CartPole3D with other actions
         randoms = (drawn(table, np.random.default_rng([seed, index, n])) for n in range(count))
@@ -95,8 +101,8 @@ def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
       seed: of their choice.
       most_slots: settings whose episodes may hold more blocks are left out.
     """
-    spec = jaxsim.spec("CartPole3D-v0").parameters
-    table = {path: p for path, p in spec.items() if not path.startswith("sensors/step")}
+    every = of_physics("CartPole3D-v0")
+    table = {path: p for path, p in every.items() if not path.startswith("sensors/step")}
     by_program: dict[Any, Group] = {}
     number = 0
     while sum(len(group.params) for group in by_program.values()) < count:

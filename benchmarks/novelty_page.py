@@ -78,6 +78,12 @@ elsewhere has no such sensors; `env.adopt(state, key, params)` gives it some.
 
 CartPole2D has `sensors/bins`, the coarse sensors of level 53.
 
+`sensors/image/height` (or `width`) adds a camera's picture of what the sensors report to
+observations, as the leaf `image` beside the others; `view`, `grey` and `samples` say how it is
+drawn. It is no novelty, costs nothing where no agent reads it, and must be the same in all episodes
+of a syllabus. Built-in learners then learn from the picture alone
+([view.md](view.md#a-camera-among-the-sensors)).
+
 ## Pushes
 
 A push is `force` newtons, times `actions/sign`, times `actions/scale_x` for right and left or
@@ -170,12 +176,10 @@ def accepted(row: Parameter) -> str:
 
 
 def first_with_table() -> dict[str, str]:
-    """The first environment that has the very table of parameters of each."""
-    owners: dict[int, str] = {}
-    return {
-        env_id: owners.setdefault(id(jaxsim.spec(env_id).parameters), env_id)
-        for env_id in jaxsim.registered_envs()
-    }
+    """The first environment that has the parameters of each."""
+    ids = jaxsim.registered_envs()
+    tables = {env_id: jaxsim.spec(env_id).parameters for env_id in ids}
+    return {own: next(other for other in ids if tables[other] == tables[own]) for own in ids}
 
 
 def tables(env_id: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import jax
 
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
-from jaxsim import agents, registry
+from jaxsim import agents, image_settings, registry
 from jaxsim.agents import Agent
 
 SUFFIX = ".py"
@@ -56,10 +56,14 @@ def get(name: str) -> Agent:
 def of_schedule(name: str, schedule: Schedule) -> Agent:
     """Look up an agent for what a schedule plays; learners see what its tasks show.
 
+    Where observations have a picture, learners see nothing else.
+
     Raises:
       ValueError: as `get`, or an agent that cannot act on what environments of gymnax show.
     """
-    if is_file(name) or not schedule.variants[0][0].startswith(registry.GYMNAX):
+    task, values = schedule.variants[0]
+    pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
+    if is_file(name) or not (pictured or task.startswith(registry.GYMNAX)):
         return get(name)
     env, params = Tasks.of(schedule).variant(0)
     agent = agents.fitted(name, env, params)

@@ -17,7 +17,6 @@ from evaluation.schedule import Schedule
 from jaxsim import registry
 from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
-from jaxsim.worlds.cartpole3d import CartPole3D
 
 
 class World(NamedTuple):
@@ -124,8 +123,8 @@ def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
         from jaxsim.adapters import from_gymnax  # here, because gymnax is an extra
 
         return list(from_gymnax.alike(envs)), np.array(found, np.int32)
-    sizes = [env.config.max_blocks for env in envs if isinstance(env, CartPole3D)]
-    slots = max([SLOTS, *sizes])
+    configs = [getattr(env, "config", None) for env in envs]
+    slots = max([SLOTS, *(getattr(config, "max_blocks", 0) for config in configs)])
     return [embed(env, slots) for env in envs], np.array(found, np.int32)
 
 
@@ -151,7 +150,8 @@ def _check_spaces(worlds: Sequence[World], names: Sequence[str]) -> None:
         if space != first:
             raise ValueError(
                 f"task {name!r} has other observations or actions than {names[0]!r}, so that one "
-                "agent cannot play both; play them as separate schedules"
+                "agent cannot play both; play them as separate schedules (pictures, sensors/image, "
+                "must be the same in all episodes)"
             )
 
 

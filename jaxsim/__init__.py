@@ -21,14 +21,15 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-register("CartPole-v1", cartpole.make, cartpole.PARAMETERS)
-register("CartPole2D-v0", cartpole2d.make, cartpole2d.PARAMETERS)
+register("CartPole-v1", cartpole.make, cartpole.PARAMETERS, camera=True)
+register("CartPole2D-v0", cartpole2d.make, cartpole2d.PARAMETERS, camera=True)
 register(
     "CartPole3D-v0",
     cartpole3d.make,
     cartpole3d.PARAMETERS,
     fill=cartpole3d.fill_values,
     check=cartpole3d.check_values,
+    camera=True,
 )
 
 
@@ -45,6 +46,7 @@ register(
     cartpole3d.PARAMETERS,
     fill=cartpole3d.fill_values,
     check=cartpole3d.check_values,
+    camera=True,
 )
 
 

@@ -30,14 +30,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import backend, inputs, spaces
+from jaxsim import inputs, spaces
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.base import Attempt, rows_of
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.types import ACTIONS, UNROLLED, Vector
-from jaxsim.wrappers import Step, Wrapper
+from jaxsim.wrappers import Step, WorldWrapper
 
 SLOTS = UNROLLED
 """Block slots of an observation where no task needs more."""
@@ -45,7 +45,7 @@ RIGHT, LEFT = ACTIONS.index("right"), ACTIONS.index("left")
 
 
 @dataclass(frozen=True)
-class Embedded(Wrapper, ABC):
+class Embedded(WorldWrapper, ABC):
     """An environment of two dimensions that looks like CartPole3D; see `embed`.
 
     Attributes:
@@ -83,27 +83,9 @@ class Embedded(Wrapper, ABC):
 
     # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.base.World`.
 
-    @property
-    def layout(self) -> backend.Layout:
-        """Sizes that suit a rollout on the present backend."""
-        return self.env.layout
-
-    @property
-    def efforts(self) -> tuple[int, ...]:
-        """Kinds of `attempt`, the cheapest first."""
-        return self.env.efforts
-
     def parts(self, params: Any) -> tuple[tuple["Embedded", ...], np.ndarray]:
         """No simpler environment plays any of the rows."""
         return (self,), np.zeros(rows_of(params), np.int32)
-
-    def carried(self, state: Any) -> Any:
-        """What of a state the next step of a running episode reads."""
-        return self.env.carried(state)
-
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
-        """A state that the next step takes for the one that was carried."""
-        return self.env.resumed(carried, length)
 
     def attempt(
         self,
@@ -116,14 +98,6 @@ class Embedded(Wrapper, ABC):
     ) -> Attempt:
         """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
         return self.env.attempt(key, state, *self.own(action, params), active, effort)
-
-    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Sum of the rewards and performance of an episode by its length; (...) each."""
-        return self.env.score(length)
-
-    def step_reward(self, number: jax.Array) -> jax.Array:
-        """Reward of a step by its number; (...)."""
-        return self.env.step_reward(number)
 
     @abstractmethod
     def lifted(self, observation: Any) -> Observation:

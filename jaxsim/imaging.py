@@ -1,11 +1,12 @@
 """A camera among the sensors: observations with a picture.
 
-    env, params = jaxsim.make("CartPole3D-v0", level=203, image={"height": 64, "view": "corner"})
+    env, params = jaxsim.make("CartPole3D-v0", {"sensors/image/height": 64}, level=203)
     observation, state = env.reset(key, params)
-    observation.image  # (64, 64, 3) uint8; the sensors are observation.observation
+    observation.image  # (64, 64, 3) uint8; `observation.cart_position` and the others are there too
 
-The picture shows what the sensors report: the pose of cart and pole is as old as theirs. An
-environment that is made without `image` is the same object, and the same program, as ever.
+`image={"height": 64}` says the same in short. The picture shows what the sensors report: the pose
+of cart and pole is as old as theirs. An environment that is made without it is the same object, and
+the same program, as ever.
 """
 
 from collections.abc import Mapping
@@ -16,20 +17,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import parameters, spaces
+from jaxsim import spaces
+from jaxsim.embedding import SLOTS, embed
+from jaxsim.image_settings import GROUP, USUAL
 from jaxsim.render.camera import Camera
 from jaxsim.render.image import image
 from jaxsim.render.scene import SIZES, seen
-from jaxsim.wrappers import Step, Wrapper
-
-OPTIONS = ("height", "width", "view", "grey", "samples")
-"""What `make(..., image={...})` takes; each has a default."""
-USUAL = 64
-"""Pixels of a side unless another number is given."""
+from jaxsim.worlds.base import Attempt
+from jaxsim.wrappers import Step, WorldWrapper, Wrapper
 
 
 class Imaged(NamedTuple):
-    """What is observed.
+    """What is observed. It has the attributes of `observation` too, so agents for these play on.
 
     Attributes:
       observation: what the other sensors report.
@@ -38,6 +37,12 @@ class Imaged(NamedTuple):
 
     observation: Any
     image: jax.Array
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a reading of the other sensors."""
+        if name.startswith("_"):  # of Python or of JAX, which ask what this is
+            raise AttributeError(name)
+        return getattr(self.observation, name)
 
 
 @jax.tree_util.register_dataclass
@@ -73,28 +78,40 @@ class Imaging(Wrapper):
 
     def observe(self, state: ImagingState) -> Imaged:
         """Return the observation of a state."""
-        return self._seen(self.env.observe(state.inner), state.sizes)
+        return self._pictured(self.env.observe(state.inner), state.sizes)
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Imaged, ImagingState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, inner = self.env.reset(key, params)
         state = self._with_sizes(inner, params)
-        return self._seen(observation, state.sizes), state
+        return self._pictured(observation, state.sizes), state
 
     def step(self, key: jax.Array, state: ImagingState, action: jax.Array, params: Any) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
-        observation, inner, *rest = self.env.step(key, state.inner, action, params)
-        after = replace(state, inner=inner)
-        reward, terminated, truncated, info = rest
-        shown = self._seen(observation, state.sizes)
-        return shown, after, reward, terminated, truncated, info
+        return self._after(self.env.step(key, state.inner, action, params), state)
+
+    def covering(self, other: "Imaging") -> "Imaging":
+        """Return the environment that plays what either plays.
+
+        Raises:
+          ValueError: they differ in their pictures, or as the wrapped ones.
+        """
+        if not isinstance(other, Imaging) or replace(other, env=self.env) != self:
+            raise ValueError(f"no environment has the pictures of both {self} and {other}")
+        return replace(self, env=self.env.covering(other.env))
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Shape of one picture."""
         return self.camera.height, self.camera.width, 1 if self.grey else 3
 
-    def _seen(self, observation: Any, sizes: Mapping[str, jax.Array]) -> Imaged:
+    def _after(self, stepped: Step, before: ImagingState) -> Step:
+        """What a step of the wrapped environment returned, with its picture."""
+        observation, inner, reward, terminated, truncated, info = stepped
+        pictured = self._pictured(observation, before.sizes)
+        return pictured, replace(before, inner=inner), reward, terminated, truncated, info
+
+    def _pictured(self, observation: Any, sizes: Mapping[str, jax.Array]) -> Imaged:
         known: dict[str, Any] = dict(sizes)
         scene = replace(seen(self.env, None, observation), **known)
         return Imaged(observation, image(scene, self.camera, self.grey))
@@ -107,32 +124,64 @@ class Imaging(Wrapper):
         return ImagingState(inner, {n: jnp.broadcast_to(s, lanes) for n, s in sizes.items()})
 
 
-def with_image(env: Any, options: Any) -> Imaging:
-    """Wrap an environment, for `jaxsim.make(..., image=options)`.
+@dataclass(frozen=True)
+class ImagingWorld(Imaging, WorldWrapper):
+    """`Imaging` of a world, for rollouts and single episodes as fast as its own."""
+
+    def quick_step(
+        self, key: jax.Array, state: ImagingState, action: jax.Array, params: Any
+    ) -> tuple[Step, jax.Array]:
+        """Advance one step by the cheapest program; see `jaxsim.worlds.base.World.quick_step`."""
+        if not hasattr(self.env, "quick_step"):  # an embedded world
+            stepped = self.step(key, state, action, params)
+            return stepped, jnp.ones_like(stepped[3])
+        stepped, right = self.env.quick_step(key, state.inner, action, params)
+        return self._after(stepped, state), right
+
+    def parts(self, params: Any) -> tuple[tuple["ImagingWorld", ...], np.ndarray]:
+        """Simpler environments for some rows; see `jaxsim.worlds.base.World.parts`."""
+        parts, place = self.env.parts(params)
+        return tuple(replace(self, env=part) for part in parts), place
+
+    def carried(self, state: ImagingState) -> ImagingState:
+        """What of a state the next step of a running episode, or its picture, reads."""
+        return replace(state, inner=self.env.carried(state.inner))
+
+    def resumed(self, carried: ImagingState, length: jax.Array) -> ImagingState:
+        """A state that the next step takes for the one that was carried."""
+        return replace(carried, inner=self.env.resumed(carried.inner, length))
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: ImagingState,
+        action: jax.Array,
+        params: Any,
+        active: jax.Array,
+        effort: int,
+    ) -> Attempt:
+        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        attempt: Attempt = self.env.attempt(key, state.inner, action, params, active, effort)
+        return attempt._replace(state=replace(state, inner=attempt.state))
+
+
+def with_image(env: Any, values: Mapping[str, Any]) -> Imaging:
+    """Wrap an environment, for `jaxsim.make`.
 
     Args:
-      env: of any world.
-      options: by name, those of `OPTIONS`; {} for 64 x 64 pixels in colour from the corner.
-
-    Raises:
-      ValueError: an option that does not exist or does not fit.
+      env: of any world that can be drawn.
+      values: by path, all of `image_settings.PARAMETERS`, checked.
     """
-    if not isinstance(options, Mapping):
-        raise ValueError(f"image is {options!r}; it must be options by name, {{}} for the usual")
-    for name in options:
-        if name not in OPTIONS:
-            raise ValueError(parameters.unknown("image option", str(name), OPTIONS))
-    grey = options.get("grey", False)
-    if not isinstance(grey, bool):
-        raise ValueError(f"grey is {grey!r}; it must be True or False")
-    height = options.get("height", options.get("width", USUAL))
-    camera = Camera(
-        options.get("view", "corner"),
-        height,
-        options.get("width", height),
-        options.get("samples", 1),
+    height, width, view, grey, samples = (
+        values[f"{GROUP}{name}"] for name in ("height", "width", "view", "grey", "samples")
     )
-    return Imaging(env, camera, grey)
+    kind = ImagingWorld if hasattr(env, "attempt") else Imaging
+    return kind(env, Camera(view, height, width, samples), bool(grey))
+
+
+@embed.register
+def _(env: Imaging, slots: int = SLOTS) -> Imaging:
+    return replace(env, env=embed(env.env, slots))
 
 
 @spaces.flatten.register

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxsim import parameters
+from jaxsim import image_settings, parameters
 from jaxsim.parameters import Parameter
 
 VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
@@ -26,7 +26,8 @@ class EnvSpec:
       parameters: what a user may set, by path.
       fill: completes values by path; where one value's default depends on another, it knows.
       check: raises `ValueError` for values that contradict one another.
-      limits: paths of parameters that limit or score episodes and change nothing in the world.
+      limits: paths of parameters that limit, score or picture episodes and change nothing in the
+        world.
     """
 
     env_id: str
@@ -43,10 +44,6 @@ class EnvSpec:
         return match["task"] if match else self.env_id
 
 
-def _anything_goes(values: Mapping[str, Any]) -> None:
-    pass
-
-
 _SPECS: dict[str, EnvSpec] = {}
 
 
@@ -56,6 +53,7 @@ def register(
     table: Mapping[str, Parameter],
     fill: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     check: Callable[[Mapping[str, Any]], None] | None = None,
+    camera: bool = False,
 ) -> None:
     """Register an environment under a versioned name.
 
@@ -65,6 +63,8 @@ def register(
       table: parameters a user may set, by path.
       fill: completes values by path; None to take every default from the table.
       check: raises `ValueError` for values that contradict one another; None if none can.
+      camera: whether what it observes can be drawn (`render.scene`); the parameters
+        `sensors/image/...` then add a picture to its observations, see `jaxsim.imaging`.
 
     Raises:
       ValueError: the name has no version or is taken.
@@ -73,13 +73,23 @@ def register(
         raise ValueError(f"environment id {env_id!r} must look like 'Name-v0'")
     if env_id in _SPECS:
         raise ValueError(f"environment id {env_id!r} is taken; raise its version")
+    image = image_settings.PARAMETERS if camera else {}
+    table = {**table, **image}
     defaults = {path: row.default for path, row in table.items()}
+
+    def check_all(values: Mapping[str, Any]) -> None:
+        if camera:
+            image_settings.check(values)
+        if check:
+            check(values)
+
     _SPECS[env_id] = EnvSpec(
         env_id,
         factory,
         table,
-        fill or (lambda values: defaults | dict(values)),
-        check or _anything_goes,
+        lambda values: defaults | dict(fill(values) if fill else values),
+        check_all,
+        frozenset(image),
     )
 
 
@@ -119,7 +129,7 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
       name: environment id or task name, for example "CartPole3D-v0".
       values: parameters by path, for example `{"pole/length": 3.0}`.
       **options: options of the environment, for example `level=200, difficulty="hard"`; and
-        `image`, options of a camera whose pictures observations then have, see `jaxsim.imaging`.
+        `image`, the parameters below `sensors/image/` by their last part, see `jaxsim.imaging`.
 
     Returns:
       (env, params): an object with `reset` and `step`, and the traced parameters they take.
@@ -127,14 +137,16 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
     Raises:
       ValueError: unknown name, parameter or option, or a value out of bounds.
     """
-    found = spec(name)
+    known = spec(name)
     values = dict(values or {})
-    parameters.check(found.parameters, values)
-    image = options.pop("image", None)
-    env, params = found.factory(values, **options)
-    if image is None:
+    if (image := options.pop("image", None)) is not None:
+        values |= image_settings.by_path(image)
+    parameters.check(known.parameters, values)
+    values, picture = image_settings.split(values)
+    env, params = known.factory(values, **options)
+    if picture is None:
         return env, params
     # Imported here: programs without pictures do not wait for it.
     from jaxsim import imaging
 
-    return imaging.with_image(env, image), params
+    return imaging.with_image(env, picture), params

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim import rng, spaces
+from jaxsim import backend, rng, spaces
 
 Mode = Literal["same_step", "next_step", "freeze"]
 Make = Callable[[jax.Array, Any], Any]
@@ -101,6 +101,45 @@ class Wrapper:
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self.env.step(key, state, action, params)
+
+
+@dataclass(frozen=True)
+class WorldWrapper(Wrapper):
+    """A wrapper of a world that is one itself for rollouts; see `jaxsim.worlds.base.World`.
+
+    It adds `parts` and `attempt`.
+    """
+
+    @property
+    def layout(self) -> backend.Layout:
+        """Sizes that suit a rollout on the present backend."""
+        return self.env.layout
+
+    @property
+    def older_emitters(self) -> bool:
+        """Whether XLA's older emitters compile loops over its steps."""
+        return bool(self.env.older_emitters)
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """Kinds of `attempt`, the cheapest first."""
+        return self.env.efforts
+
+    def carried(self, state: Any) -> Any:
+        """What of a state the next step of a running episode reads."""
+        return self.env.carried(state)
+
+    def resumed(self, carried: Any, length: jax.Array) -> Any:
+        """A state that the next step takes for the one that was carried."""
+        return self.env.resumed(carried, length)
+
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+        return self.env.score(length)
+
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number; (...)."""
+        return self.env.step_reward(number)
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,8 @@ def player(
     """Look up an agent by name.
 
     Args:
-      name: of a built-in agent, or "checkpoint:DIR" for what `load_memory(DIR)` gives. Of N saved
-        memories, lifetime k starts with number k modulo N.
+      name: of a built-in agent, "FILE.py", or "checkpoint:DIR" for what `load_memory(DIR)` gives.
+        Of N saved memories, lifetime k starts with number k modulo N.
       lifetimes: number of lifetimes.
       first_lifetime: number of the first.
       schedule: what is played; None where it is not known yet.
@@ -99,6 +99,8 @@ def player(
     """
     if not name.startswith(PREFIX):
         known = agents.of_schedule(name, schedule) if schedule else agents.get(name)
+        if agents.is_file(name):  # records say which file, so that no built-in is taken for it
+            known = replace(known, name=name)
         return Player(known, name)
     agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)

@@ -11,7 +11,8 @@ One ray caster serves Gymnasium's `render_mode="rgb_array"`, the Science Birds s
 GVGAI pictures and sensors of images; they differ in `Style` or `Camera` only.
 """
 
-from jaxsim.render.camera import VIEWS, Camera, project
+from jaxsim.image_settings import VIEWS
+from jaxsim.render.camera import Camera, project
 from jaxsim.render.image import BLOCK, CART, PAPER, POLE, image, parts
 from jaxsim.render.picture import Style, draw
 from jaxsim.render.scene import Scene, observed, scene, seen

@@ -18,15 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.image_settings import MOST_PIXELS, MOST_SAMPLES, VIEWS
 from jaxsim.render.scene import Scene
 from jaxsim.worlds.cartpole3d.geometry import dot, scale, sub
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
-VIEWS = ("corner", "side", "top", "first")
 PARALLEL = ("side", "top")
-MOST_PIXELS = 1024
-"""Of a side of a picture."""
-MOST_SAMPLES = 8
 
 CORNER_EYE = (-1.55, -3.3, 1.25)
 """From the middle of the room, in half widths of the room (x, y) and half heights (z)."""

@@ -171,12 +171,15 @@ cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIO
 def flat(env: Any, params: Any) -> Sight:
     """Return the sight of any environment: all numbers of its observation, one after the other.
 
+    Of an observation with a picture it is the picture alone, as `spaces.flatten` has it.
+
     The model of the world predicts them too, or of more than `BODY`, as those of a picture, the
     means of so many equal stretches.
     """
 
     def look(observation: Any) -> View:
-        leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
+        leaves = jax.tree.leaves(getattr(observation, "image", observation))
+        leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in leaves]
         whole = jnp.concatenate(leaves)
         body = whole
         if whole.size > BODY:

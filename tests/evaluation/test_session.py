@@ -1,6 +1,9 @@
 """The session engine against the scanner, and what it says to wrong input."""
 
+import json
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -49,6 +52,50 @@ def test_a_session_plays_what_the_scanner_plays(lifetime):
         np.testing.assert_array_equal(
             one.columns[name][0], both.columns[name][lifetime], err_msg=name
         )
+
+
+def test_both_engines_show_agents_the_same_pictures_of_several_worlds():
+    plan = l2m.loads(
+        json.dumps(
+            {
+                "name": "pictures",
+                "author": "a test",
+                "contains": "episodes",
+                "default_params": {"sensors/image/height": 4, "sensors/image/grey": 1},
+                "instructions": [
+                    {"$phase": "1.train"},
+                    {"$repeat": {"$episode": "CartPole"}, "count": 2},
+                    {"$repeat": {"$episode": "CartPole2D"}, "count": 2},
+                ],
+            }
+        )
+    )
+
+    def act(memory, observation, key):
+        action = jnp.sum(observation.image.astype(jnp.int32)) % 5
+        return action, agents.NoveltyPrediction.none(), memory
+
+    agent = agents.Agent("by picture", act)
+    both = scanner.play(plan, agent, lifetimes=2, seed=1, options=scanner.Options(threads=1))
+    one = session.play(plan, PurePlayer(agent, seed=1), seed=1)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(one.columns[name][0], both.columns[name][0], err_msg=name)
+    assert len(set(both.columns["length"].ravel().tolist())) > 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"$episode": "CartPole"}, {"$episode": "CartPole", "sensors/image/height": 4}),
+        ({"$episode": "CartPole3D"}, {"$episode": "CartPole3D", "sensors/image/height": 4}),
+        ({"$episode": "CartPole3D"}, {"$episode": "CartPole3DLeans"}),
+    ],
+)
+def test_tasks_that_show_other_things_are_refused(first, second):
+    for one, other in ((first, second), (second, first)):
+        plan = l2m.loads(toy.syllabus(("1.train", [one]), ("1.test", [other])))
+        with pytest.raises(ValueError, match=r"has other observations .*must be the same in all"):
+            Session(plan)
 
 
 @pytest.mark.slow

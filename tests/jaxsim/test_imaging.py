@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import render, spaces
+from jaxsim import counters, render, rng, spaces
+from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.imaging import Imaged, Imaging
 from tests.compiling import counted
 
@@ -85,12 +86,70 @@ def test_a_picture_that_nobody_reads_is_no_work():
     ("image", "message"),
     [
         ({"colour": 1}, "unknown image option 'colour'"),
-        ({"view": "behind"}, "view is 'behind'"),
-        ({"height": 4096}, "height is 4096"),
-        ({"grey": 2}, "grey is 2; it must be True or False"),
+        ({"view": "behind"}, "'sensors/image/view' is 'behind'; it must be one of 'corner'"),
+        ({"height": 4096}, "'sensors/image/height' is 4096; it must be a whole number from 0"),
+        ({"grey": 2}, "'sensors/image/grey' is 2; it must be one of 0, 1"),
         (64, "image is 64; it must be options by name"),
     ],
 )
 def test_bad_options_are_refused(image, message):
     with pytest.raises(ValueError, match=message):
         jaxsim.make("CartPole-v1", image=image)
+
+
+VALUES = {"sensors/image/height": 8, "sensors/image/width": 12, "sensors/image/grey": 1}
+
+
+@pytest.mark.parametrize("env_id", jaxsim.registered_envs())
+def test_parameters_by_path_ask_for_the_same_picture(env_id):
+    assert jaxsim.make(env_id, VALUES)[0] == made(env_id, grey=True)[0]
+    assert jaxsim.make(env_id, {"sensors/image/width": 5})[0].shape == (5, 5, 3)
+    none = jaxsim.make(env_id, {"sensors/image/height": 0})[0]
+    assert none == jaxsim.make(env_id)[0]
+
+
+def test_a_view_without_a_size_and_an_environment_without_pictures_are_refused():
+    with pytest.raises(ValueError, match="'sensors/image/view' is 'top', and there is no picture"):
+        jaxsim.make("CartPole-v1", {"sensors/image/view": "top"})
+    pytest.importorskip("gymnax")
+    with pytest.raises(ValueError, match="unknown parameter 'sensors/image/height'"):
+        jaxsim.make("gymnax/CartPole-v1", image={})
+
+
+def by(choose):
+    """A pure agent for the classic task."""
+    return Agent(
+        "by", lambda memory, seen, key: (jnp.int32(choose(seen)), NoveltyPrediction.none(), memory)
+    )
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [lambda seen: seen.angle + seen.rate > 0, lambda seen: seen.angle > 0.01],
+    ids=["long", "short"],
+)
+def test_agents_for_the_other_sensors_play_as_without_a_picture(choose):
+    env, params = jaxsim.make("CartPole-v1")
+    pictured, _ = made()
+    plain, beside = (jaxsim.rollout(of, params, by(choose), episodes=32) for of in (env, pictured))
+    np.testing.assert_array_equal(plain.length, beside.length)
+
+
+def test_a_rollout_shows_its_agent_the_pictures_of_single_steps():
+    env, params = made(view="first", grey=True)
+    agent = by(lambda seen: jnp.sum(seen.image.astype(jnp.int32)) % 2)
+    lengths = jaxsim.rollout(env, params, agent, episodes=8).length
+    words = rng.fold(counters.root(0), jnp.arange(8, dtype=jnp.uint32))
+    keys = rng.to_key(rng.fold(words, counters.RESET))
+
+    def one(carry, _):
+        state, action = carry  # nothing is drawn in steps of the classic task
+        seen, state, _, terminated, truncated, _ = env.step(keys, state, action, params)
+        action = jax.vmap(lambda one: agent.act((), one, None)[0])(seen)
+        return (state, action), terminated | truncated
+
+    start = env.start(keys, params), jnp.zeros(8, jnp.int32)
+    over = jax.jit(lambda: jax.lax.scan(one, start, length=64)[1])()
+    assert over.any(axis=0).all()
+    np.testing.assert_array_equal(lengths, np.argmax(over, axis=0))
+    assert len(set(lengths.tolist())) > 3

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.imaging import ImagingState
 from jaxsim.leaning import LeaningState
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
@@ -148,7 +149,7 @@ def poses(env: Any, params: Any, states: Any) -> Scene:
       params: its parameters, leaves ().
       states: leaves (T,).
     """
-    if isinstance(states, LeaningState):
+    while isinstance(states, ImagingState | LeaningState):
         env, states = env.env, states.inner
     if isinstance(states, State):
         blocks = tuple(replace(block, rail=None) for block in states.blocks)

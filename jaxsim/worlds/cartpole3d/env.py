@@ -145,6 +145,8 @@ class CartPole3D(World):
         Raises:
           ValueError: they differ in more than capacity and terms.
         """
+        if not isinstance(other, CartPole3D):  # a wrapper has the configuration of its world
+            raise ValueError(f"no environment covers both {self} and {other}")
         a, b = self.config, other.config
         terms = tuple(sorted({*a.terms, *b.terms}))
         both = replace(a, terms=terms, max_blocks=max(a.max_blocks, b.max_blocks))

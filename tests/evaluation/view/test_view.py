@@ -12,7 +12,7 @@ from evaluation.cli import main
 from evaluation.report import html, summarise_records
 from evaluation.schedule import Block, Schedule
 from evaluation.view import replays
-from tests.evaluation import learner
+from tests.evaluation import learner, toy
 
 LIFETIMES, FIRST = 3, 5
 EASY = (("novelty/level", 50),)
@@ -202,6 +202,32 @@ def test_a_run_whose_agent_is_gone_asks_for_it(run, tmp_path):
         view.of_run(tmp_path, lifetime=5, episode=0)
     assert view.of_run(tmp_path, lifetime=5, episode=0, agent=learner.NAME).note == ""
     assert records.read_run(tmp_path).metadata["agent"] == "mine"
+
+
+PD_OF_A_FILE = """
+import jax.numpy as jnp
+from jaxsim.agents import Agent, NoveltyPrediction
+agent = Agent("pd", lambda memory, seen, key: (jnp.int32(1), NoveltyPrediction.none(), memory))
+"""
+
+
+def test_an_agent_of_a_file_is_not_taken_for_the_built_in_of_its_name(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    syllabus, agent = tmp_path / "one.json", tmp_path / "mine.py"
+    syllabus.write_text(toy.syllabus(("1.train", [toy.repeat(2, "CartPole2D")])))
+    agent.write_text(PD_OF_A_FILE)
+    assert main(["run", "one.json", "--agent", "mine.py", "--out", "x", "--quiet"]) == 0
+    assert records.read_run(Path("x")).metadata["agent"] == "mine.py"
+    assert view.of_run(Path("x"), lifetime=0, episode=1).action[-1] == 1
+    agent.unlink()
+    before = sorted(tmp_path.rglob("*"))
+    capsys.readouterr()
+    assert main(["view", "x", "--episode", "1"]) == 2
+    error = capsys.readouterr().err
+    assert "there is no file mine.py; say who played x with --agent" in error
+    assert error.count("\n") == 1 and sorted(tmp_path.rglob("*")) == before
 
 
 def test_videos_have_the_frames_of_the_films(tmp_path):

@@ -1,0 +1,110 @@
+"""What a user sets of the camera among the sensors: rows of every world that can be drawn.
+
+Apart from `jaxsim.imaging`, which draws, so that programs without pictures do not wait for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jaxsim import parameters
+from jaxsim.parameters import Parameter
+
+VIEWS = ("corner", "side", "top", "first")
+MOST_PIXELS = 1024
+"""Of a side of a picture."""
+MOST_SAMPLES = 8
+USUAL = 64
+"""Pixels of a side unless another number is given."""
+
+GROUP = "sensors/image/"
+HEIGHT, WIDTH = f"{GROUP}height", f"{GROUP}width"
+PARAMETERS: dict[str, Parameter] = {
+    row.path: row
+    for row in (
+        Parameter(
+            HEIGHT,
+            0,
+            "pixels",
+            0,
+            MOST_PIXELS,
+            description="of the picture in observations; 0 for the width, and both 0 for none",
+        ),
+        Parameter(WIDTH, 0, "pixels", 0, MOST_PIXELS, description="of it; 0 for the height"),
+        Parameter(f"{GROUP}view", VIEWS[0], choices=VIEWS, description="where its camera stands"),
+        Parameter(f"{GROUP}grey", 0, choices=(0, 1), description="1 for luminance, 0 for colour"),
+        Parameter(
+            f"{GROUP}samples",
+            1,
+            "",
+            1,
+            MOST_SAMPLES,
+            description="rays along each side of a pixel",
+        ),
+    )
+}
+"""They change what is observed and nothing in the world."""
+DEFAULTS = {path: row.default for path, row in PARAMETERS.items()}
+
+
+def check(values: Mapping[str, Any]) -> None:
+    """Check that what is set of a picture comes with its size.
+
+    Args:
+      values: by path, each accepted by its row; others are ignored.
+
+    Raises:
+      ValueError: something is set of a picture that there is not.
+    """
+    if values.get(HEIGHT) or values.get(WIDTH):
+        return
+    for path, default in DEFAULTS.items():
+        if values.get(path, default) != default:
+            raise ValueError(
+                f"parameter {path!r} is {values[path]!r}, and there is no picture; set {HEIGHT!r}"
+            )
+
+
+def by_path(options: Any) -> dict[str, Any]:
+    """Turn the option `image` of `jaxsim.make` into values by path.
+
+    Args:
+      options: by the last part of their paths; {} for 64 x 64 pixels in colour from the corner.
+
+    Raises:
+      ValueError: no mapping, or an option that does not exist.
+    """
+    if not isinstance(options, Mapping):
+        raise ValueError(f"image is {options!r}; it must be options by name, {{}} for the usual")
+    names = [path.removeprefix(GROUP) for path in PARAMETERS]
+    for name in options:
+        if name not in names:
+            raise ValueError(parameters.unknown("image option", str(name), names))
+    values = {
+        f"{GROUP}{name}": int(value) if name == "grey" and isinstance(value, bool) else value
+        for name, value in options.items()
+    }
+    return values if HEIGHT in values or WIDTH in values else {HEIGHT: USUAL, **values}
+
+
+def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Tell the world's own values from those of a picture.
+
+    Args:
+      values: by path, each accepted by its row.
+
+    Returns:
+      (the world's, those of the picture with nothing missing, or None for no picture).
+
+    Raises:
+      ValueError: as `check`.
+    """
+    check(values)
+    own = {path: value for path, value in values.items() if path not in PARAMETERS}
+    picture = DEFAULTS | {path: value for path, value in values.items() if path in PARAMETERS}
+    if not (picture[HEIGHT] or picture[WIDTH]):
+        return own, None
+    picture[HEIGHT], picture[WIDTH] = (
+        picture[HEIGHT] or picture[WIDTH],
+        picture[WIDTH] or picture[HEIGHT],
+    )
+    return own, picture
