@@ -1,6 +1,8 @@
 """What the parsers of commands have in common."""
 
 import argparse
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,17 @@ def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def command_line(words: Iterable[str], options: Iterable[tuple[str, object, object]]) -> str:
+    """Write a command as a shell reads it, for results to say what made them.
+
+    Args:
+      words: of the command, up to its options.
+      options: (name, value, usual value) of each; those of usual value are left out.
+    """
+    given = [word for name, value, usual in options if value != usual for word in (name, value)]
+    return shlex.join(["jaxsim", *words, *map(str, given)])
 
 
 def add_metric(

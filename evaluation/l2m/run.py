@@ -1,12 +1,12 @@
 """The main job: a syllabus played by an agent over many lifetimes, with files to show for it."""
 
 import contextlib
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation import scanner
+from evaluation.arguments import command_line
 from evaluation.checkpoints.keeper import Checkpoints
 from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
@@ -83,16 +83,17 @@ class Job(Playing):
     @property
     def command(self) -> str:
         """The command that plays the same again; results name no place on the machine."""
-        words = ["jaxsim", "run", *(path.name for path in self.syllabi), "--agent", self.agent]
-        words += ["--lifetimes", str(self.lifetimes), "--seed", str(self.seed)]
-        for option, value, usual in (
+        options = (
+            ("--agent", self.agent, None),
+            ("--lifetimes", self.lifetimes, None),
+            ("--seed", self.seed, None),
             ("--lifetime-idx", self.first_lifetime, 0),
             ("--width", self.width, 1),
             ("--measure", self.measure, "performance"),
             ("--window", self.window, DEFAULT_WINDOW),
-        ):
-            words += [] if value == usual else [option, str(value)]
-        return shlex.join([*words, "--out", self.out.name])
+            ("--out", self.out.name, None),
+        )
+        return command_line(["run", *(path.name for path in self.syllabi)], options)
 
     def keeper(
         self, schedule: Schedule, player: Player, stop: Stop, say: Callable[[str], object]

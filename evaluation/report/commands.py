@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluation.arguments import add_command, add_measure, add_metric
+from evaluation.arguments import add_command, add_measure, add_metric, command_line
 from evaluation.report import terminal
 
 COMPARE_EXAMPLES = """examples:
@@ -307,7 +307,16 @@ def _write(arguments: argparse.Namespace, values: dict[str, Any]) -> None:
 
     write_json(arguments.json, values)
     one, other = _names(arguments.first, arguments.second)
-    page = html.of_report(f"{one} and {other}, compared", values)
+    words = ["compare", arguments.first.name, arguments.second.name]
+    words += [word for metric in arguments.metric for word in ("--metric", Path(metric).name)]
+    words += ["--paired"] * arguments.paired
+    options = (
+        ("--measure", arguments.measure, "performance"),
+        ("--window", arguments.window, 11),
+        ("--seed", arguments.seed, 0),
+        ("--json", arguments.json.name, None),
+    )
+    page = html.of_report(f"{one} and {other}, compared", values, command_line(words, options))
     write_whole(arguments.json.with_suffix(".html"), page)
 
 

@@ -106,13 +106,18 @@ class Analysis:
             lines.append([cell[place].item() for cell in cells] + known)
         return _csv(lines)
 
-    def write(self, out: Path) -> None:
-        """Write metrics.csv, trials.csv, report.html and report.json, which comes last."""
+    def write(self, out: Path, command: str = "") -> None:
+        """Write metrics.csv, trials.csv, report.html and report.json, which comes last.
+
+        Args:
+          out: folder, which is there.
+          command: that made it, for the page.
+        """
         write_whole(out / "metrics.csv", self.to_csv())
         write_whole(out / "trials.csv", self.trials_csv())
         values = self.to_json()
         title = f"Novelty evaluation of {values.get('agent', 'an agent')}"
-        write_whole(out / "report.html", html.of_report(title, values))
+        write_whole(out / "report.html", html.of_report(title, values, command))
         write_json(out / "report.json", values)
 
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from evaluation import agents, scanner
+from evaluation.arguments import command_line
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Checkpoints, Pace, check_output
 from evaluation.checkpoints.stopping import Stop
@@ -77,6 +78,30 @@ class Job:
     resume: bool = False
     pace: Pace = field(default_factory=Pace)
     options: scanner.Options = field(default_factory=scanner.Options)
+
+    @property
+    def command(self) -> str:
+        """The command that evaluates the same again; results name no place on the machine."""
+
+        def listed(values: Iterable[object], usual: Iterable[object]) -> str | None:
+            return None if values == usual else ",".join(map(str, values))
+
+        options = (
+            ("--agent", self.agent, None),
+            ("--baseline", self.baseline, Job.baseline),
+            ("--levels", listed(self.levels, LEVELS), None),
+            ("--difficulties", listed(self.difficulties, DIFFICULTIES), None),
+            ("--visibilities", listed(self.visibilities, Job.visibilities), None),
+            ("--trials", self.trials, TRIALS),
+            ("--episodes", self.episodes, EPISODES),
+            ("--button", self.button, None),
+            ("--training", self.training, 0),
+            ("--hint-level", self.hint_level, Job.hint_level),
+            ("--seed", self.seed, None),
+            ("--starts", self.starts, Job.starts),
+            ("--out", self.out.name, None),
+        )
+        return command_line(["sailon", "evaluate"], options)
 
     def settings(self) -> Settings:
         """What the experiment is generated from.
@@ -268,4 +293,4 @@ def _write(job: Job, experiment: Experiment, evaluation: Evaluation) -> None:
         evaluation.baseline.write(folder / "baseline.parquet")
         if plots.available():
             plots.write(whole.rows, folder)
-        whole.write(folder)
+        whole.write(folder, job.command)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evaluation import scanner
+from evaluation.arguments import command_line
 from evaluation.checkpoints.keeper import Checkpoints, Finished, TimeOver
 from evaluation.checkpoints.loading import Player
 from evaluation.checkpoints.playing import Playing
@@ -60,6 +61,27 @@ class Job(Playing):
         if self.minutes is None:
             return max(1, DEFAULT_EPISODES // self.course.every) * self.course.every
         return self.course.most_episodes
+
+    @property
+    def command(self) -> str:
+        """The command that trains the same again; results name no place on the machine."""
+        course = self.course
+        words = ["train", course.task]
+        for path, value in course.parameters:
+            words += ["--set", f"{path}={value}"]
+        options = (
+            ("--agent", self.agent, None),
+            ("--lifetimes", self.lifetimes, None),
+            ("--seed", self.seed, None),
+            ("--episodes", self.episodes, None),
+            ("--minutes", self.minutes, None),
+            ("--eval-every", course.every, Course.every),
+            ("--eval-episodes", course.evaluation, Course.evaluation),
+            ("--lifetime-idx", self.first_lifetime, 0),
+            ("--width", self.width, course.full_speed_width),
+            ("--out", self.out.name, None),
+        )
+        return command_line(words, options)
 
     @property
     def schedule(self) -> Schedule:
@@ -169,5 +191,5 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
         if job.rows:
             values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
         title = f"{records.schedule.name}, learned by {job.agent}"
-        write_whole(folder / "report.html", html.of_report(title, values))
+        write_whole(folder / "report.html", html.of_report(title, values, job.command))
         write_json(folder / job.files.marker, values)

@@ -275,6 +275,7 @@ def assert_results(out, episodes, lifetimes, logged=()):
     expected = {"records.parquet", "report.html", "report.json", "schedule.json"}
     expected |= {"logs"} if logged else set()
     assert {path.name for path in out.iterdir()} == expected
+    assert len((out / "report.html").read_bytes()) < 3_000_000
     played = records.read(out / "records.parquet")
     assert (played.num_lifetimes, played.schedule.num_episodes) == (lifetimes, episodes)
     assert json.loads((out / "schedule.json").read_text()) == played.schedule.to_json()

@@ -15,6 +15,7 @@ from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report.compare import BY_BLOCK, compare_records
 from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Block, Schedule
+from tests.evaluation.report.test_html import check_page
 
 COUNTS = (15, 12, 4)
 
@@ -211,6 +212,8 @@ def test_command_prints_and_writes(directories, capfd):
     assert captured.err == ""
     for words in ("made up: performance, 12 lifetimes of pd", "higher is better", "9 of greedy"):
         assert words in " ".join(captured.out.split())
+    command = "jaxsim compare pd greedy --metric mean --json c.json"
+    check_page(directories / "c.html", command, versions=False)  # made-up runs have none
     values = json.loads((directories / "c.json").read_text(), parse_constant=pytest.fail)
     again = compare_records(
         read_run(directories / "pd"), read_run(directories / "greedy"), ["mean"]

@@ -41,7 +41,8 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
         _metrics(report),
         _blocks(report),
         *_matrix(report),
-        *_novelty(records),
+        *_novelty(report),
+        *_capabilities(report),
         _lifetimes(records, measure, run),
     ]
     name = report["syllabus"]["name"]
@@ -223,26 +224,35 @@ def _matrix(report: Mapping[str, Any]) -> list[Section]:
     ]
 
 
-def _novelty(records: Records) -> list[Section]:
-    """How often novelty was called in each block, beside the truth."""
-    said = records.columns["predicted_probability"] >= records.columns["threshold"]
-    if not (said.any() or np.any(records.columns["predicted_probability"] > 0)):
+def _novelty(report: Mapping[str, Any]) -> list[Section]:
+    """Scores of what the agent predicted of novelty, in lifetimes and in blocks."""
+    if "novelty" not in report:
         return []
-    blocks = records.schedule.episode_blocks()
-    levels = records.novelty_levels[records.schedule.block_variants()]
+    lifetimes, blocks = (report["novelty"][name] for name in ("metrics", "blocks"))
+    body = tables.metrics(lifetimes, "/novelty/metrics") + "<h3>By block</h3>"
+    body += tables.records(blocks, "/novelty/blocks")
+    text = (
+        "What the agent predicted, over lifetimes and in each block. Episodes whose last "
+        "prediction is at or above the agent's threshold count as called."
+    )
+    return [Section("Novelty detection", text, body)]
+
+
+def _capabilities(report: Mapping[str, Any]) -> list[Section]:
+    """Scores of the core capabilities."""
     rows = []
-    for block in records.schedule.blocks:
-        inside = blocks == block.index
-        share = float(said[:, inside].mean())
-        level = int(levels[block.index])
-        truth = f"level {level}" if level else "not novel"
-        right = share if level else 1 - share
-        mean = float(records.columns["predicted_probability"][:, inside].mean())
-        cells = [block.index, f"{block.phase}.{block.mode}", truth]
-        rows.append([*map(str, cells), *(f"{v:.3f}" for v in (share, right, mean))])
-    head = ("block", "phase", "truth", "share called novel", "share right", "mean probability")
-    text = "Episodes whose last prediction was at or above the agent's threshold count as called."
-    return [Section("Novelty detection", text, tables.table(head, rows, "novelty"))]
+    for name, scores in report.get("capabilities", {}).items():
+        path = f"/capabilities/{name}/averages"
+        for unit, score in scores["averages"].items():
+            metrics = ", ".join(map(_words, score["metrics"]))
+            place = tables.pointer(path, unit)
+            cells = (_words(name), unit, metrics)
+            rows.append([*map(html.escape, cells), tables.entry(score, place)])
+    if not rows:
+        return []
+    text = "Averages of those metrics of a capability that have one unit."
+    head = ("capability", "unit", "average of", "score [95 % interval]")
+    return [Section("Core capabilities", text, tables.table(head, rows, "capabilities"))]
 
 
 def ends(records: Records, measure: str) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from evaluation.sailon import TA2Logic, evaluate, host, plots, ta2
 from evaluation.sailon.experiment import load
 from evaluation.sailon.interactive import Options
 from evaluation.sailon.results import load_results
+from tests.evaluation.report.test_html import check_page
 
 pytestmark = pytest.mark.usefixtures("hurried_steps")
 
@@ -298,6 +299,10 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     small = ("--levels", "200,207", "--difficulties", "hard", "--trials", 2, "--episodes", 4)
     arguments = ("--agent", "greedy", *small, "--out", out, "--threads", 1)
     assert run("evaluate", *arguments) == 0
+    command = (
+        "jaxsim sailon evaluate --agent greedy --levels 200,207 --difficulties hard --trials 2"
+    )
+    check_page(out / "report.html", f"{command} --episodes 4 --seed 0 --out evaluation")
     report = json.loads((out / "report.json").read_text())
     assert [(c["level"], c["visibility"], c["trials"]) for c in report["cells"]] == [
         (200, 0, 2),

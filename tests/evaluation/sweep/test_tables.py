@@ -75,6 +75,7 @@ def test_the_report_has_the_numbers_of_the_tables(plan, monkeypatch, tmp_path):
     assert [x["performance"]["value"] for x in best] == sorted(cells, reverse=True)[:5]
     assert [x["performance"]["value"] for x in worst] == sorted(cells)[:5]
 
+    assert len((merged / "report.html").read_bytes()) < 3_000_000
     page = read((merged / "report.html").read_text())
     assert "Performance by pole/length and agent" in page.headings
     for path, text in page.numbers.items():

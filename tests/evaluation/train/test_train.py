@@ -17,6 +17,7 @@ from evaluation.train.course import Course, task_of
 from evaluation.train.curve import Curve
 from jaxsim import agents
 from tests.evaluation import toy
+from tests.evaluation.report.test_html import check_page
 
 LEARNER = "bandit"
 LIFETIMES = 3
@@ -213,6 +214,11 @@ def trained(tmp_path_factory):
 
 def test_what_is_written(trained):
     assert {path.name for path in trained.iterdir()} - {"curve.png"} == NAMES
+    command = f"jaxsim train Toy --agent {LEARNER} --lifetimes {LIFETIMES} --seed 0 --episodes 12"
+    check_page(
+        trained / "report.html",
+        f"{command} --eval-every 6 --eval-episodes 2 --width 1 --out out",
+    )
     played = records.read(trained / "records.parquet")
     assert played.schedule == Course("Toy", (), 6, 2).schedule(12)
     assert json.loads((trained / "schedule.json").read_text()) == played.schedule.to_json()
