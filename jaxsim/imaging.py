@@ -22,7 +22,7 @@ from jaxsim.embedding import SLOTS, embed
 from jaxsim.image_settings import GROUP, USUAL
 from jaxsim.render.camera import Camera
 from jaxsim.render.image import image
-from jaxsim.render.scene import SIZES, seen
+from jaxsim.render.scene import SIZES, scene_of
 from jaxsim.worlds.base import Attempt
 from jaxsim.wrappers import Step, WorldWrapper, Wrapper
 
@@ -113,13 +113,15 @@ class Imaging(Wrapper):
 
     def _pictured(self, observation: Any, sizes: Mapping[str, jax.Array]) -> Imaged:
         known: dict[str, Any] = dict(sizes)
-        scene = replace(seen(self.env, None, observation), **known)
+        scene = replace(scene_of(self.env, None, observation), **known)
         return Imaged(observation, image(scene, self.camera, self.grey))
 
     def _with_sizes(self, inner: Any, params: Any) -> ImagingState:
         lanes = jax.tree.leaves(inner)[0].shape
         blank = jax.eval_shape(lambda: self.env.observe(inner))
-        scene = seen(self.env, params, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), blank))
+        scene = scene_of(
+            self.env, params, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), blank)
+        )
         sizes = {name: jnp.asarray(getattr(scene, name), jnp.float32) for name in SIZES}
         return ImagingState(inner, {n: jnp.broadcast_to(s, lanes) for n, s in sizes.items()})
 

@@ -41,7 +41,7 @@ class Pictures:
 
     def draw(self, episode: Episode) -> str:
         """Return the field `image` of the latest observation."""
-        scene = render.seen(episode.env, episode.params, episode.observation)
+        scene = render.scene_of(episode.env, episode.params, episode.observation)
         return encode(render.draw(scene, render.Style(("corner",), self.pixels)))
 
 

@@ -23,31 +23,31 @@ class Recording:
     _states: list[Any] = field(default_factory=list, init=False)
     _actions: list[int] = field(default_factory=list, init=False)
     _rewards: list[float] = field(default_factory=list, init=False)
-    _said: list[Prediction] = field(default_factory=list, init=False)
+    _predictions: list[Prediction] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Keep the first state."""
         self._states.append(self.episode.state)
 
-    def step(self, action: int, said: Prediction | None = None) -> None:
+    def step(self, action: int, prediction: Prediction | None = None) -> None:
         """Advance the episode and keep what came of it."""
         self.episode.step(action)
         self._states.append(self.episode.state)
         self._actions.append(int(action))
         self._rewards.append(self.episode.reward)
-        if said is not None:
-            self._said.append(said)
+        if prediction is not None:
+            self._predictions.append(prediction)
 
     def play(self, player: Player) -> None:
         """Let a player play the episode to its end; it does not learn from it."""
         player.begin(self.episode)
         while not self.episode.over:
-            action, said = player.act(self.episode.observation)
-            self.step(action, said.checked())
+            action, prediction = player.act(self.episode.observation)
+            self.step(action, prediction.checked())
 
-    def predict(self, said: Prediction) -> None:
-        """Take what was said at the end for the whole episode."""
-        self._said = [said] * len(self._actions)
+    def predict(self, prediction: Prediction) -> None:
+        """Take the prediction at the end for every tick of the episode."""
+        self._predictions = [prediction] * len(self._actions)
 
     def film(self, title: str, facts: str, note: str, true_level: int | None) -> viewer.Film:
         """Return the film.
@@ -60,10 +60,12 @@ class Recording:
         """
         env, params = self.episode.env, self.episode.params
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *self._states)
-        said = None
-        if self._said and any(one != Prediction() for one in self._said):
-            columns = zip(*((s.level, s.probability, s.threshold) for s in self._said), strict=True)
-            said = viewer.Said(*columns)
+        predictions = None
+        if self._predictions and any(one != Prediction() for one in self._predictions):
+            columns = zip(
+                *((s.level, s.probability, s.threshold) for s in self._predictions), strict=True
+            )
+            predictions = viewer.Predictions(*columns)
         named = {"names": ACTIONS} if env.num_actions == len(ACTIONS) else {}
         return viewer.film(
             env,
@@ -74,7 +76,7 @@ class Recording:
             note=note,
             action=self._actions,
             reward=self._rewards,
-            said=said,
+            predictions=predictions,
             novel=bool(true_level),
             truth=_truth(true_level),
             **named,

@@ -32,7 +32,7 @@ class _Watch:
     def hear(self, message: Mapping[str, Any]) -> None:
         self.messages.append(message)
 
-    def said(self) -> Prediction | None:
+    def prediction(self) -> Prediction | None:
         """What the agent reported at the end."""
         for message in reversed(self.messages):
             if "novelty_probability" in message:
@@ -53,9 +53,9 @@ def of_transcript(path: Path) -> Film:
     watch = _Watch()
     replayed = transcript.replay(path, watch)
     assert watch.where and watch.recording
-    said = watch.said()
-    if said is not None:
-        watch.recording.predict(said)
+    prediction = watch.prediction()
+    if prediction is not None:
+        watch.recording.predict(prediction)
     note = ""
     if replayed.differences:
         note = f"This replay differs from the transcript: line {replayed.differences[0]}"

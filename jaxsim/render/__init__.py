@@ -15,7 +15,7 @@ from jaxsim.image_settings import VIEWS
 from jaxsim.render.camera import Camera, project
 from jaxsim.render.image import BLOCK, CART, PAPER, POLE, image, parts
 from jaxsim.render.picture import Style, draw
-from jaxsim.render.scene import Scene, observed, scene, seen
+from jaxsim.render.scene import Scene, observed, scene, scene_of
 
 __all__ = [
     "BLOCK",
@@ -32,5 +32,5 @@ __all__ = [
     "parts",
     "project",
     "scene",
-    "seen",
+    "scene_of",
 ]

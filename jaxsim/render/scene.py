@@ -79,10 +79,10 @@ def scene(env: Any, params: Any, state: Any) -> Scene:
     Raises:
       TypeError: the observation is of another kind.
     """
-    return seen(env, params, env.observe(state))
+    return scene_of(env, params, env.observe(state))
 
 
-def seen(env: Any, params: Any, observation: Any) -> Scene:
+def scene_of(env: Any, params: Any, observation: Any) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
     while hasattr(observation, "observation"):  # of a wrapper that shows more beside it
         env, observation = getattr(env, "env", env), observation.observation

@@ -27,7 +27,7 @@ BODY = 64
 class View(NamedTuple):
     """An observation as a learner sees it."""
 
-    seen: jax.Array  # (F,) float32, for the network
+    inputs: jax.Array  # (F,) float32, for the network
     body: jax.Array  # (D,) float32, what follows from step to step by a law that can be learned
     actions: jax.Array  # (A,) int32, the action that each of the network's outputs stands for
     around: Around  # blocks, whose flight can be learned as well
@@ -189,7 +189,7 @@ def flat(env: Any, params: Any) -> Sight:
 
     def first(key: jax.Array) -> Any:
         view = look(env.reset(key, params)[0])
-        return view.seen, view.body
+        return view.inputs, view.body
 
     whole, body = jax.eval_shape(first, jax.random.key(0))
     return Sight(env.name, whole.size, body.size, env.num_actions, look)

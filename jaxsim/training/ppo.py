@@ -195,7 +195,7 @@ def _view(
 ) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
     """See an observation: its view, how it surprises, log-probabilities and value."""
     view = sight.look(observation)
-    x = normalise.apply(memory.moments, view.seen)
+    x = normalise.apply(memory.moments, view.inputs)
     watch = surprise.seen(memory.model, memory.watch, view.body, view.around)
     return view, watch, *network.apply(memory.parameters, x)
 
@@ -221,7 +221,7 @@ def _trace(sight: Sight, memory: Memory, observation: Any, action: jax.Array) ->
     output = view.actions == action
     block, speed = surprise.lesson(memory.watch, view.around)
     return Step(
-        seen=view.seen,
+        seen=view.inputs,
         body=view.body,
         output=jnp.sum(jnp.where(output, jnp.arange(sight.actions), 0)).astype(jnp.int32),
         action=jnp.asarray(action, jnp.int32),

@@ -70,10 +70,14 @@ def two(flood):  # noqa: F811
     """A page of two films, one of an agent that speaks of novelty."""
     number = np.arange(200)
     four = jax.tree.map(lambda leaf: leaf[:, :4] if np.ndim(leaf) == 2 else leaf, flood)
-    said = viewer.Said((number > 99) * 3, np.round(number / 200, 4), np.full(200, 0.5))
+    predictions = viewer.Predictions(
+        (number > 99) * 3, np.round(number / 200, 4), np.full(200, 0.5)
+    )
     few = jax.tree.map(lambda leaf: leaf[:101] if np.ndim(leaf) else leaf, four)
     short = film(few, title="short", action=[2] * 100, reward=np.arange(100) / 9)
-    speaking = film(four, title="speaking", said=said, novel=True, truth="novel, level 8")
+    speaking = film(
+        four, title="speaking", predictions=predictions, novel=True, truth="novel, level 8"
+    )
     return [speaking, short]
 
 

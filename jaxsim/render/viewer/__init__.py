@@ -6,7 +6,17 @@ viewer.Viewer([film])  # at the end of a notebook's cell
 """
 
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
-from jaxsim.render.viewer.film import Film, Said, film, poses
+from jaxsim.render.viewer.film import Film, Predictions, film, poses
 from jaxsim.render.viewer.page import MOST_FILMS, Viewer, page
 
-__all__ = ["CONTACTS", "MOST_FILMS", "Film", "Said", "Viewer", "contacts", "film", "page", "poses"]
+__all__ = [
+    "CONTACTS",
+    "MOST_FILMS",
+    "Film",
+    "Predictions",
+    "Viewer",
+    "contacts",
+    "film",
+    "page",
+    "poses",
+]

@@ -1,4 +1,4 @@
-"""An episode as the viewer shows it: places at every tick, and what was done and said."""
+"""An episode as the viewer shows it: places at every tick, and actions and predictions."""
 
 import base64
 import zlib
@@ -25,8 +25,8 @@ MOST_TICKS = 20_000
 DIGITS = 4
 
 
-class Said(NamedTuple):
-    """What an agent said of novelty after each observation, (T,) each."""
+class Predictions(NamedTuple):
+    """What an agent predicted of novelty after each observation, (T,) each."""
 
     level: Sequence[int]
     probability: Sequence[float]
@@ -46,7 +46,7 @@ class Film:
       names: of the actions.
       action: (T,) codes.
       reward: (T,) sum of the rewards so far.
-      said: of novelty; None for an agent that says nothing.
+      predictions: of novelty; None for an agent that makes none.
       novel: whether the world is a novel one.
       truth: the same in words.
     """
@@ -59,7 +59,7 @@ class Film:
     dt: float = 0.02
     facts: str = ""
     note: str = ""
-    said: Said | None = None
+    predictions: Predictions | None = None
     novel: bool = False
     truth: str = "not told"
 
@@ -108,10 +108,10 @@ class Film:
             "truth": self.truth,
             "data": _packed(s),
         }
-        if self.said is not None:
-            values["level"] = [int(level) for level in self.said.level]
-            values["probability"] = _rounded(self.said.probability)
-            values["threshold"] = _rounded(self.said.threshold)
+        if self.predictions is not None:
+            values["level"] = [int(level) for level in self.predictions.level]
+            values["probability"] = _rounded(self.predictions.probability)
+            values["threshold"] = _rounded(self.predictions.threshold)
         return values
 
 

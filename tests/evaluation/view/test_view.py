@@ -150,7 +150,7 @@ def test_an_episode_of_a_trial_is_replayed_from_its_messages(tmp_path, capsys):
     sailon.play(sailon.generate(settings), Scripted(), Options(transcripts=folder))
     film = view.of_trial(tmp_path, trial=0, episode=1)
     assert film.note == "" and film.ticks > 3
-    assert set(film.said.probability) == {0.75} and set(film.said.level) == {3}
+    assert set(film.predictions.probability) == {0.75} and set(film.predictions.level) == {3}
     path = folder / "trial-00000" / "episode-00001.jsonl"
     assert view.of_transcript(path).action == film.action
     lines = path.read_text().splitlines()

@@ -79,8 +79,8 @@ def test_the_page_loads_nothing_and_texts_cannot_break_out(flood):
 
 
 def test_what_was_said_is_in_the_page(flood):
-    said = viewer.Said([0, 3] * 100, [0.25, 0.75] * 100, [0.5] * TICKS)
-    values = film(flood, said=said, novel=True, truth="novel, level 8").to_json()
+    predictions = viewer.Predictions([0, 3] * 100, [0.25, 0.75] * 100, [0.5] * TICKS)
+    values = film(flood, predictions=predictions, novel=True, truth="novel, level 8").to_json()
     assert values["level"][:2] == [0, 3] and values["probability"][:2] == [0.25, 0.75]
     assert (values["novel"], values["truth"]) == (True, "novel, level 8")
     assert "probability" not in film(flood).to_json()

@@ -174,7 +174,7 @@ def mirrored(o):
 def test_a_mirrored_room_looks_the_same_and_actions_are_mirrored(observation):
     one, other = (features.cartpole3d.look(o) for o in (observation, mirrored(observation)))
     # Mirrored, the same sums are added in another order of float32.
-    np.testing.assert_allclose(one.seen, other.seen, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.inputs, other.inputs, rtol=1e-5, atol=1e-6)
     swapped = [0, 3, 4, 1, 2]
     np.testing.assert_array_equal(np.array(swapped)[one.actions], other.actions)
     assert sorted(one.actions.tolist()) == list(range(len(ACTIONS)))
@@ -191,10 +191,10 @@ def test_blocks_that_are_not_there_do_not_count(observation):
     moved = list(observation.block_position)
     moved[1] = Vector(*(jnp.float32(9.0),) * 3)
     other = replace(observation, block_position=tuple(moved))
-    one, two = (features.cartpole3d.look(o).seen for o in (observation, other))
+    one, two = (features.cartpole3d.look(o).inputs for o in (observation, other))
     np.testing.assert_array_equal(one, two)
     none = replace(observation, block_alive=(jnp.asarray(False),) * 4)
-    assert (features.cartpole3d.look(none).seen[2 * features.PAIRS :] == 0).all()
+    assert (features.cartpole3d.look(none).inputs[2 * features.PAIRS :] == 0).all()
 
 
 def test_stacked_blocks_look_like_listed_ones(observation):
@@ -207,7 +207,7 @@ def test_stacked_blocks_look_like_listed_ones(observation):
         block_velocity=stacked(observation.block_velocity),
         block_alive=(jnp.stack(observation.block_alive),),
     )
-    one, two = (features.cartpole3d.look(o).seen for o in (observation, other))
+    one, two = (features.cartpole3d.look(o).inputs for o in (observation, other))
     np.testing.assert_allclose(one, two, rtol=1e-6)  # a few roundings of float32
     assert one.shape == (features.cartpole3d.size,)
 
@@ -218,7 +218,7 @@ def test_other_environments_are_seen_flat():
     observation, _ = env.reset(jax.random.key(0), params)
     assert (sight.size, sight.body, sight.actions) == (4, 4, 2)
     np.testing.assert_array_equal(
-        sight.look(observation).seen, jnp.stack(jax.tree.leaves(observation))
+        sight.look(observation).inputs, jnp.stack(jax.tree.leaves(observation))
     )
     with pytest.raises(ValueError, match=r"none of CartPole3D; make the learner with .*flat\(env"):
         features.cartpole3d.look(observation)
