@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --out episode.html
   jaxsim view --level 203 --agent pd --agent mpc --out two.html --gif two.gif
+  jaxsim view --level 203 --agent mpc --mp4 episode.mp4 --pixels 480 --quiet
   jaxsim view runs/x --lifetime 812 --episode 37
+  jaxsim view runs/x --episode 37 --agent moved/my_agent.py
   jaxsim view runs/x --ends
   jaxsim view runs/sailon --trial 3 --episode 12
   jaxsim view runs/sailon/transcripts/trial-00003/episode-00012.jsonl

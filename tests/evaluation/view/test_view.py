@@ -1,6 +1,7 @@
 """Episodes of every source are found again, tick for tick."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from evaluation import records, sailon, scanner, view
+from evaluation.checkpoints import store
 from evaluation.cli import main
 from evaluation.report import html, summarise_records
 from evaluation.schedule import Block, Schedule
-from evaluation.view import replays
 from tests.evaluation import learner, toy
 
 LIFETIMES, FIRST = 3, 5
@@ -51,30 +52,21 @@ def test_an_episode_of_a_learner_is_the_one_that_was_recorded(run, lifetime, epi
     assert "replayed from the lifetime's start" in film.facts
 
 
-def test_it_goes_on_from_the_nearest_checkpoint(run, monkeypatch):
+def test_it_goes_on_from_the_nearest_checkpoint(run, tmp_path, monkeypatch):
     folder, played = run
-    found = []
-
-    def nearest(held, place, lifetime, episode, start):
-        # What the run knew after three episodes, as a checkpoint would hold it.
-        if not found:
-            found.append(None)
-            until = replays._Until(3, lambda start: None)
-            with pytest.raises(replays._Reached):
-                scanner.play(
-                    played.schedule,
-                    learner.searcher,
-                    lifetimes=1,
-                    first_lifetime=lifetime,
-                    seed=3,
-                    keeper=until,
-                )
-            return until.snapshot, Path("checkpoints/0000000003")
-
-    monkeypatch.setattr(replays, "_from_checkpoint", nearest)
-    film = view.of_run(folder, lifetime=7, episode=5)
-    assert "replayed from the checkpoint checkpoints/0000000003" in film.facts
+    monkeypatch.chdir(tmp_path)
+    # A run of the first block alone leaves what the long one knew after its four episodes.
+    first = toy.repeat(4, "CartPole2D", novelty_level=50)
+    Path("first.json").write_text(toy.syllabus(("1.train", [first])))
+    numbers = ["--lifetimes", str(LIFETIMES), "--lifetime-idx", str(FIRST), "--seed", "3"]
+    options = ["--agent", learner.NAME, *numbers, "--keep-memory", "--out", "x", "--quiet"]
+    assert main(["run", "first.json", *options]) == 0
+    shutil.copy(folder / "records.parquet", "x/records.parquet")
+    film = view.of_run(Path("x"), lifetime=7, episode=5)
+    (step,) = store.steps(Path("x") / store.FOLDER)
+    assert f"replayed from the checkpoint {step}" in film.facts
     assert film.note == "" and film.ticks == played.columns["length"][2, 5]
+    assert "the lifetime's start" in view.of_run(Path("x"), lifetime=7, episode=3).facts
 
 
 def test_a_replay_that_differs_says_so_and_shows_what_was_recorded(run, tmp_path):
