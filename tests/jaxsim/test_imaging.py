@@ -12,6 +12,7 @@ import jaxsim
 from jaxsim import counters, render, rng, spaces
 from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.imaging import Imaged, Imaging
+from jaxsim.training import features
 from tests.compiling import counted
 
 SMALL = {"height": 8, "width": 12}
@@ -55,6 +56,9 @@ def test_learners_see_the_picture_alone():
     assert (space.shape, space.dtype) == ((8, 12, 3), np.uint8)
     observation, _ = jax.jit(env.reset)(jax.random.key(0), params)
     assert spaces.flatten(env, observation) is observation.image
+    sight = features.flat(env, params)
+    assert sight.size == 8 * 12 * 3
+    np.testing.assert_array_equal(sight.look(observation).inputs, observation.image.ravel())
 
 
 @pytest.mark.parametrize("env_id", jaxsim.registered_envs())
