@@ -11,7 +11,6 @@ it is. What is decided by the platform is decided while a program is traced.
 import ctypes
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -194,7 +193,7 @@ def _give_back() -> None:
     glibc keeps it for later: 1.0 of the 1.5 GB that a process holds after it has compiled level
     200. Other libraries of C have no such function.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
 

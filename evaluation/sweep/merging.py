@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evaluation.arguments import command_line
 from evaluation.files import results, write_json
 from evaluation.sweep import report, store
 from evaluation.sweep.plans import Plan
@@ -82,7 +83,8 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
             "cells": plan.grid.cells,
             "rows": rows,
         }
-        reported = report.write(partial, partial / CELLS, about)
+        command = command_line(["sweep", "merge", plan.manifest["name"]], ())
+        reported = report.write(partial, partial / CELLS, about, command)
         write_json(partial / MARKER, about)
     return Merged(folder, rows, plan.grid.cells, reported)
 

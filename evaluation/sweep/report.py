@@ -23,13 +23,14 @@ REPLICATES: Final = "seed"
 """An axis that others are averaged over."""
 
 
-def write(folder: Path, cells: Path, about: Mapping[str, Any]) -> bool:
+def write(folder: Path, cells: Path, about: Mapping[str, Any], command: str) -> bool:
     """Write report.json and report.html of merged results.
 
     Args:
       folder: to write to.
       cells: the table of all metrics of all cells.
       about: what the sweep is, plain JSON values.
+      command: that merged them, for the page.
 
     Returns:
       Whether there are: a sweep of more than `MOST_CELLS` cells gets none.
@@ -41,7 +42,7 @@ def write(folder: Path, cells: Path, about: Mapping[str, Any]) -> bool:
     data = pq.read_table(cells)
     values = summarise(data, about)
     write_json(folder / JSON, values)
-    page = html.of_report(f"Sweep {about['name']}", values, axes=axes_of(data))
+    page = html.of_report(f"Sweep {about['name']}", values, command, axes_of(data))
     write_whole(folder / PAGE, page)
     return True
 
