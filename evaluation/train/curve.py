@@ -14,6 +14,9 @@ from evaluation.report.entries import number
 
 COLUMNS = ("episodes", "steps", "mean", "low", "high", "std", "lifetimes")
 
+MEASURE = "performance"
+"""Column whose means the curve shows."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -46,7 +49,7 @@ class Curve:
         """
         blocks = records.schedule.blocks
         tests = np.array([block.mode == "test" for block in blocks])
-        performance, counts = records.by_block("performance")
+        performance, counts = records.by_block(MEASURE)
         lengths, _ = records.by_block("length")
         values = (performance.sum(axis=-1) / counts)[:, tests]
         trained = np.where(tests, 0, counts).cumsum()[tests]

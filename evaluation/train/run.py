@@ -21,7 +21,7 @@ from evaluation.report.novelty import summarise_novelty
 from evaluation.report.own import summarise_own
 from evaluation.schedule import Schedule
 from evaluation.train.course import Course
-from evaluation.train.curve import Curve, plot
+from evaluation.train.curve import MEASURE, Curve, plot
 
 DEFAULT_EPISODES = 2000
 MOST_MINUTES = 365 * 24 * 60.0
@@ -184,12 +184,14 @@ def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
             plot(curve, f"{records.schedule.name}, {job.agent}", folder / "curve.png")
         except ValueError as error:
             say(f"no curve.png: {error}")
-        values = {**about, "interval": interval, "curve": curve.rows()}
+        values = {**about, "measure": MEASURE, "interval": interval, "curve": curve.rows()}
         novelty = summarise_novelty(records, job.seed)
         if novelty is not None:
             values["novelty"] = novelty.to_json()
         if job.rows:
             values["metrics"] = summarise_own(job.rows, records, job.seed).to_json()
         title = f"{records.schedule.name}, learned by {job.agent}"
-        write_whole(folder / "report.html", html.of_report(title, values, job.command))
+        ends = html.lifetimes(records, MEASURE, job.out.name)
+        page = html.of_report(title, values, job.command, more=[ends])
+        write_whole(folder / "report.html", page)
         write_json(folder / job.files.marker, values)

@@ -11,6 +11,9 @@ from evaluation.files import write_whole
 if TYPE_CHECKING:
     from jaxsim.render.viewer import Film
 
+REPORTS = ("report.json", "curve.json")
+"""Of runs and of trainings."""
+
 EXAMPLES = """examples:
   jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --out episode.html
   jaxsim view --level 203 --agent pd --agent mpc --out two.html --gif two.gif
@@ -120,14 +123,17 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     _refuse(arguments, "--ends", *names)
     if run is None or not run.is_dir():
         raise ValueError(f"--ends needs the directory of a run; {run or 'none'} is no directory")
-    reports = [run / name for name in ("report.json", "report.html")]
-    if not all(path.is_file() for path in reports):
-        raise ValueError(f"{run} has no report.json with its report.html; name a finished run")
+    page = run / "report.html"
+    written = [path for name in REPORTS if (path := run / name).is_file()]
+    if not (written and page.is_file()):
+        raise ValueError(
+            f"{run} has no report.html with its {' or '.join(REPORTS)}; name a finished run"
+        )
     held = records.read_run(run)
     try:
-        measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
+        measure = json.loads(written[0].read_text(encoding="utf-8"))["measure"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{reports[0]} is no report of a run; play the run again") from error
+        raise ValueError(f"{written[0]} is no report of a run; play the run again") from error
     agent = arguments.agent[0] if arguments.agent else None
     coordinates = html.ends(held, measure)
     pages = {
@@ -139,9 +145,9 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     for name, text in pages.items():
         (run / name).parent.mkdir(exist_ok=True)
         write_whole(run / name, text)
-    write_whole(reports[1], html.linked(reports[1].read_text(encoding="utf-8"), pages))
+    write_whole(page, html.linked(page.read_text(encoding="utf-8"), pages))
     if not arguments.quiet:
-        print(f"{len(pages)} pages in {run / html.VIEWS}, linked from {reports[1]}")
+        print(f"{len(pages)} pages in {run / html.VIEWS}, linked from {page}")
     return 0
 
 

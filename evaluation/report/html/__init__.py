@@ -7,6 +7,7 @@ that stand in this folder as they were released. The file asks for nothing from 
 from evaluation.report.html.page import page as page
 from evaluation.report.html.sections import VIEWS as VIEWS
 from evaluation.report.html.sections import ends as ends
+from evaluation.report.html.sections import lifetimes as lifetimes
 from evaluation.report.html.sections import linked as linked
 from evaluation.report.html.sections import of_report as of_report
 from evaluation.report.html.sections import of_run as of_run

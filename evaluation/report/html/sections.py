@@ -43,14 +43,18 @@ def of_run(report: Mapping[str, Any], records: Records, command: str = "", run: 
         *_matrix(report),
         *_novelty(report),
         *_capabilities(report),
-        _lifetimes(records, measure, run),
+        lifetimes(records, measure, run),
     ]
     name = report["syllabus"]["name"]
     return page(f"{name}, played by {report.get('agent', 'an agent')}", made)
 
 
 def of_report(
-    title: str, report: Mapping[str, Any], command: str = "", axes: Sequence[str] = AXES
+    title: str,
+    report: Mapping[str, Any],
+    command: str = "",
+    axes: Sequence[str] = AXES,
+    more: Sequence[Section] = (),
 ) -> str:
     """Return the page of any other report: facts, then a table of each list or group of numbers.
 
@@ -59,6 +63,7 @@ def of_report(
       report: the values of its JSON.
       command: that made it.
       axes: fields of rows that charts are drawn over.
+      more: sections behind these.
     """
     facts = {k: v for k, v in report.items() if not _is_group(v)}
     made = [Section("What this is", "Settings, versions and totals.", tables.facts(facts))]
@@ -69,7 +74,7 @@ def of_report(
             continue
         chart = _chart_of(value, axes)
         made.append(Section(_words(name), "", _group(value, tables.pointer("", name)), chart))
-    return page(title, made)
+    return page(title, [*made, *more])
 
 
 def _is_group(value: Any) -> bool:
@@ -289,8 +294,14 @@ def linked(page: str, views: Iterable[str]) -> str:
     return page
 
 
-def _lifetimes(records: Records, measure: str, run: str) -> Section:
-    """The worst and the best lifetimes, with commands that open an episode of each."""
+def lifetimes(records: Records, measure: str, run: str) -> Section:
+    """Return the worst and the best lifetimes, with commands that open an episode of each.
+
+    Args:
+      records: of a run.
+      measure: column used as an episode's value.
+      run: its directory, for the commands.
+    """
     values = np.asarray(records.columns[measure], np.float64)
     rows = []
     for lifetime, worst in ends(records, measure):

@@ -11,6 +11,7 @@ import pytest
 from evaluation import cli, records
 from evaluation.checkpoints import load_memory, loading, store
 from evaluation.metrics.statistics import bootstrap_interval
+from evaluation.report import html
 from evaluation.schedule import Block, Schedule
 from evaluation.train import run as training
 from evaluation.train.course import Course, task_of
@@ -220,6 +221,9 @@ def test_what_is_written(trained):
         f"{command} --eval-every 6 --eval-episodes 2 --width 1 --out out",
     )
     played = records.read(trained / "records.parquet")
+    page = (trained / "report.html").read_text()
+    for lifetime, episode in html.ends(played, "performance"):
+        assert f"jaxsim view out --lifetime {lifetime} --episode {episode}" in page
     assert played.schedule == Course("Toy", (), 6, 2).schedule(12)
     assert json.loads((trained / "schedule.json").read_text()) == played.schedule.to_json()
     curve = json.loads((trained / "curve.json").read_text())
@@ -280,7 +284,7 @@ def test_what_was_taught_can_be_taught_more_and_again(trained, tmp_path):
 
 def test_a_longer_run_goes_on_from_a_finished_one(trained, tmp_path):
     """And is the run that was so long from the start."""
-    whole, longer = tmp_path / "whole", tmp_path / "longer"
+    whole, longer = tmp_path / "whole" / "out", tmp_path / "longer" / "out"  # pages name the folder
     assert train(out=longer) == 0
     assert written(longer) == written(trained)
     assert train("--resume", out=longer, episodes=18) == 0

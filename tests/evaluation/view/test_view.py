@@ -84,7 +84,7 @@ def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
     _, played = run
     played.write(tmp_path / "records.parquet")
     assert main(["view", str(tmp_path), "--ends"]) == 2
-    assert "has no report.json with its report.html" in capsys.readouterr().err
+    assert "has no report.html with its report.json or curve.json" in capsys.readouterr().err
     values = summarise_records(played).to_json()
     (tmp_path / "report.json").write_text(json.dumps(values))
     (tmp_path / "report.html").write_text(html.of_run(values, played, run="x"))
@@ -99,6 +99,19 @@ def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
     for view_page in views:
         assert f'<a href="{view_page}">' in text
         assert "replayed from the lifetime's start" in (tmp_path / view_page).read_text()
+
+
+def test_a_training_links_its_worst_and_best_lifetimes(run, tmp_path):
+    _, played = run
+    played.write(tmp_path / "records.parquet")
+    (tmp_path / "curve.json").write_text(json.dumps({"measure": "performance"}))
+    more = [html.lifetimes(played, "performance", "x")]
+    (tmp_path / "report.html").write_text(html.of_report("a training", {}, more=more))
+    assert main(["view", str(tmp_path), "--ends", "--quiet"]) == 0
+    text = (tmp_path / "report.html").read_text()
+    for coordinates in html.ends(played, "performance"):
+        assert f'<a href="{html.view_of(*coordinates)}">' in text
+        assert (tmp_path / html.view_of(*coordinates)).is_file()
 
 
 def test_two_agents_meet_the_same_start(tmp_path, capsys):
