@@ -47,13 +47,13 @@ DEFAULTS = {path: row.default for path, row in PARAMETERS.items()}
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Check that what is set of a picture comes with its size.
+    """Check that a picture whose view, colour or rays are set has a size.
 
     Args:
       values: by path, each accepted by its row; others are ignored.
 
     Raises:
-      ValueError: something is set of a picture that there is not.
+      ValueError: a view, a colour or rays are set, and no size.
     """
     if values.get(HEIGHT) or values.get(WIDTH):
         return
