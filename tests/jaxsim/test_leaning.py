@@ -255,7 +255,7 @@ def test_a_mirrored_room_looks_the_same(first_decision, outlook):
     )
     views = [sights.sight.look(leaning.Leaned(each, outlook(each))) for each in (o, other)]
     # Turned and mirrored numbers round otherwise.
-    np.testing.assert_allclose(views[0].seen, views[1].seen, atol=1e-4)
+    np.testing.assert_allclose(views[0].inputs, views[1].inputs, atol=1e-4)
     chosen = [leans.LEANS[np.asarray(view.actions)] for view in views]
     np.testing.assert_allclose(chosen[0] * [-1, 1], chosen[1], atol=1e-6)
 

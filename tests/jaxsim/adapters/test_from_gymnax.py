@@ -151,7 +151,7 @@ def test_agents_fit_what_an_environment_shows():
     assert (sight.size, sight.body, sight.actions) == (400, features.BODY, 3)
     view = sight.look(env.observe(env.start(jax.random.key(0), params)))
     assert view.body.shape == (features.BODY,)
-    assert float(view.body.sum()) * 7 == pytest.approx(float(view.seen.sum()), rel=1e-5)
+    assert float(view.body.sum()) * 7 == pytest.approx(float(view.inputs.sum()), rel=1e-5)
     random = agents.fitted("random", env, params)
     keys = jax.random.split(jax.random.key(1), 64)
     actions = jax.vmap(lambda key: random.act((), None, key)[0])(keys)
