@@ -179,7 +179,7 @@ def first_with_table() -> dict[str, str]:
     """The first environment that has the parameters of each."""
     ids = jaxsim.registered_envs()
     tables = {env_id: jaxsim.spec(env_id).parameters for env_id in ids}
-    return {own: next(other for other in ids if tables[other] == tables[own]) for own in ids}
+    return {one: next(other for other in ids if tables[other] == tables[one]) for one in ids}
 
 
 def tables(env_id: str) -> Iterator[str]:

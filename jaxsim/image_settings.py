@@ -99,12 +99,12 @@ def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | N
       ValueError: as `check`.
     """
     check(values)
-    own = {path: value for path, value in values.items() if path not in PARAMETERS}
+    world = {path: value for path, value in values.items() if path not in PARAMETERS}
     picture = DEFAULTS | {path: value for path, value in values.items() if path in PARAMETERS}
     if not (picture[HEIGHT] or picture[WIDTH]):
-        return own, None
+        return world, None
     picture[HEIGHT], picture[WIDTH] = (
         picture[HEIGHT] or picture[WIDTH],
         picture[WIDTH] or picture[HEIGHT],
     )
-    return own, picture
+    return world, picture

@@ -123,13 +123,21 @@ def test_a_view_without_a_size_and_an_environment_without_pictures_are_refused()
 def by(choose):
     """A pure agent for the classic task."""
     return Agent(
-        "by", lambda memory, seen, key: (jnp.int32(choose(seen)), NoveltyPrediction.none(), memory)
+        "by",
+        lambda memory, observation, key: (
+            jnp.int32(choose(observation)),
+            NoveltyPrediction.none(),
+            memory,
+        ),
     )
 
 
 @pytest.mark.parametrize(
     "choose",
-    [lambda seen: seen.angle + seen.rate > 0, lambda seen: seen.angle > 0.01],
+    [
+        lambda observation: observation.angle + observation.rate > 0,
+        lambda observation: observation.angle > 0.01,
+    ],
     ids=["long", "short"],
 )
 def test_agents_for_the_other_sensors_play_as_without_a_picture(choose):
@@ -141,15 +149,15 @@ def test_agents_for_the_other_sensors_play_as_without_a_picture(choose):
 
 def test_a_rollout_shows_its_agent_the_pictures_of_single_steps():
     env, params = made(view="first", grey=True)
-    agent = by(lambda seen: jnp.sum(seen.image.astype(jnp.int32)) % 2)
+    agent = by(lambda observation: jnp.sum(observation.image.astype(jnp.int32)) % 2)
     lengths = jaxsim.rollout(env, params, agent, episodes=8).length
     words = rng.fold(counters.root(0), jnp.arange(8, dtype=jnp.uint32))
     keys = rng.to_key(rng.fold(words, counters.RESET))
 
     def one(carry, _):
         state, action = carry  # nothing is drawn in steps of the classic task
-        seen, state, _, terminated, truncated, _ = env.step(keys, state, action, params)
-        action = jax.vmap(lambda one: agent.act((), one, None)[0])(seen)
+        observation, state, _, terminated, truncated, _ = env.step(keys, state, action, params)
+        action = jax.vmap(lambda one: agent.act((), one, None)[0])(observation)
         return (state, action), terminated | truncated
 
     start = env.start(keys, params), jnp.zeros(8, jnp.int32)
