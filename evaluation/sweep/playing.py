@@ -204,7 +204,7 @@ class _Crew:
         listing = store.listing(self.plan, numbers)
         return [n for n, files in listing if self.stop.by or not self._finished(n, files)]
 
-    def _finished(self, number: int, files: Sequence[store.Found]) -> bool:
+    def _finished(self, number: int, files: Sequence[store.UnitFiles]) -> bool:
         """Whether a unit has a result that is whole; those that are damaged are removed."""
         damaged = [one for one in files if not store.intact(one)]
         for one in damaged:

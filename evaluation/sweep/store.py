@@ -32,7 +32,7 @@ OLD: Final = 3600.0
 """s, after which a file that a killed process has left half is removed."""
 
 
-class Found(NamedTuple):
+class UnitFiles(NamedTuple):
     """A finished unit on the disk.
 
     Attributes:
@@ -63,7 +63,7 @@ def folder_of(plan: Plan, number: int) -> Path:
     return plan.folder / UNITS / f"{number // IN_A_FOLDER:04d}"
 
 
-def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> Found:
+def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> UnitFiles:
     """Write a finished unit."""
     contents = [_parquet(rows), _parquet(metrics)]
     content = _content(*contents)
@@ -71,10 +71,12 @@ def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> Found:
     name = f"{unit.number:07d}-{asked}-{content}"
     write_whole(folder / f"{name}{CELLS}", contents[1])
     write_whole(folder / f"{name}{ROWS}", contents[0])
-    return Found(unit.number, asked, content, str(folder))
+    return UnitFiles(unit.number, asked, content, str(folder))
 
 
-def listing(plan: Plan, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, list[Found]]]:
+def listing(
+    plan: Plan, numbers: Iterable[int] | None = None
+) -> Iterator[tuple[int, list[UnitFiles]]]:
     """Results of units, by the names of their files.
 
     A folder is listed once for units of it that follow each other, and forgotten then: the memory
@@ -88,7 +90,7 @@ def listing(plan: Plan, numbers: Iterable[int] | None = None) -> Iterator[tuple[
       (number, its results) in the order of the numbers: none where the unit is not finished,
       several where their contents differ.
     """
-    listed, by_number = -1, dict[int, list[Found]]()
+    listed, by_number = -1, dict[int, list[UnitFiles]]()
     for number in range(len(plan.units)) if numbers is None else numbers:
         if number // IN_A_FOLDER != listed:
             listed, by_number = number // IN_A_FOLDER, {}
@@ -97,7 +99,7 @@ def listing(plan: Plan, numbers: Iterable[int] | None = None) -> Iterator[tuple[
         yield number, by_number.get(number, [])
 
 
-def finished_one(plan: Plan, number: int) -> list[Found]:
+def finished_one(plan: Plan, number: int) -> list[UnitFiles]:
     """Results of one unit."""
     ((_, units),) = listing(plan, [number])
     return units
@@ -125,14 +127,14 @@ def newest(plan: Plan, number: int) -> list[float]:
     return sorted(times)[-number:]
 
 
-def _in(folder: str, plan: Plan) -> Iterator[Found]:
+def _in(folder: str, plan: Plan) -> Iterator[UnitFiles]:
     """Finished units of a folder; others are left from a plan that was replaced."""
     asked, units = plan.asked, len(plan.units)
     for name in _names(folder):
         if name.endswith(ROWS) and (match := NAME.fullmatch(name)) and match[2] == asked:
             number = int(match[1])
             if number < units:
-                yield Found(number, asked, match[3], folder)
+                yield UnitFiles(number, asked, match[3], folder)
 
 
 def _names(folder: str | Path) -> list[str]:
@@ -142,7 +144,7 @@ def _names(folder: str | Path) -> list[str]:
     return []
 
 
-def contents(unit: Found) -> tuple[bytes, bytes] | None:
+def contents(unit: UnitFiles) -> tuple[bytes, bytes] | None:
     """Rows and metrics of a unit as bytes of Parquet; None if its files are damaged or gone."""
     try:
         rows, cells = unit.rows.read_bytes(), unit.cells.read_bytes()
@@ -151,9 +153,9 @@ def contents(unit: Found) -> tuple[bytes, bytes] | None:
     return (rows, cells) if _content(rows, cells) == unit.content else None
 
 
-def intact(found: Found) -> bool:
+def intact(unit: UnitFiles) -> bool:
     """Whether a unit's files hold what their names say."""
-    return contents(found) is not None
+    return contents(unit) is not None
 
 
 def tidy(plan: Plan, numbers: Iterable[int], clock: Any = time.time) -> None:

@@ -135,11 +135,13 @@ class Made(NamedTuple):
     Attributes:
       env: environment.
       params: its parameters.
-      record: bytes of their leaves, one after the other.
+      kind: types of their leaves; one object for equal types.
+      record: bytes of the leaves, one after the other.
     """
 
     env: Any
     params: Any
+    kind: np.dtype[Any]
     record: bytes
 
 
@@ -149,22 +151,30 @@ def _make(values: Values) -> Made:
 
 
 @lru_cache(maxsize=4096)
-def _made(task: str, level: tuple[Any, ...], own: tuple[tuple[str, Value], ...]) -> Made:
+def _made(task: str, level: tuple[Any, ...], physics: tuple[tuple[str, Value], ...]) -> Made:
     """The same physics is played with every seed and agent."""
     options = dict(zip(("level", "difficulty"), level, strict=False))
     host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
-    env, params = jaxsim.make(task, dict(own), **options, **host)
+    env, params = jaxsim.make(task, dict(physics), **options, **host)
     params = jax.tree.map(np.asarray, params)
-    return Made(env, params, b"".join(leaf.tobytes() for leaf in jax.tree.leaves(params)))
+    leaves = jax.tree.leaves(params)
+    kind = _kind(tuple((leaf.dtype.str, leaf.shape) for leaf in leaves))
+    return Made(env, params, kind, b"".join(leaf.tobytes() for leaf in leaves))
+
+
+@lru_cache(maxsize=64)
+def _kind(leaves: tuple[tuple[str, tuple[int, ...]], ...]) -> np.dtype[Any]:
+    return np.dtype([(str(place), *leaf) for place, leaf in enumerate(leaves)])
 
 
 def _stacked(made: Sequence[Made]) -> Any:
-    """Parameters as one tree with a leading axis; `np.stack` takes a microsecond a number."""
-    leaves, structure = jax.tree.flatten(made[0].params)
-    kind = np.dtype([(str(i), leaf.dtype, leaf.shape) for i, leaf in enumerate(leaves)])
+    """Parameters as one tree with a leading axis; as bytes, for `np.stack` takes far longer."""
+    kind = made[0].kind
+    if any(one.kind is not kind for one in made):
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *(one.params for one in made))
     records = np.frombuffer(b"".join(one.record for one in made), kind)
     columns = [np.ascontiguousarray(records[name]) for name in kind.names or ()]
-    return jax.tree.unflatten(structure, columns)
+    return jax.tree.unflatten(jax.tree.structure(made[0].params), columns)
 
 
 def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:

@@ -63,11 +63,11 @@ def killed(plan, kills, seed=0):
             running = [one for one in running if one.poll() is None]
             while len(running) < ABREAST:
                 running.append(started(plan.folder))
-            there = small.finished(plan)
-            if len(there) > len(plan.units) // 2:
-                for number in draw.sample(sorted(there), len(there) // 2):
-                    for found in there[number]:
-                        found.rows.unlink(missing_ok=True)
+            finished = small.finished(plan)
+            if len(finished) > len(plan.units) // 2:
+                for number in draw.sample(sorted(finished), len(finished) // 2):
+                    for result in finished[number]:
+                        result.rows.unlink(missing_ok=True)
             # Those that are at play are hit, and sometimes those that are still beginning.
             at_play = {one.pid for one in notes.running(plan) if one.units}
             able = [one for one in running if one.pid in at_play]
@@ -91,7 +91,7 @@ def test_random_kills_lose_nothing(tmp_path):
     plan = sweep.plan(VALUES, tmp_path / "plan", minutes=small.A_PACK)
     assert killed(plan, KILLS) == KILLS
     assert playing.run(plan).failed == []
-    assert all(len(found) == 1 for found in small.finished(plan).values())
+    assert all(len(results) == 1 for results in small.finished(plan).values())
     sweep.merge(plan)
     assert small.merged(plan.folder) == whole(tmp_path / "whole")
 

@@ -192,3 +192,13 @@ def test_units_are_as_long_as_the_rate_says_that_was_measured(tmp_path, monkeypa
     assert shorter.manifest["unit_packs"] == [60]
     held = planning.BYTES_A_ROW * 16 * (120 - 60)
     assert plan.manifest["bytes"] - shorter.manifest["bytes"] == held
+
+
+def test_physics_are_stacked_by_value_where_their_types_differ(monkeypatch):
+    """The bytes of a whole number are no number of another type."""
+    monkeypatch.setattr(jaxsim, "make", lambda task, values, **options: (task, values))
+    base._made.cache_clear()
+    whole, real, other = (base._made("CartPole-v1", (), (("x", x),)) for x in (2, 2.5, 3.5))
+    base._made.cache_clear()
+    assert base._stacked([whole, real])["x"].tolist() == [2.0, 2.5]
+    assert base._stacked([real, other])["x"].tolist() == [2.5, 3.5]

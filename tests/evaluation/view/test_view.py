@@ -102,14 +102,14 @@ def test_a_report_links_its_worst_and_best_lifetimes(run, tmp_path, capsys):
 
 
 def test_a_training_links_its_worst_and_best_lifetimes(run, tmp_path):
-    _, played = run
-    played.write(tmp_path / "records.parquet")
+    _, recorded = run
+    recorded.write(tmp_path / "records.parquet")
     (tmp_path / "curve.json").write_text(json.dumps({"measure": "performance"}))
-    more = [html.lifetimes(played, "performance", "x")]
+    more = [html.lifetimes(recorded, "performance", "x")]
     (tmp_path / "report.html").write_text(html.of_report("a training", {}, more=more))
     assert main(["view", str(tmp_path), "--ends", "--quiet"]) == 0
     text = (tmp_path / "report.html").read_text()
-    for coordinates in html.ends(played, "performance"):
+    for coordinates in html.ends(recorded, "performance"):
         assert f'<a href="{html.view_of(*coordinates)}">' in text
         assert (tmp_path / html.view_of(*coordinates)).is_file()
 
@@ -212,7 +212,7 @@ def test_a_run_whose_agent_is_gone_asks_for_it(run, tmp_path):
 PD_OF_A_FILE = """
 import jax.numpy as jnp
 from jaxsim.agents import Agent, NoveltyPrediction
-agent = Agent("pd", lambda memory, seen, key: (jnp.int32(1), NoveltyPrediction.none(), memory))
+agent = Agent("pd", lambda memory, *_: (jnp.int32(1), NoveltyPrediction.none(), memory))
 """
 
 
