@@ -4,13 +4,9 @@ Each command is given all its options at once, and then all but one. What it wou
 and writes down its arguments, so that nothing is played.
 """
 
-import contextlib
-import dataclasses
 import functools
-import inspect
-import pkgutil
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import shlex
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from unittest.mock import MagicMock
@@ -18,13 +14,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from evaluation import cli
+from tests.evaluation.reached import Call, arguments, reached
 
 parser = functools.cache(cli.build_parser)  # it is large
-PLAIN = (bool, int, float, str, Path, type(None))
-
-
-class Reached(Exception):
-    """Ends a command where the last of the replaced functions is called."""
 
 
 class Command(NamedTuple):
@@ -111,6 +103,60 @@ COMMANDS = {
         | {"log-lifetime": "lifetimes", "l2data": "logging folder lifetimes log_format"}
         | {"difficulty": "parameters"}
         | {"set": "parameters", "eval-every": "every", "eval-episodes": "evaluation"},
+    ),
+    "evaluate": Command(
+        "evaluate pd --quiet --json j.json",
+        (CONFIGURE, "evaluation.evaluate.job.Job.check"),
+        {"task": "CartPole2D", "level": "50,51", "difficulty": "hard", "set": "pole/length=2"}
+        | {"episodes": "9", "seed": "5"},
+        {"level": "levels", "difficulty": "difficulties", "set": "pole/length"},
+    ),
+    "bench": Command(
+        "bench --json j.json",
+        ("evaluation.bench.commands.run",),
+        {"workload": "200", "peer": "pybullet", "flags": "default", "agent": "random"}
+        | {"episodes": "128", "rounds": "2", "seed": "5", "threads": "2", "chunk": "64"}
+        | {"seconds": "1", "plot": "p.png"},
+        {"workload": "workloads", "peer": "peers", "plot": "curve"},
+    ),
+    "classify": Command(
+        "classify s.json --out x --quiet",
+        (
+            "evaluation.l2m.classification.folders.register",
+            "evaluation.l2m.classification.run.Job.checked_syllabus",
+        ),
+        {"learner": "softmax", "lifetimes": "5", "seed": "5", "overwrite": "", "window": "5"}
+        | {"log-lifetime": "3", "data": "there"},
+        {"log-lifetime": "log_lifetimes", "data": "folder"},
+    ),
+    "score": Command(
+        "score a",
+        (
+            "evaluation.records.read_run",
+            "evaluation.report.capabilities.lifetime_scores",
+            "evaluation.report.capabilities.capability_scores",
+            "evaluation.report.transfer.between_tasks",
+        ),
+        {"measure": "length", "window": "5", "seed": "5"},
+        {"measure": "measure measure", "seed": "seed seed"},
+    ),
+    "l2m aggregate": Command(
+        "l2m aggregate a",
+        ("evaluation.logs.home.find_log", "evaluation.logs.aggregate.aggregate"),
+        {"format": "csv", "output": "there", "cut-off": "keep"},
+        {"format": "file_format"},
+    ),
+    "l2m export": Command(
+        "l2m export a",
+        ("evaluation.records.read_run", "evaluation.logs.export.write_lifetimes"),
+        {"lifetimes": "3,8-11", "format": "learnkit", "out": "there"},
+        {"format": "log_format", "out": "base"},
+    ),
+    "sailon run of a file": Command(
+        "sailon run e.json --agent a.py --out x",
+        ("evaluation.sailon.experiment.load", PLACE, "evaluation.sailon.host.run"),
+        {"overwrite": "", "transcripts": "", "image": "64", "arguments": "--seed 3"},
+        {"image": "pictures pixels"},
     ),
     "sailon run": Command(
         "sailon run e.json --agent pd --out x",
@@ -260,51 +306,30 @@ COMMANDS = {
 }
 
 
-def is_plain(value: Any) -> bool:
-    inside = isinstance(value, list | tuple | range)
-    return all(map(is_plain, value)) if inside else isinstance(value, PLAIN)
+NUMBERS = {"num_lifetimes": 99}
+"""Attributes of what replaced functions return that commands compute with."""
 
 
-def leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Plain values inside of an argument, by their dotted names."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if is_plain(value):
-        yield name, tuple(value) if isinstance(value, list | range) else value
-    elif isinstance(value, list | tuple):
-        yield from leaves({str(number): one for number, one in enumerate(value)}, name)
-    elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from leaves(one, f"{name}.{key}")
+def words_of(command: Command, options: Mapping[str, str]) -> list[str]:
+    words = command.words.split()
+    for option, value in options.items():
+        words += [f"--{option}", *([value] if value else [])]
+    return words
+
+
+def called_by(command: Command, words: Sequence[str]) -> list[Call]:
+    """What a command line calls."""
+    plan = MagicMock(units=range(99))
+    results = {target: plan if target == PLAN else MagicMock(**NUMBERS) for target in command.calls}
+    with pytest.MonkeyPatch.context() as patch, reached(results) as calls:
+        patch.setattr(cli, "build_parser", parser)
+        assert cli.main(list(words)) == 0
+    return calls
 
 
 def arguments_of(command: Command, options: Mapping[str, str]) -> set[tuple[str, str, Any]]:
     """What a command calls with some options: (call, dotted name of an argument, value)."""
-    reached: set[tuple[str, str, Any]] = set()
-
-    def replaced(target: str, original: Any) -> Any:
-        def called(*args: Any, **kwargs: Any) -> Any:
-            bound = inspect.signature(original).bind(*args, **kwargs).arguments
-            reached.update((target, *leaf) for leaf in leaves(bound, ""))
-            if target == command.calls[-1]:
-                raise Reached
-            return plan if target == PLAN else MagicMock()
-
-        return called
-
-    plan = MagicMock(units=range(99))
-    words = command.words.split()
-    for option, value in options.items():
-        words += [f"--{option}", *([value] if value else [])]
-    with pytest.MonkeyPatch.context() as patch:
-        for target in command.calls:
-            parent, _, name = target.rpartition(".")
-            place = pkgutil.resolve_name(parent)
-            patch.setattr(place, name, replaced(target, getattr(place, name)))
-        patch.setattr(cli, "build_parser", parser)
-        with contextlib.suppress(Reached):
-            assert cli.main(words) == 0
-    return reached
+    return arguments(called_by(command, words_of(command, options)))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -318,3 +343,26 @@ def test_options_reach_what_they_are_for(name, tmp_path, monkeypatch):
         changed = {(call, path.rpartition(".")[2]) for call, path, _ in other}
         names = command.names.get(option, option.replace("-", "_"))
         assert sorted(name for _, name in changed) == sorted(names.split()), option
+
+
+@pytest.mark.parametrize("name", ["run", "train", "sailon evaluate"])
+def test_the_command_in_results_plays_the_same(name, tmp_path, monkeypatch):
+    """But for options that change no number: how a run is spread, saved and logged."""
+    monkeypatch.chdir(tmp_path)
+    command = COMMANDS[name]
+    for left_out in ("", *command.options):
+        options = {key: value for key, value in command.options.items() if key != left_out}
+        (job,) = (
+            call.arguments["self"] for call in called_by(command, words_of(command, options))[-1:]
+        )
+        program, *words = shlex.split(job.command)
+        (again,) = (call.arguments["self"] for call in called_by(command, words)[-1:])
+        assert program == "jaxsim"
+        other = {field for field in vars(job) if getattr(job, field) != getattr(again, field)}
+        assert other <= CHANGES_NO_NUMBER, left_out
+
+
+CHANGES_NO_NUMBER = {
+    *("files", "keep_memory", "log_format", "log_lifetimes", "logging", "options"),
+    *("overwrite", "pace", "resume"),
+}
