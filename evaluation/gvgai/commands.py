@@ -235,10 +235,12 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _connect(arguments: argparse.Namespace) -> int:
+    from evaluation import shims
     from evaluation.gvgai.agent import load_class
     from evaluation.gvgai.client import connect
     from evaluation.gvgai.rules import Rules
 
+    shims.put_on_path()
     rules, agent = _given_rules(arguments, Rules()), load_class(arguments.agent)
     finished = connect(
         agent,

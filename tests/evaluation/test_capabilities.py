@@ -123,6 +123,11 @@ def test_options_of_the_command_reach_its_numbers(tmp_path):
     scored = [lifetime_scores(run, "length", 5) for run in runs]
     expected = {name: of.to_json() for name, of in capability_scores(scored, (), 7).items()}
     assert content["capabilities"] == json.loads(json.dumps(expected))
+    assert (content["measure"], content["window"]) == ("length", 5)
+    assert content["runs"] == [
+        {"run": str(path), "syllabus": run.schedule.name, "lifetimes": lifetimes}
+        for path, run, lifetimes in zip(paths, runs, (5, 7), strict=True)
+    ]
     transfer = [pair.to_json() for pair in between_tasks(runs, "length", 7)]
     assert content["transfer"] == transfer and len(transfer) == 2
     assert transfer != [pair.to_json() for pair in between_tasks(runs, "length")]

@@ -68,6 +68,17 @@ def test_numbers_are_those_of_the_lifetimes(pair, comparison):
     assert entry["better"] == "higher"
 
 
+def test_corrected_p_values_stand_beside_the_plain_ones(comparison):
+    larger = 0
+    for block in strict(comparison.to_json())["blocks"]:
+        for name, entry in block["metrics"].items():
+            improvement, found = entry["improvement"], comparison.blocks[name]
+            if improvement["p_value"] is not None:
+                assert improvement["p_value_corrected"] == found.corrected[block["block"]]
+                larger += improvement["p_value_corrected"] > improvement["p_value"]
+    assert larger
+
+
 def test_less_is_better_of_times():
     slow, fast = (run(12, schedule=SCHEDULE) for _ in range(2))
     fast.columns["performance"][:, :15] = 1.0  # saturated in its first window

@@ -192,7 +192,11 @@ def test_only_the_processed_column_is_needed(figures):
 
 def test_colours_are_kept_over_runs(figures):
     colours = task_colours(["b_1", "a_1"])
-    assert len(set(task_colours(map(str, range(20))).values())) == 20
+    twenty = list(task_colours(map(str, range(20))).values())
+    assert len(set(twenty)) == 20
+    from matplotlib import colormaps
+
+    assert twenty[:3] == [colormaps["tab20"](number) for number in (0, 2, 4)]  # strong ones first
     plot_run(table(), None, Path("x"), ["raw"], run="r", colours=colours)
     lines = figures["r_raw.png"].axes[0].get_legend().get_lines()
     assert [line.get_color() for line in lines] == [colours["a_1"], colours["b_1"]]

@@ -4,9 +4,11 @@ Each command is given all its options at once, and then all but one. What it wou
 and writes down its arguments, so that nothing is played.
 """
 
+import argparse
 import functools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from unittest.mock import MagicMock
@@ -366,3 +368,37 @@ CHANGES_NO_NUMBER = {
     *("files", "keep_memory", "log_format", "log_lifetimes", "logging", "options"),
     *("overwrite", "pace", "resume"),
 }
+
+
+TYPES = {
+    "N": (int, float),
+    "S": (float,),
+    "GB": (float,),
+    "K": (int,),
+    "MIB": (int,),
+    "PIXELS": (int,),
+    "DIR": (Path,),
+    "FILE": (Path,),
+}
+"""What is read as what, by the name that --help has for it."""
+LATER = {"l2m validate log", "l2m aggregate log", "l2metrics log_dir", "l2metrics output_dir"}
+"""Words that are read later, as they may be no path."""
+
+
+def arguments_in(part: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All arguments of a parser and of the commands in it, by the words before them."""
+    for action in part._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, inside in action.choices.items():
+                yield from arguments_in(inside, f"{name} {word}".strip())
+        else:
+            yield f"{name} {action.dest}", action
+
+
+def test_numbers_and_paths_are_read_as_such():
+    checked = 0
+    for name, action in arguments_in(parser()):
+        if action.metavar in TYPES and name not in LATER:
+            assert action.type in TYPES[action.metavar], name
+            checked += 1
+    assert checked > 100

@@ -300,6 +300,17 @@ def test_tables_fit(width, lifetimes):
     assert "Whole syllabus" in words
 
 
+def test_scores_of_capabilities_are_printed_without_those_of_each_metric(report):
+    text = printed(report, 120)
+    assert "Core capabilities" in text
+    table = text[text.index("Core capabilities") :]
+    assert report.capabilities
+    for name, capability in report.capabilities.items():
+        shown = [score for score in capability.averages.values() if np.isfinite(score.value)]
+        assert not shown or name.replace("_", " ") in table
+        assert not any(f" {metric} " in table for metric in capability.metrics)
+
+
 def test_variants_are_named_by_what_sets_them_apart():
     def names(*variants):
         blocks = [

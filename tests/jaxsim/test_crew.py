@@ -11,7 +11,7 @@ import pytest
 
 import jaxsim
 from jaxsim import agents, rng
-from jaxsim.lanes.crew import Crew, Spread, executable
+from jaxsim.lanes.crew import Crew, Spread, _uncollected, executable
 from jaxsim.lanes.lists import Rounds
 
 MAPPINGS = Path("/proc/self/maps")
@@ -56,3 +56,16 @@ def test_a_process_keeps_few_programs():
     assert 6 * one * executable.cache_info().maxsize < 30_000
     executable.cache_clear()
     assert mappings() - before < 0.5 * one
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_trace_leaves_the_collection_of_garbage_as_it_was(before):
+    was = gc.isenabled()
+    try:
+        (gc.enable if before else gc.disable)()
+        with pytest.raises(ArithmeticError), _uncollected():
+            assert not gc.isenabled()
+            raise ArithmeticError
+        assert gc.isenabled() == before
+    finally:
+        (gc.enable if was else gc.disable)()

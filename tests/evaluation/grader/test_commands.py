@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from evaluation import cli
-from evaluation.grader import AgentNotFound, TestSuiteNotFound
+from evaluation.grader import AgentNotFound, TestSuiteNotFound, commands, loading
 from evaluation.grader.loading import load_agent, load_suite
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +121,16 @@ def test_an_agent_in_a_process_is_imported_there_only(workplace, capfd):
     assert code == 0, result
     assert "my_agent" not in sys.modules
     assert [each["result"]["value"] for each in result["results"]] == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(("words", "limit"), [((), 1 << 30), (("--memory-limit", "2048"), 1 << 31)])
+def test_limits_of_a_suite_stay_unless_others_are_given(monkeypatch, capsys, words, limit):
+    case = SimpleNamespace(isolate=None, memory_limit=1 << 30)
+    suite = SimpleNamespace(test_cases=[case], run=lambda agent: {"results": []})
+    monkeypatch.setattr(loading, "load_suite", lambda name: suite)
+    monkeypatch.setattr(commands, "_agent", lambda arguments: None)
+    assert cli.main(["grade", "a", "b", *words]) == 0
+    assert (case.isolate, case.memory_limit) == (True, limit)
 
 
 HOSTILE = """

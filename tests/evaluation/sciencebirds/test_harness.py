@@ -310,6 +310,8 @@ def test_descriptions_are_kept_word_for_word(files):
     path = files.folder / "Agent_naive_Trial_0_uninformed_20200407123059_Descriptions.jsonl"
     lines = path.read_text().splitlines()
     assert [json.loads(line)["text"] for line in lines] == texts
+    fields = {"execution", "level", "level_index", "interaction", "text"}
+    assert {frozenset(json.loads(line)) for line in lines} == {frozenset(fields)}
 
 
 def test_reports_do_not_fill_the_disk(files, monkeypatch):

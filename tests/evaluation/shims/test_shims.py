@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from evaluation import cli, shims
 from evaluation.logs.export import write_learnkit
 from tests.evaluation import toy
+from tests.evaluation.reached import reached
 from tests.evaluation.sciencebirds.support import evaluation, serving, trial
 
 ROOT = Path(__file__).parents[3]
@@ -31,6 +33,22 @@ def python(*words, cwd, **env):
         text=True,
         timeout=120,
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "loads"),
+    [
+        ("gvgai run --agent a.py", "evaluation.gvgai.agent.load_class"),
+        ("gvgai connect --agent a.py", "evaluation.gvgai.agent.load_class"),
+        ("grade suite agent", "evaluation.grader.loading.load_suite"),
+    ],
+)
+def test_agents_that_commands_load_find_the_folder(words, loads, monkeypatch):
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(shims.FOLDER)])
+    with reached({loads: None}) as calls:
+        cli.main(words.split())
+    assert calls
+    assert sys.path[0] == str(shims.FOLDER)
 
 
 def test_the_command_prints_the_folder(tmp_path, monkeypatch, capsys):
@@ -209,6 +227,8 @@ def test_wrappers_of_the_old_interface():
     assert env.observation_space.shape == (4,) and env.unwrapped is env.env
     assert env.gravity == pytest.approx(9.8)
     env.close()
+    env.env = SimpleNamespace(render=lambda mode: f"picture {mode}")
+    assert env.render("rgb_array") == "picture rgb_array"
 
 
 def test_the_worlds_of_this_package_are_known_to_it():

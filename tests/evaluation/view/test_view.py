@@ -14,6 +14,7 @@ from evaluation.cli import main
 from evaluation.report import html, summarise_records
 from evaluation.schedule import Block, Schedule
 from tests.evaluation import learner, toy
+from tests.evaluation.reached import reached
 
 LIFETIMES, FIRST = 3, 5
 EASY = (("novelty/level", 50),)
@@ -50,6 +51,12 @@ def test_an_episode_of_a_learner_is_the_one_that_was_recorded(run, lifetime, epi
     assert film.reward[-1] == pytest.approx(played.columns["reward"][row], rel=1e-3)
     assert film.novel == (episode >= 4)
     assert "replayed from the lifetime's start" in film.facts
+
+
+def test_without_a_number_it_is_the_first_lifetime_of_the_run(run, tmp_path):
+    with reached({"evaluation.view.of_run": None}) as calls:
+        main(["view", str(run[0]), "--episode", "2", "--out", str(tmp_path / "view.html")])
+    assert [(call.arguments["lifetime"], call.arguments["episode"]) for call in calls] == [(5, 2)]
 
 
 def test_it_goes_on_from_the_nearest_checkpoint(run, tmp_path, monkeypatch):

@@ -187,9 +187,10 @@ def test_listed_and_stacked_blocks_look_the_same_and_lost_ones_are_not_drawn():
     listed = render.draw(render.observed(observation(blocks=BLOCKS)), style)
     many = render.observed(observation(blocks=BLOCKS, stacked=True))
     np.testing.assert_array_equal(render.draw(many, style), listed)
-    lost = observation(blocks=[(np.nan, 0.0, 0.0), (np.inf, 1.0, 1.0)])
-    nothing = observation(blocks=[(0.0, 0.0, 3.0)] * 2)
-    empty = replace(render.observed(nothing), alive=np.zeros(2, bool))
+    lost = observation(blocks=[(np.nan, 0.0, 3.0), (1.0, np.inf, 3.0), (1.0, 1.0, np.nan)])
+    nothing = observation(blocks=[(0.0, 0.0, 3.0)] * 3)
+    empty = replace(render.observed(nothing), alive=np.zeros(3, bool))
+    assert not np.any(render.observed(lost).alive)
     np.testing.assert_array_equal(
         render.draw(render.observed(lost), style), render.draw(empty, style)
     )
