@@ -89,8 +89,9 @@ def test_info_gets_one_path(folder, capsys):
         ("datadir", folder.parent),
         ("lastlog", folder / "x"),
     ):
-        assert info.main(["-get", wanted]) == 0
-        assert capsys.readouterr().out == f"{path}\n"
+        for option in ("-get", "--get"):
+            assert info.main([option, wanted]) == 0
+            assert capsys.readouterr().out == f"{path}\n"
 
 
 def test_info_without_logs(folder, capsys):

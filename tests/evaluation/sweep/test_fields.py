@@ -143,3 +143,36 @@ def test_values_that_all_cells_share_are_no_axis(name, place, tmp_path):
         values = {"base": name, "fixed": fixed, "axes": {field: [2, 4]}}
         with pytest.raises(ValueError, match=f"{field} cannot be an axis"):
             sweep.plan(values, tmp_path / "plan")
+
+
+TWO_TASKS = """{"instructions": [{"$phase": "1.train"},
+  {"$repeat": {"$episode": "CartPole2D"}, "count": 4},
+  {"$repeat": {"$episode": "CartPole"}, "count": 6}]}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "lanes", "episodes", "steps"),
+    [
+        ("evaluate", {"episodes": 7}, 7, 7, 7 * 200),
+        ("evaluate", {"episodes": 7, "task": "CartPole"}, 7, 7, 7 * 500),
+        # An episode of CartPole2D has at most 2,000 steps, one of CartPole 500.
+        ("run", {"lifetimes": 8, "width": 2}, 16, 8 * 10, 8 * (4 * 2000 + 6 * 500)),
+        (
+            "train",
+            {"lifetimes": 8, "width": 2, "episodes": 40, "eval-every": 20, "eval-episodes": 5},
+            *(16, 8 * (40 + 3 * 5), 8 * (40 + 3 * 5) * 200),
+        ),
+        ("sailon evaluate", {"trials": 3, "episodes": 7}, 3, 3 * 7, 2 * 3 * 7 * 200),
+    ],
+)
+def test_what_a_cell_takes_is_known_before_it_is_played(
+    name, values, lanes, episodes, steps, place, tmp_path
+):
+    (tmp_path / "two.json").write_text(TWO_TASKS)
+    place = Place({"two.json": tmp_path / "two.json"})
+    base = bases.get(name)
+    whole = complete(base, {"syllabus": "two.json", **values} if name == "run" else values)
+    assert base.lanes(whole) == lanes
+    assert base.episodes(whole, place) == episodes
+    assert base.steps(whole, place) == steps
+    assert base.bytes(whole, 2, place) > base.bytes(whole, 1, place) > 0
