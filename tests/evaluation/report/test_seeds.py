@@ -2,88 +2,19 @@
 
 from collections import defaultdict
 
-import numpy as np
 import pytest
 
-from evaluation.records import COLUMNS, Records
 from evaluation.report import summarise_records
 from evaluation.report.capabilities import capability_scores, lifetime_scores
 from evaluation.report.compare import compare_records
 from evaluation.report.novelty import summarise_novelty
 from evaluation.report.transfer import between_tasks
-from evaluation.sailon import experiment
 from evaluation.sailon.analysis import analyse
-from evaluation.sailon.results import Results, planned
-from evaluation.sailon.settings import Settings
-from evaluation.schedule import Block, Schedule
 from evaluation.train.curve import Curve
+from tests.evaluation import made_up
 
-LEVEL = (("novelty/difficulty", "hard"), ("novelty/level", 203))
-LIFETIMES = 9
-SCHEDULE = Schedule(
-    "seeds",
-    tuple(
-        Block(index, 1 + index // 2, mode, "CartPole3D", parameters, 12, mode == "train")
-        for index, (mode, parameters) in enumerate(
-            [
-                ("test", ()),
-                ("train", ()),
-                ("test", ()),
-                ("train", LEVEL),
-                ("test", ()),
-                ("test", LEVEL),
-                ("train", ()),
-                ("test", ()),
-                ("test", LEVEL),
-            ]
-        )
-    ),
-)
-
-
-def run(seed):
-    """Records of lifetimes that learn and say something of novelty, each by itself."""
-    random = np.random.default_rng(seed)
-    shape = LIFETIMES, SCHEDULE.num_episodes
-    columns = {name: np.zeros(shape, dtype) for name, dtype in COLUMNS.items()}
-    rise = 0.4 * (1 - np.exp(-np.arange(shape[1]) / 30))
-    noise = random.uniform(0, 0.15, shape) + random.uniform(0.1, 0.4, (LIFETIMES, 1))
-    columns["performance"][:] = rise + noise
-    columns["reward"][:] = columns["length"][:] = 200 * columns["performance"]
-    columns["complete"][:] = True
-    columns["predicted_probability"][:] = random.uniform(0, 1, shape)
-    columns["threshold"][:] = 0.6
-    columns["predicted_level"][:] = random.integers(0, 4, shape)
-    return Records(
-        SCHEDULE, columns, np.array([0, 3], np.int32), metadata={"agent": "made up", "seed": 0}
-    )
-
-
-def trials(seed):
-    """Results of trials that an agent plays well or badly."""
-    random = np.random.default_rng(seed)
-    drawn = experiment.generate(
-        Settings(
-            novelty=(200, 203),
-            difficulty=("hard",),
-            novelty_visibility=(0,),
-            trials=8,
-            testing_episodes=20,
-            pre_novel_episodes=8,
-            testing_novelty_p2=1.0,
-        )
-    )
-    rows = planned(drawn)
-    count = len(rows["performance"])
-    rows["performance"][:] = random.uniform(0.2, 1, count)
-    rows["novelty_probability"][:] = random.uniform(0, 1, count)
-    rows["novelty_threshold"][:] = 0.9
-    rows["complete"][:] = True
-    return Results(rows, drawn, {"agent": "made up"})
-
-
-ONE, OTHER = run(0), run(1)
-TRIALS, BASELINE = trials(0), trials(1)
+ONE, OTHER = made_up.run(0), made_up.run(1)
+TRIALS, BASELINE = made_up.trials(0), made_up.trials(1)
 
 
 def scores(seed):

@@ -1,0 +1,268 @@
+"""What commands print and write is what it was: whole texts, numbers up to rounding.
+
+A change that is meant is accepted by `JAXSIM_RENEW_SNAPSHOTS=1 pytest` with this file; its
+difference then shows in tests/data/snapshots what users will see.
+"""
+
+import argparse
+import io
+import json
+import os
+import re
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import jaxsim
+from evaluation import cli
+from evaluation.bench.rate import Rate
+from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
+from evaluation.logs.export import FORMATS, write_lifetimes
+from evaluation.report import html, summarise_records
+from evaluation.report.compare import compare_records
+from evaluation.sailon import analysis
+from evaluation.sweep import launch, report, tables
+from evaluation.sweep.bases.base import METRICS
+from evaluation.train.course import Course
+from evaluation.train.curve import Curve as Trained
+from tests.evaluation import made_up
+from tests.evaluation.sweep import small
+from tests.evaluation.test_options import arguments_in
+
+FOLDER = Path(__file__).parents[1] / "data" / "snapshots"
+RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
+NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+")
+
+ONE, OTHER = made_up.run(0, 5, 4), made_up.run(1, 4, 4)
+START = datetime(2026, 1, 2, 3, 4, 5)
+
+
+def as_json(value):
+    return json.dumps(value, indent=1, allow_nan=False)
+
+
+def printed(show, width=110):
+    rich_console = pytest.importorskip("rich.console")
+    console = rich_console.Console(record=True, width=width, file=io.StringIO())
+    show(console)
+    return console.export_text()
+
+
+def rich(found):
+    return printed(lambda console: console.print(found))
+
+
+def files_in(folder):
+    """Text of all files, one below the other."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return "\n".join(f"== {path.relative_to(folder)}\n{path.read_text()}" for path in paths)
+
+
+def cells():
+    """Metrics of the cells of a sweep, (3 x 2 x 2)."""
+    random = np.random.default_rng(0)
+    rows = [
+        {
+            "cell": number,
+            "gravity": 2.0 + number // 4,
+            "agent": ("pd", "random")[number // 2 % 2],
+            "seed": number % 2,
+            "metric": metric,
+            "value": value if number != 5 else None,
+            "low": value - 0.1 if number != 5 else None,
+            "high": value + 0.1 if number != 5 else None,
+            "count": 16,
+            "reason": None if number != 5 else "nothing was played",
+        }
+        for number in range(12)
+        for metric, value in (("performance", random.uniform()), ("length", random.uniform(1, 9)))
+    ]
+    kinds = {"gravity": pa.float64(), "agent": pa.string(), "seed": pa.int64()}
+    schema = pa.schema(
+        [("cell", pa.int64()), *kinds.items(), *((f.name, f.type) for f in list(METRICS)[1:])]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def a_table(folder, *axes):
+    pq.write_table(cells(), folder / "cells.parquet")
+    return tables.table(folder, *axes)
+
+
+def a_plan(folder):
+    values = json.dumps(small.VALUES)
+    from evaluation import sweep
+
+    return sweep.plan(json.loads(values), folder / "plan", minutes=small.A_PACK)
+
+
+def launched(kind):
+    def text(folder):
+        found = launch.text(
+            a_plan(folder), kind, gpus=1, partition="night", image="image", claim="claim"
+        )
+        return found.replace(str(folder), "FOLDER")
+
+    return text
+
+
+def manifest(folder):
+    """A plan without what depends on what is installed."""
+    about = {**a_plan(folder).manifest, "versions": None}
+    return as_json(about)
+
+
+def bench():
+    def row(program, workload, flags, rate, **facts):
+        samples = [Sample(Rate(1000, 1000 / (rate + k), 2.0, 2), 0.5) for k in range(3)]
+        about = {"mean_length": 180.0, "threads": 2, "first_seconds": 9.0, "first_steps": 500}
+        return Row(program, workload, flags, about | facts, samples)
+
+    rows = [
+        row(OURS, workload, flags, rate + 100 * (flags == CONFIGURED))
+        for flags in (DEFAULT, CONFIGURED)
+        for workload, rate in (("200", 5000.0), ("mix", 4000.0), ("single", 300.0))
+    ]
+    rows += [row("pybullet", "200", None, 90.0), Row("mujoco", "200", None, {}, [], "not there")]
+    curves = [Curve(DEFAULT, [(64, 1.0), (128, 2.0)])]
+    first, cached = {DEFAULT: 20.0, CONFIGURED: 30.0}, {DEFAULT: 4.0, CONFIGURED: 5.0}
+    return Result({"seed": 1}, 2, first, cached, rows, curves, [0.5, 0.75])
+
+
+def bench_json(folder):
+    values = bench().to_json()
+    return as_json({**values, "versions": None, "machine": None})
+
+
+def options(folder):
+    """Every option of every command: its names, default, type and what it may be."""
+    lines = []
+    for name, action in arguments_in(cli.build_parser()):
+        if isinstance(action, argparse._HelpAction | argparse._VersionAction):
+            continue
+        kind = getattr(action.type, "__name__", action.type)
+        words = " ".join(action.option_strings) or "-"
+        lines.append(
+            f"{name}: {words} {type(action).__name__} nargs={action.nargs} type={kind} "
+            f"default={action.default!r} const={action.const!r} choices={action.choices} "
+            f"metavar={action.metavar} required={action.required}"
+        )
+    return "\n".join(lines)
+
+
+def physics(folder):
+    """Parameters of every level."""
+    lines = []
+    for level in jaxsim.levels():
+        for difficulty in ("easy", "medium", "hard"):
+            task = "CartPole3D" if level.number >= 100 else "CartPole2D"
+            env, params = jaxsim.make(task, level=level.number, difficulty=difficulty)
+            known = {name: round(float(value), 6) for name, value in vars(params).items()}
+            usual = {n: round(float(v), 6) for n, v in vars(jaxsim.make(task)[1]).items()}
+            other = {name: value for name, value in known.items() if value != usual[name]}
+            lines.append(f"{level.number} {difficulty}: {env.config} {other}")
+    return "\n".join(lines)
+
+
+def logs(form):
+    def text(folder):
+        write_lifetimes(ONE, folder, form, [1], START)
+        return files_in(folder)
+
+    return text
+
+
+def page(text):
+    """What a page says, without its program and its style."""
+    body = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", text)
+    return "\n".join(line for line in body.replace("><", ">\n<").splitlines() if line.strip())
+
+
+def analysed():
+    return analysis.analyse(
+        made_up.trials(0, (1,)), made_up.trials(1, (1,)), seed=3, resamples=100, window=4
+    )
+
+
+SNAPSHOTS = {
+    "run.json": lambda folder: as_json(summarise_records(ONE, window=5, seed=3).to_json()),
+    "run.txt": lambda folder: printed(lambda console: print_run(console)),
+    "run.html": lambda folder: page(
+        html.of_run(summarise_records(ONE, window=5, seed=3).to_json(), ONE, "jaxsim run", "DIR")
+    ),
+    "schedule.json": lambda folder: made_up.schedule(4).dumps(),
+    "course.json": lambda folder: (
+        Course("CartPole", (("gravity", 5.0),), 20, 5).schedule(50).dumps()
+    ),
+    "rows.txt": lambda folder: as_json(ONE.to_table().slice(43, 10).to_pylist()),
+    "compare.json": lambda folder: as_json(compare_records(ONE, OTHER, window=5, seed=3).to_json()),
+    "compare.txt": lambda folder: printed(lambda console: print_compared(console)),
+    "trials.json": lambda folder: as_json(analysed().to_json()),
+    "trials.csv": lambda folder: analysed().to_csv() + "\n" + analysed().trials_csv(),
+    "trials.txt": lambda folder: printed(
+        lambda console: [console.print(table) for table in analysis.tables(analysed(), 110)]
+    ),
+    "curve.csv": lambda folder: Trained.of(ONE, 3).to_csv(),
+    "sweep.json": lambda folder: as_json(report.summarise(cells(), {"name": "s", "cells": 12})),
+    "sweep table.csv": lambda folder: tables.csv_text(a_table(folder, "gravity", "agent")),
+    "sweep table.txt": lambda folder: rich(tables.rich_table(a_table(folder, "gravity", "agent"))),
+    "sweep plan.json": manifest,
+    "sbatch.txt": launched("sbatch"),
+    "kubernetes.txt": launched("kubernetes"),
+    "skypilot.txt": launched("skypilot"),
+    "bench.json": bench_json,
+    "options.txt": options,
+    "levels.txt": physics,
+    **{f"{form}.txt": logs(form) for form in FORMATS},
+}
+
+
+def print_run(console):
+    from evaluation.report.console import print_report
+
+    print_report(console, summarise_records(ONE, window=5, seed=3), True)
+
+
+def print_compared(console):
+    from evaluation.report.comparison_tables import print_comparison
+
+    print_comparison(console, compare_records(ONE, OTHER, window=5, seed=3), ("one", "other"))
+
+
+PRINTED = {
+    "command levels.txt": "levels",
+    "command level 203.txt": "levels 203",
+    "command tasks.txt": "tasks",
+    "command metrics.txt": "metrics --json",
+    "command track.txt": "gvgai track",
+}
+
+
+def check(name, text):
+    path = FOLDER / name
+    if RENEW:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    expected = path.read_text()
+    for line, (one, other) in enumerate(
+        zip(expected.splitlines(), text.splitlines(), strict=False), start=1
+    ):
+        assert NUMBER.sub("#", one) == NUMBER.sub("#", other), f"{name}, line {line}"
+        numbers = [list(map(float, NUMBER.findall(part))) for part in (one, other)]
+        np.testing.assert_allclose(*numbers, rtol=1e-5, atol=1e-9, err_msg=f"{name}, line {line}")
+    assert len(expected.splitlines()) == len(text.splitlines()), name
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_what_is_written_is_what_it_was(name, tmp_path):
+    check(name, SNAPSHOTS[name](tmp_path))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_is_printed_is_what_it_was(name, capsys):
+    assert cli.main(PRINTED[name].split()) == 0
+    check(name, capsys.readouterr().out)
