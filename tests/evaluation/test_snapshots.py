@@ -5,6 +5,7 @@ difference then shows in tests/data/snapshots what users will see.
 """
 
 import argparse
+import contextlib
 import io
 import json
 import os
@@ -21,10 +22,15 @@ import jaxsim
 from evaluation import cli
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
+from evaluation.evaluate import commands as evaluate_commands
+from evaluation.evaluate import job as evaluate
+from evaluation.evaluate.job import Job, Mean
 from evaluation.logs.export import FORMATS, write_lifetimes
 from evaluation.report import html, summarise_records
 from evaluation.report.compare import compare_records
-from evaluation.sailon import analysis
+from evaluation.sailon import analysis, experiment
+from evaluation.sailon.settings import Settings
+from evaluation.sciencebirds import generate
 from evaluation.sweep import launch, report, tables
 from evaluation.sweep.bases.base import METRICS
 from evaluation.train.course import Course
@@ -33,7 +39,8 @@ from tests.evaluation import made_up
 from tests.evaluation.sweep import small
 from tests.evaluation.test_options import arguments_in
 
-FOLDER = Path(__file__).parents[1] / "data" / "snapshots"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "data" / "snapshots"
 RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+")
 
@@ -218,6 +225,12 @@ SNAPSHOTS = {
     "options.txt": options,
     "levels.txt": physics,
     **{f"{form}.txt": logs(form) for form in FORMATS},
+    "experiment.json": lambda folder: drawn(folder),
+    "config.xml": lambda folder: config(folder),
+    "score.txt": lambda folder: scored(folder),
+    "evaluate.txt": lambda folder: evaluated(folder),
+    "logs.txt": lambda folder: told_of_logs(folder),
+    "compare.html": lambda folder: compared_page(folder),
 }
 
 
@@ -233,7 +246,73 @@ def print_compared(console):
     print_comparison(console, compare_records(ONE, OTHER, window=5, seed=3), ("one", "other"))
 
 
+def drawn(folder):
+    """An experiment of every kind of level and difficulty."""
+    settings = Settings(
+        novelty=(200, 203, 101, 52),
+        difficulty=("easy", "hard"),
+        novelty_visibility=(0, 1),
+        hint_level=(1,),
+        trials=2,
+        training_episodes=3,
+        testing_episodes=6,
+        pre_novel_episodes=2,
+        testing_novelty_p2=0.5,
+        seed=3,
+    )
+    return experiment.generate(settings, "drawn").dumps()
+
+
+def config(folder):
+    """Trials of Science Birds, drawn from a small pool."""
+    meta = ROOT / "examples" / "sciencebirds" / "unordered_sets.xml"
+    return generate.config_text(meta, 3, generate.Options(pool=30))
+
+
+def scored(folder):
+    """What `score` prints and writes."""
+    paths = []
+    for name, run in (("one", ONE), ("other", OTHER)):
+        paths.append(folder / f"{name}.parquet")
+        run.write(paths[-1])
+    out = folder / "scores.json"
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        assert cli.main(["score", *map(str, paths), "--seed", "3", "--json", str(out)]) == 0
+    return (shown.getvalue() + out.read_text()).replace(str(folder), "FOLDER")
+
+
+def evaluated(folder):
+    """What `evaluate` shows and writes, of rows that are made up."""
+    job = Job(("pd", "random"), levels=(203,), values={"pole/length": 2.0}, episodes=9, seed=3)
+    mean, other = Mean(0.5, 0.25, 0.75), Mean(-0.125, -0.25, 0.0)
+    rows = [
+        evaluate.Row("203 easy", "pd", mean, Mean(100.0, 90.0, 110.0), 0.5, 0.375, 0.125, None),
+        evaluate.Row("203 easy", "random", other, Mean(20.0, 9.0, 30.0), 0.75, 0.25, 0.0, other),
+    ]
+    return rich(evaluate_commands._table(job, rows)) + as_json(evaluate_commands._values(job, rows))
+
+
+def told_of_logs(folder):
+    """What `l2m validate` and `aggregate` say of logs in both forms."""
+    texts = []
+    for form in FORMATS:
+        (log,) = write_lifetimes(ONE, folder / form, form, [1], START)
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            assert cli.main(["l2m", "validate", str(log)]) == 0
+            out = folder / f"{form}-all"
+            assert cli.main(["l2m", "aggregate", str(log), "--output", str(out)]) == 0
+        texts += [shown.getvalue(), out.with_suffix(".tsv").read_text()]
+    return "\n".join(texts).replace(str(folder), "FOLDER")
+
+
+def compared_page(folder):
+    """The page of a comparison."""
+    values = compare_records(ONE, OTHER, ["mean"], window=5, seed=3).to_json()
+    return page(html.of_report("one and other, compared", values, "jaxsim compare one other"))
+
+
 PRINTED = {
+    "command validate.txt": "validate examples/syllabi/cl.json examples/syllabi/ant_c.json --json",
     "command levels.txt": "levels",
     "command level 203.txt": "levels 203",
     "command tasks.txt": "tasks",
@@ -263,6 +342,7 @@ def test_what_is_written_is_what_it_was(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_what_is_printed_is_what_it_was(name, capsys):
+def test_what_is_printed_is_what_it_was(name, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
     assert cli.main(PRINTED[name].split()) == 0
     check(name, capsys.readouterr().out)
