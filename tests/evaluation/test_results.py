@@ -11,6 +11,7 @@ from evaluation.metrics import bootstrap_interval
 from evaluation.report import summarise_records
 from evaluation.report.results import load_results
 from tests.conftest import SHARED
+from tests.evaluation import made_up
 from tests.evaluation.test_compare import run as made_up
 
 ONE = """{"perf_recovery": -2.0, "ste_rel_perf": null, "run_id": "ll", "difficulty": "1-easy",
@@ -121,6 +122,22 @@ def test_reports_of_jaxsim_run(tmp_path):
     means = [block["metrics"]["mean"]["mean"] for block in reports["pd"]["blocks"]]
     np.testing.assert_array_equal(results.blocks["mean"][1], means)
     assert np.isnan(results.blocks["saturation_value"][1]).tolist() == [False, False, True]
+
+
+def test_every_number_of_a_report_is_loaded(tmp_path):
+    report = summarise_records(made_up.run(0, 5, 6)).to_json()
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    results = load_results(tmp_path)
+    for part in (report, report["lifelong"], report["novelty"]):
+        for name, entry in part["metrics"].items():
+            found = [results.lifetime[name][0], *results.intervals[name][0]]
+            expected = [entry["mean"], entry["low"], entry["high"]]
+            np.testing.assert_array_equal(found, np.array(expected, float), err_msg=name)
+            assert results.reasons.get((results.runs[0], name)) == entry.get("reason")
+    for part in (report, report["novelty"]):
+        for name in part["blocks"][0]["metrics"]:
+            means = [block["metrics"][name]["mean"] for block in part["blocks"]]
+            np.testing.assert_array_equal(results.blocks[name][0], np.array(means, float))
 
 
 # Every recorded output ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,7 @@ RENEW = "JAXSIM_RENEW_SNAPSHOTS" in os.environ
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]\d+)?|-?\d+e[+-]\d+")
 
 ONE, OTHER = made_up.run(0, 5, 4), made_up.run(1, 4, 4)
-START = datetime(2026, 1, 2, 3, 4, 5)
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def as_json(value):
