@@ -12,7 +12,7 @@ from evaluation.report import summarise_records
 from evaluation.report.results import load_results
 from tests.conftest import SHARED
 from tests.evaluation import made_up
-from tests.evaluation.test_compare import run as made_up
+from tests.evaluation.test_compare import run as compared
 
 ONE = """{"perf_recovery": -2.0, "ste_rel_perf": null, "run_id": "ll", "difficulty": "1-easy",
 "scenario_type": null, "num_lx": 7, "normalization_data_range": null, "task_metrics": {
@@ -90,7 +90,7 @@ def test_reasons_of_our_own_files(tmp_path):
 def test_reports_of_jaxsim_run(tmp_path):
     reports = {}
     for seed, name in enumerate(("pd", "greedy")):
-        report = summarise_records(made_up(8, seed=seed)).to_json()
+        report = summarise_records(compared(8, seed=seed)).to_json()
         (tmp_path / name).mkdir()
         (tmp_path / name / "report.json").write_text(json.dumps(report))
         reports[name] = report
