@@ -8,17 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from benchmarks import lockstep
 from evaluation import scanner
 from evaluation.metrics import Reason
 from evaluation.records import COLUMNS
 from evaluation.report import summarise_records
+from evaluation.sailon import experiment
+from evaluation.sailon.batch import play_batch
+from evaluation.sailon.settings import Settings
 from evaluation.tasks import Tasks
 from jaxsim import agents, registry, rng
 from jaxsim.agents import Agent, Episodes
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.lanes.crew import Crew, Spread
 from tests.evaluation import toy
+from tests.evaluation.reached import reached
 from tests.evaluation.toy import repeat, say
 
 ONE_THREAD = scanner.Options(threads=1)
@@ -34,6 +39,36 @@ def play(schedule, agent, lifetimes=2, seed=0, options=ONE_THREAD, **arguments):
     return scanner.play(
         schedule, agent, lifetimes=lifetimes, seed=seed, options=options, **arguments
     )
+
+
+@pytest.mark.parametrize(
+    ("crew", "engine"),
+    [
+        (
+            "evaluation.scanner.Crew",
+            lambda spread: play(mixed_schedule(), toy.busy, options=scanner.Options(*spread)),
+        ),
+        (
+            "evaluation.sailon.batch.Crew",
+            lambda spread: play_batch(
+                experiment.generate(Settings(novelty=(203,), trials=1)),
+                agents.get("pd"),
+                options=scanner.Options(*spread),
+            ),
+        ),
+        (
+            "jaxsim.rollouts.Crew",
+            lambda spread: jaxsim.rollout(
+                *jaxsim.make("CartPole-v1"), agents.get("random"), 9, spread=Spread(*spread)
+            ),
+        ),
+    ],
+    ids=["lifetimes", "trials", "episodes"],
+)
+def test_chunk_and_threads_reach_the_engine(crew, engine):
+    with reached({crew: None}) as calls:
+        engine((128, 3))
+    assert [call.arguments["spread"] for call in calls] == [Spread(128, 3)]
 
 
 def mixed_schedule():

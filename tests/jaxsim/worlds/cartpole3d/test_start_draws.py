@@ -54,6 +54,9 @@ def test_numbers_of_an_episode_and_of_its_blocks(draw):
             columns |= {f"p{axis} {slot}": p, f"|v{axis}| {slot}": np.abs(v)}
             columns[f"sign of v{axis} {slot}"] = np.sign(v)
     assert_independent(columns)
+    # The wind blows from everywhere: a quarter each, give or take five standard deviations.
+    quarters = 2 * (state.wind.x > 0) + (state.wind.y > 0)
+    np.testing.assert_allclose(np.bincount(quarters) / LANES, [0.25] * 4, atol=0.068)
 
 
 def test_the_number_of_blocks(draw):
