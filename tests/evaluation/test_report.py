@@ -174,6 +174,19 @@ def test_same_seed_same_report_another_seed_another_interval(records, report):
     assert (other["low"], other["high"]) != (mine["low"], mine["high"])
 
 
+def test_performance_lies_between_0_and_1_and_lengths_do_not():
+    """Intervals of three lifetimes are wide."""
+    records = made_up(3)
+    records.columns["performance"][:] = np.array([[0.2], [0.9], [1.0]])
+    records.columns["length"][:] = 200 * records.columns["performance"]
+    performance, length = (
+        summarise_records(records, measure).syllabus["mean"]
+        for measure in ("performance", "length")
+    )
+    assert (performance.low, performance.high) == (0, 1)
+    assert length.low < 0 and length.high > 200
+
+
 # What is missing ----------------------------------------------------------------------------------
 
 

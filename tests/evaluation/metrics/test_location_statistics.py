@@ -326,3 +326,14 @@ def test_calibrated_intervals_of_means_hold_what_they_should(size):
     found = bootstrap_interval(values, method="calibrated", resamples=1000)
     covered = ((found.low <= 0) & (found.high >= 0)).mean()
     assert 0.93 <= covered <= 0.97
+
+
+def test_bounds_of_each_metric_are_those_that_are_given():
+    """Here of three lifetimes, whose intervals are wide."""
+    values = Numbers(np.array([0.2, 0.9, 1.0]), np.zeros(3, np.int32))
+    metrics = {"mean": values, "other": values}
+    free = summarise_all(metrics)
+    bound = summarise_all(metrics, bounds={"mean": (0, 1)})
+    assert free["mean"].low < 0 and free["mean"].high > 1
+    assert (bound["mean"].low, bound["mean"].high) == (0, 1)
+    assert (bound["other"].low, bound["other"].high) == (free["other"].low, free["other"].high)
