@@ -5,8 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evaluation.l2m.l2metrics.experts import training_curves
+from evaluation.l2m.l2metrics.settings import COMPAT, Settings
 from evaluation.l2m.ste_info import from_info_json
 from evaluation.l2m.ste_sources import from_records
+from evaluation.l2m.ste_store import SteRun
+from evaluation.metrics.l2m.smoothing import smooth
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Block, Schedule
 from tests.conftest import SHARED
@@ -168,3 +172,21 @@ def test_a_lifetime_without_any_value_is_refused():
     records.columns["complete"][1] = False
     with pytest.raises(ValueError, match="lifetime 6 has no complete training episode"):
         from_records(records)
+
+
+@pytest.mark.parametrize("compat", [None, COMPAT])
+def test_training_of_experts_is_smoothed_by_the_windows_of_the_lifetimes(compat):
+    """Regime by regime; windows of l2metrics 3.1 lag. Rows without a value are out."""
+    values = np.array([1.0, 5.0, np.nan, 2.0, 8.0, 9.0, 0.0, 4.0])
+    train = np.array([1, 1, 1, 1, 0, 0, 1, 1], bool)
+    regimes = np.array([0, 0, 0, 0, 1, 1, 2, 2], np.int32)
+    run = SteRun({"reward": values}, np.arange(10, 18), regimes, train)
+    settings = Settings(window_length=3, compat=compat)
+    (curve,) = training_curves([run], settings, settings.is_compat)
+    assert curve.experiences.tolist() == [10, 11, 13, 16, 17]
+    parts = np.zeros((2, 3))
+    parts[0], parts[1, :2] = [1.0, 5.0, 2.0], [0.0, 4.0]
+    smoothed = smooth(parts, np.array([3, 2]), 3, "flat", compat is None)
+    np.testing.assert_array_equal(curve.values, [*smoothed[0], *smoothed[1, :2]])
+    other = smooth(parts, np.array([3, 2]), 3, "flat", compat is not None)
+    assert (smoothed != other).any()
