@@ -13,8 +13,8 @@ from evaluation.sailon.analysis import analyse
 from evaluation.train.curve import Curve
 from tests.evaluation import made_up
 
-ONE, OTHER = made_up.run(0), made_up.run(1)
-TRIALS, BASELINE = made_up.trials(0), made_up.trials(1)
+ONE, OTHER = made_up.run(0, 9, 7), made_up.run(1, 9, 7)
+TRIALS, BASELINE = made_up.trials(0, (0,)), made_up.trials(1, (0,))
 
 
 def scores(seed):
@@ -26,7 +26,6 @@ REPORTS = {
     "run": lambda seed: summarise_records(ONE, seed=seed).to_json(),
     "novelty": lambda seed: summarise_novelty(ONE, seed).to_json(),
     "compare": lambda seed: compare_records(ONE, OTHER, seed=seed).to_json(),
-    "compare paired": lambda seed: compare_records(ONE, OTHER, seed=seed, paired=True).to_json(),
     "score": scores,
     "transfer": lambda seed: [one.to_json() for one in between_tasks([ONE, OTHER], seed=seed)],
     "trials": lambda seed: analyse(TRIALS, BASELINE, seed=seed, resamples=200).to_json(),
