@@ -13,6 +13,7 @@ from evaluation import cli
 from evaluation.metrics import Reason, probability_of_improvement
 from evaluation.records import COLUMNS, Records, read_run
 from evaluation.report.compare import BY_BLOCK, compare_records
+from evaluation.report.lifelong import common_ranges
 from evaluation.report.recorded import record_metrics
 from evaluation.schedule import Block, Schedule
 from tests.evaluation.report.test_html import check_page
@@ -77,6 +78,18 @@ def test_corrected_p_values_stand_beside_the_plain_ones(comparison):
                 assert improvement["p_value_corrected"] == found.corrected[block["block"]]
                 larger += improvement["p_value_corrected"] > improvement["p_value"]
     assert larger
+
+
+def test_both_runs_are_normalised_by_one_range():
+    pair = run(level=0.6), run(9, level=0.5, seed=1)
+    for one in pair:
+        one.columns["length"][:] = 200 * one.columns["performance"]
+    ranges = common_ranges(pair, "length")
+    tasks = np.repeat([0, 1, 0], COUNTS)
+    for index, (low, high) in enumerate(ranges.values()):
+        both = np.concatenate([one.columns["length"][:, tasks == index].ravel() for one in pair])
+        assert (low, high) == (both.min(), both.max())
+    assert ranges != common_ranges(pair[:1], "length")
 
 
 def test_less_is_better_of_times():

@@ -183,8 +183,9 @@ def test_what_cannot_be_is_refused(cartpole, changes, message):
 def test_rows_must_exist(cartpole):
     env, params = cartpole
     table = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), params)
-    with pytest.raises(ValueError, match="beyond the 2 of the parameters"):
-        jaxsim.rollout(env, table, counting, 3, variant=np.array([0, 1, 2]))
+    for rows in ([0, 1, 2], [-1, 0, 1]):
+        with pytest.raises(ValueError, match="beyond the 2 of the parameters"):
+            jaxsim.rollout(env, table, counting, 3, variant=np.array(rows))
     with pytest.raises(ValueError, match="unless variant says who plays which row"):
         jaxsim.rollout(env, table, counting, 3)
 
