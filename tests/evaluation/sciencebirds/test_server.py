@@ -355,6 +355,24 @@ def test_a_silent_client_is_disconnected(sent):
         still_answers(server)
 
 
+def test_a_request_has_no_more_time_than_an_idle_client():
+    with serving(evaluation(trial(1)), idle_limit=4) as (server, clock, _):
+        with plug(server) as connected:
+            connected.sendall(b"\x0c")
+            assert connected.recv(1) == b"\x0b"
+            closed = False
+            # 6 s, in which it is never idle for long; a request may take 10 s elsewhere.
+            for byte in BY_NAME["report_description"].encode({"text": "x" * 300})[:12]:
+                clock.advance(0.5)
+                try:
+                    connected.sendall(bytes([byte]))
+                except ConnectionError:
+                    closed = True
+                    break
+            assert closed or rest(connected) == b""
+        still_answers(server)
+
+
 def test_a_request_that_never_ends_has_no_more_time():
     with serving(evaluation(trial(1)), idle_limit=300) as (server, clock, _):
         with plug(server) as connected:
