@@ -19,7 +19,7 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import wind
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, State, Vector, Velocity
 
-BUDGET = Budget(candidates=192, generations=12, first=64)
+BUDGET = Budget(candidates=64, generations=36, first=192)
 
 
 class Everything(NamedTuple):

@@ -152,6 +152,8 @@ class Agent:
       fault: (memory) -> () int32, 0 while all is well, else 1 + the place of the reason in
         `faults`. Episodes that begin with a fault are recorded as not complete.
       faults: reasons, for people.
+      costly: whether a decision costs more than the rest of a step. Lanes whose step needs more
+        effort are then served after every step, so that they do not decide again meanwhile.
 
     A leaf of the memory that `begin` and `act` hand on untouched is not copied for episodes that
     are played side by side, however large it is.
@@ -170,3 +172,4 @@ class Agent:
     assign: Callable[[Memory, jax.Array], Memory] = _take_no_number
     fault: Callable[[Memory], jax.Array] = never_fails
     faults: tuple[str, ...] = ()
+    costly: bool = False

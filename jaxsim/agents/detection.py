@@ -132,4 +132,5 @@ def joined(controller: Agent, detector: Detector) -> Agent:
         assign=assign,
         fault=never_fails if controller.fault is never_fails else fault,
         faults=controller.faults,
+        costly=controller.costly,
     )

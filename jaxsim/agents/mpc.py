@@ -2,18 +2,18 @@
 
 A plan is a reference for the pole's lean, tick by tick, that ends in going to a place. Each tick
 the best plans of the tick before are followed in the model again, and beside them going to the
-middle of the room, and what `pd` does; only if none of them is good does a random search look for
-better ones: places to go to, leans to hold, and mutations of the best.
+middle of the room, and what `pd` does. Only if none of them is good and clear of all blocks, a
+random search looks for better ones: places to go to, leans to hold, and mutations of the best.
 What is done is the push that the best plan asks for now. While no model explains cart and pole,
 `pd` plays.
 
-The search of one lane is a program of its own: a batch of lanes calls it for one after the other,
-and only for those that need it, with all candidates side by side.
+A batch of lanes screens the plans of all lanes side by side. Then it searches for one lane after
+the other, and only for those that need it, with all candidates side by side.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +24,7 @@ from jaxsim.agents import reference, repair, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.repair import Fit
-from jaxsim.agents.rollouts import HORIZON, Model, Plan, World, demand, followed, lean
+from jaxsim.agents.rollouts import HORIZON, Model, Plan, World, demand, followed, lean, screened
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import materialise, opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
@@ -32,7 +32,7 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
 
 ELITES = 3
-GOOD = 6.0  # cost up to which nothing is searched
+GOOD = 6.0  # cost up to which nothing is searched; less than `rollouts.NEAR`
 STEPS = 200  # of an episode
 PLACES, HOLDS = 0.15, 0.40  # shares of candidates: places to go to; up to here, leans to hold
 REACH = 3.0  # m, of places
@@ -48,9 +48,9 @@ LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go t
 class Budget(NamedTuple):
     """How much is searched where no plan is good."""
 
-    candidates: int = 192  # of a generation; XLA splits the work of 256 among threads, at a loss
-    generations: int = 4  # a tick, at most
-    first: int = 24  # the same at the first tick of an episode
+    candidates: int = 64  # of a generation, with the plans that there are
+    generations: int = 12  # a tick, at most
+    first: int = 72  # the same at the first tick of an episode
 
 
 BUDGET = Budget()
@@ -182,9 +182,28 @@ def _joined(a: Plan, b: Plan) -> Plan:
 
 
 def _best(plans: Plan, costs: jax.Array) -> tuple[Plan, jax.Array]:
-    """The cheapest plans, the best first."""
-    order = jnp.argsort(costs)[:ELITES]
-    return jax.tree.map(lambda leaf: leaf[..., order], plans), costs[order]
+    """The cheapest plans, the best first; of one lane or of lanes side by side."""
+    order = jnp.argsort(costs, axis=0)[:ELITES]
+
+    def chosen(leaf: jax.Array) -> jax.Array:
+        where = jnp.broadcast_to(order, leaf.shape[: leaf.ndim - order.ndim] + order.shape)
+        return jnp.take_along_axis(leaf, where, axis=leaf.ndim - order.ndim)
+
+    return jax.tree.map(chosen, plans), chosen(costs)
+
+
+def _with_usual(plans: Plan) -> Plan:
+    """Plans, (..., E, ...), and behind them those that are always followed."""
+    lanes = plans.cap.shape[1:]
+    both = _joined(home(1), _upright(1))
+
+    def joined(leaf: jax.Array, usual: jax.Array) -> jax.Array:
+        number = usual.ndim - 1
+        usual = usual.reshape(usual.shape + (1,) * len(lanes))
+        usual = jnp.broadcast_to(usual, usual.shape[: number + 1] + lanes)
+        return jnp.concatenate([leaf, usual], axis=number)
+
+    return jax.tree.map(joined, plans, both)
 
 
 def _candidates(number: int, plans: Plan, key: rng.Words) -> Plan:
@@ -194,7 +213,15 @@ def _candidates(number: int, plans: Plan, key: rng.Words) -> Plan:
     u = materialise(tuple(drawn), one)
     kind = u[0]
     elite = (ELITES * u[14]).astype(jnp.int32)
-    base = jax.tree.map(lambda leaf: leaf[..., elite], plans)
+
+    def of_elite(leaf: jax.Array) -> jax.Array:
+        """Leaf of one elite each; faster than a gather."""
+        chosen = leaf[..., -1:]
+        for i in range(ELITES - 1):
+            chosen = jnp.where(elite == i, leaf[..., i : i + 1], chosen)
+        return chosen
+
+    base = jax.tree.map(of_elite, plans)
     t = jnp.arange(HORIZON)[:, None]
     place = _polar(u[1], REACH * jnp.sqrt(u[2]))
     cap = CAPS[0] + (CAPS[1] - CAPS[0]) * u[3]
@@ -281,27 +308,83 @@ def planned(
     Returns:
       The best plans, the best first, and () int32 how many futures were followed.
     """
-    plans = _joined(_joined(_shifted(plans), home(1)), _upright(1))
-    costs, used = followed(model, world, plans, left)
-    plans, costs = _best(plans._replace(lean_x=used[0], lean_y=used[1]), costs)
     rounds = jnp.where(first, budget.first, budget.generations)
-    rounds = jnp.where(useful & (costs[0] > GOOD), rounds, 0)
-    plans, done = _search(budget.candidates)(model, world, plans, costs, left, rounds, key)
-    return plans, ELITES + 2 + budget.candidates * done
+    rounds = jnp.where(useful, rounds, 0)
+    return _planned(budget.candidates)(model, world, plans, left, rounds, rng.words(key))
 
 
-def _search_one(
+@cache
+def _planned(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
+    """The planning of one lane with a number of candidates; that of a batch is one program."""
+
+    @jax.custom_batching.custom_vmap
+    def one(*arguments: Any) -> Any:
+        several = jax.tree.map(lambda leaf: leaf[None], arguments)
+        return jax.tree.map(lambda leaf: leaf[0], _plan_lanes(number, *several))
+
+    @one.def_vmap
+    def each(size: int, batched: Any, *arguments: Any) -> Any:
+        filled = jax.tree.map(
+            lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
+            arguments,
+            tuple(batched),
+        )
+        out = _plan_lanes(number, *filled)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return one
+
+
+def _plan_lanes(
     number: int,
     model: Model,
     world: World,
     plans: Plan,
-    costs: jax.Array,
     left: jax.Array,
     rounds: jax.Array,
-    key: jax.Array,
+    root: rng.Words,
 ) -> tuple[Plan, jax.Array]:
-    """Look for better plans, for some generations or until one is good; say for how many."""
-    root = rng.words(key)
+    """Follow the plans of all lanes side by side, then search for one lane after the other.
+
+    Lanes that have a good plan that no block comes near to need no search. Leaves are (L, ...).
+    """
+
+    def last(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), tree)
+
+    kept = _shifted(last(plans))
+    tried = _with_usual(kept)
+    costs, used = screened(last(model), last(world), tried, left)
+    best, costs = _best(tried._replace(lean_x=used[0], lean_y=used[1]), costs)
+    rounds = jnp.where(costs[0] > GOOD, rounds, 0)
+    lanes = (model, world, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), best), left)
+    waiting = jnp.argsort(rounds == 0)
+
+    def search(index: jax.Array, after: tuple[Plan, jax.Array]) -> tuple[Plan, jax.Array]:
+        lane = waiting[index]
+        given = jax.tree.map(lambda leaf: leaf[lane], (*lanes, rounds, root))
+        new = _search(number, *given)
+        return jax.tree.map(lambda leaf, row: leaf.at[lane].set(row), after, new)
+
+    none = jnp.zeros_like(rounds)
+    return jax.lax.fori_loop(0, jnp.sum(rounds > 0), search, (lanes[2], none + ELITES + 2))
+
+
+def _search(
+    number: int,
+    model: Model,
+    world: World,
+    plans: Plan,
+    left: jax.Array,
+    rounds: jax.Array,
+    root: rng.Words,
+) -> tuple[Plan, jax.Array]:
+    """Look for better plans, for some generations or until one is good.
+
+    Returns:
+      The best plans, the best first, and () int32 how many futures were followed, those of the
+      plans that were there already among them.
+    """
 
     def unfinished(carry: Any) -> jax.Array:
         done, _, costs = carry
@@ -309,33 +392,19 @@ def _search_one(
 
     def generation(carry: Any) -> Any:
         done, plans, costs = carry
-        tried = _candidates(number, plans, rng.fold(root, done))
-        cost, used = followed(model, world, tried, left)
-        tried = tried._replace(lean_x=used[0], lean_y=used[1])
-        both = _joined(plans, tried), jnp.concatenate([costs, cost])
-        return done + 1, *_best(*both)
-
-    done, plans, _ = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, costs))
-    return plans, done
-
-
-@cache
-def _search(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
-    """The search of one lane with a number of candidates, which a batch runs lane by lane."""
-    one = jax.custom_batching.custom_vmap(partial(_search_one, number))
-
-    @one.def_vmap
-    def each(size: int, batched: Any, *arguments: Any) -> Any:
-        """One lane after the other, so that those that need no search cost nothing."""
-        filled = jax.tree.map(
-            lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
-            list(arguments),
-            batched,
+        usual = _with_usual(plans)
+        tried = jax.tree.map(
+            lambda new, old: jnp.concatenate([old, new[..., ELITES + 2 :]], axis=-1),
+            _candidates(number, plans, rng.fold(root, done)),
+            usual,
         )
-        out = jax.lax.map(lambda lane: one(*lane), filled)
-        return out, jax.tree.map(lambda _: True, out)
+        cost, used = followed(model, world, tried, left, costs[-1])
+        tried = tried._replace(lean_x=used[0], lean_y=used[1])
+        return done + 1, *_best(tried, cost)
 
-    return one
+    none = jnp.full(ELITES, jnp.inf)
+    done, plans, _ = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, none))
+    return plans, ELITES + 2 + number * done
 
 
-mpc = Agent("mpc", _act, _init, _begin)
+mpc = Agent("mpc", _act, _init, _begin, costly=True)

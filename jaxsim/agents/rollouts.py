@@ -3,8 +3,8 @@
 The free motion, the shapes and the answer of cart and pole to an impulse are the simulator's own: a
 search finds plans that live on what the shapes are mistaken in. Cart and pole meet the block that
 is nearest to each, in few sweeps, cart before pole, and a cart never turns; blocks bounce off walls
-and one another. Lanes are the last axis and blocks the one before it: leaves are (K,), of blocks
-(4, K).
+and one another. Leaves are (K,) for K futures of a lane, of blocks (4, K), or (4, 1) while the
+futures share them; lanes side by side are one more axis behind: (K, L).
 """
 
 from dataclasses import dataclass, replace
@@ -41,6 +41,7 @@ CLEARANCE, CLOSE = 0.12, 2.0  # m, within which a block costs, and how much at m
 AT_WALL, WALL_SPEED = 0.5, 2.0  # cost of a cart at a wall, and of its speed there
 CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
 FAR, FAR_COST = 2.8, 0.05  # m, beyond which a place costs, 1/m^2
+NEAR = 10.0  # cost of a tick in which a block is that close, where contacts are not looked for
 LEANING = 0.5
 SWEEPS = 2  # over the contacts of a tick
 END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
@@ -78,7 +79,7 @@ class Model:
 
 
 class World(NamedTuple):
-    """Where everything is; leaves (), of blocks (4,), and of futures (K,) and (4, K)."""
+    """Where everything is; leaves (), of blocks (4,), and of lanes side by side (L,) and (4, L)."""
 
     pose: Pose
     velocity: Velocity
@@ -86,11 +87,26 @@ class World(NamedTuple):
 
 
 class _Now(NamedTuple):
-    """A future in the making."""
+    """Futures in the making."""
 
-    world: World
-    cost: jax.Array
-    fell: jax.Array
+    pose: Pose  # leaves (K, ...)
+    velocity: Velocity
+    block: Block  # (4, K, ...), or (4, 1, ...) where nothing has hit a block
+    cost: jax.Array  # (K, ...)
+    fell: jax.Array  # (K, ...) bool
+    used: tuple[jax.Array, jax.Array]  # (H, K, ...) rad, references that were followed
+    tick: jax.Array  # () int32
+    near: jax.Array  # (K, ...) bool, whether the next tick may have a contact that costs
+
+
+class _Futures(NamedTuple):
+    """Futures of one lane, of which some may have blocks of their own."""
+
+    now: _Now  # blocks (4, 1)
+    hit: Block  # (4, K), the blocks once one of them was hit
+    apart: jax.Array  # () bool, whether one was
+    going: jax.Array  # () bool, whether any future goes on
+    near: jax.Array  # () bool, whether the next tick of any of these may have a contact
 
 
 def lean(r: Rotation, velocity: Velocity) -> tuple[Vector, Vector]:
@@ -119,72 +135,171 @@ def demand(axis: Vector, rate: Vector, wanted: tuple[Scalar, Scalar]) -> tuple[A
     return dx, dy
 
 
-def followed(model: Model, world: World, plan: Plan, left: jax.Array) -> tuple[jax.Array, Any]:
-    """Follow plans.
+def screened(model: Model, world: World, plan: Plan, left: jax.Array) -> tuple[jax.Array, Any]:
+    """Follow plans in many lanes side by side as if there were no contacts.
 
     Args:
-      model: the physics.
+      model: the physics; leaves (L,).
+      world: where everything is now, leaves (L,) and (4, L).
+      plan: K plans of each lane, (..., K, L). A field pulls blocks to the cart of the first.
+      left: (L,) ticks until the episode is over.
+
+    Returns:
+      (K, L) costs, those of plans that a block comes near to larger by `NEAR`, and the references
+      that were followed, x and y, (H, K, L) each.
+    """
+    start = _started(model, world, plan)
+    body = dynamics.bodies(model.params)
+
+    def tick(_: Any, now: _Now) -> _Now:
+        near = now.near & ~now.fell & (now.tick < left)
+        now = _tick(model, body, plan, left, now, False)[0]
+        return now._replace(cost=now.cost + jnp.where(near, NEAR, 0.0))
+
+    now = jax.lax.fori_loop(0, HORIZON, tick, start)
+    return _total(now, left), now.used
+
+
+def followed(
+    model: Model, world: World, plan: Plan, left: jax.Array, bound: jax.Array
+) -> tuple[jax.Array, Any]:
+    """Follow plans of one lane.
+
+    Contacts are looked for in ticks in which some future has a block near, and blocks are those of
+    all futures until one is hit. Futures that cost more than the bound do not count in either, and
+    when none is left that counts, no further tick is taken.
+
+    Args:
+      model: the physics; leaves ().
       world: where everything is now, leaves () and (4,).
       plan: K plans.
       left: () ticks until the episode is over.
+      bound: () cost beyond which it does not matter what a plan costs.
 
     Returns:
-      (K,) costs, and the references that were followed, x and y, (H, K) each.
+      (K,) costs, of more than the bound some that is not less than it, and the references that
+      were followed, x and y, (H, K) each.
     """
-    lanes = plan.cap.shape
-    start = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf[..., None], jnp.shape(leaf) + lanes), world
+    body = dynamics.bodies(model.params)
+    ticks = jnp.minimum(left, HORIZON)
+
+    def state(now: _Now, hit: Block, apart: jax.Array) -> _Futures:
+        counts = ~now.fell & (now.cost <= bound)
+        going = (now.tick < ticks) & jnp.any(counts)
+        return _Futures(now, hit, apart, going, going & jnp.any(now.near & counts))
+
+    def free(futures: _Futures) -> _Futures:
+        now = _tick(model, body, plan, left, futures.now, False)[0]
+        return state(now, futures.hit, futures.apart)
+
+    def free_apart(futures: _Futures) -> _Futures:
+        now = futures.now._replace(block=futures.hit)
+        now = _tick(model, body, plan, left, now, False)[0]
+        return state(now._replace(block=futures.now.block), now.block, futures.apart)
+
+    def met(futures: _Futures) -> _Futures:
+        lead = futures.now.block
+        block = jax.tree.map(partial(jnp.where, futures.apart), futures.hit, lead)
+        now, impulse = _tick(model, body, plan, left, futures.now._replace(block=block), True)
+        counts = ~now.fell & (now.cost <= bound)
+        v = _blocks_moved(model, futures.now.pose, lead)
+        lead = replace(lead, p=geo.add(lead.p, geo.scale(v, DT)), v=v)
+        apart = futures.apart | jnp.any(counts & (impulse > 0))
+        return state(now._replace(block=lead), now.block, apart)
+
+    def passed(futures: _Futures) -> _Futures:
+        for tick, needed in (
+            (free, lambda f: f.going & ~f.near & ~f.apart),
+            (free_apart, lambda f: f.going & ~f.near & f.apart),
+            (met, lambda f: f.near),
+        ):
+            futures = jax.lax.while_loop(needed, tick, futures)
+        return futures
+
+    start = _started(model, world, plan)
+    hit = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), start.block)
+    begun = state(start, hit, jnp.asarray(model.field.cart != 0))
+    now = jax.lax.while_loop(lambda futures: futures.going, passed, begun).now
+    return _total(now, left), now.used
+
+
+def _started(model: Model, world: World, plan: Plan) -> _Now:
+    """Futures before their first tick."""
+    shape = plan.cap.shape
+    pose, velocity = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, shape), (world.pose, world.velocity)
     )
-    begun = _Now(start, jnp.zeros(lanes), jnp.zeros(lanes, bool))
-    steps = (plan.lean_x, plan.lean_y, jnp.arange(HORIZON))
-    now, used = jax.lax.scan(partial(_tick, model, plan, left), begun, steps)
-    pose, velocity, _ = now.world
+    block = jax.tree.map(lambda leaf: leaf[:, None], world.block)
+    near = _near(model.params, pose, geo.pole_to_cart(pose), block)
+    none = jnp.zeros(shape)
+    used = plan.lean_x, plan.lean_y
+    return _Now(pose, velocity, block, none, none > 0, used, jnp.int32(0), near)
+
+
+def _total(now: _Now, left: jax.Array) -> jax.Array:
+    """Costs of futures, with those of where they end."""
+    pose, velocity = now.pose, now.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
     end_x, end_y = axis.x + END_RATE * rate.x, axis.y + END_RATE * rate.y
     end = END_LEAN * (end_x * end_x + end_y * end_y)
     end = end + END_SPEED * (velocity.vx**2 + velocity.vy**2)
     end = end + END_PLACE * (pose.x * pose.x + pose.y * pose.y)
     # What comes after the episode does not matter.
-    counts = ~now.fell & (left >= HORIZON)
-    return now.cost + jnp.where(counts, end, 0.0), used
+    return now.cost + jnp.where(~now.fell & (left >= HORIZON), end, 0.0)
 
 
-def _tick(model: Model, plan: Plan, left: jax.Array, now: _Now, step: Any) -> tuple[_Now, Any]:
-    """One tick of all futures, and the reference that was followed."""
-    given_x, given_y, t = step
-    pose, velocity, block = now.world
+def _tick(
+    model: Model, body: dynamics.Bodies, plan: Plan, left: jax.Array, now: _Now, meets: bool
+) -> tuple[_Now, Any]:
+    """One tick of all futures, with contacts or without, and the impulses of these, N s."""
+    pose, velocity, block, t = now.pose, now.velocity, now.block, now.tick
     one = opaque_one(pose.x)
     r = geo.pole_to_cart(pose)
     axis, rate = lean(r, velocity)
     place = going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
     given = t < plan.switch
-    wanted = materialise(
-        (jnp.where(given, given_x, place[0]), jnp.where(given, given_y, place[1])), one
-    )
+    leans = (jax.lax.dynamic_index_in_dim(c, t, keepdims=False) for c in (plan.lean_x, plan.lean_y))
+    wanted_x, wanted_y = (jnp.where(given, *pair) for pair in zip(leans, place, strict=True))
+    wanted = materialise((wanted_x, wanted_y), one)
     dx, dy = demand(axis, rate, wanted)
     size = model.params.force
     push = Vector(size * dx + model.force.x, size * dy + model.force.y, 0.0 * dx)
-    body = dynamics.bodies(model.params)
     velocity = dynamics.accelerate(model.params, body, pose, r, velocity, push)
     velocity = materialise(velocity, one)
-    v = materialise(_blocks_moved(model, pose, block), one)
-    velocity, v, impulse, gap = _contacts(model.params, body, pose, r, velocity, block, v, one)
+    v = materialise(_blocks_moved(model, pose, block), opaque_one(block.p.x))
+    cost, impulse = LEANING * (axis.x * axis.x + axis.y * axis.y), jnp.zeros_like(pose.x)
+    if meets:
+        velocity, v, impulse, gap = _contacts(model.params, body, pose, r, velocity, block, v, one)
+        cost = cost + HIT * (impulse + jnp.where(impulse > 0, HIT_FIXED, 0.0))
+        cost = cost + CLOSE * jnp.clip((CLEARANCE - gap) / CLEARANCE, 0.0, 1.0)
     velocity, at_wall = _stopped(pose, velocity)
-    p = geo.add(block.p, geo.scale(v, DT))
-    world = World(dynamics.move(pose, velocity, one), velocity, replace(block, p=p, v=v))
-    fallen = _fallen(world.pose, model.params) & ~now.fell
-    cost = HIT * (impulse + jnp.where(impulse > 0, HIT_FIXED, 0.0))
-    cost = cost + CLOSE * jnp.clip((CLEARANCE - gap) / CLEARANCE, 0.0, 1.0) + at_wall
-    cost = cost + LEANING * (axis.x * axis.x + axis.y * axis.y)
+    block = replace(block, p=geo.add(block.p, geo.scale(v, DT)), v=v)
     for c in (pose.x, pose.y):
         cost = cost + FAR_COST * jnp.maximum(jnp.abs(c) - FAR, 0.0) ** 2
-    cost = cost + jnp.where(fallen, FALL + FALL_EARLY * (HORIZON - t) / HORIZON, 0.0)
+    pose = dynamics.move(pose, velocity, one)
+    r = geo.pole_to_cart(pose)
+    fallen = dynamics.has_fallen(r, model.params.lean_limit) & ~now.fell
+    cost = cost + at_wall + jnp.where(fallen, FALL + FALL_EARLY * (HORIZON - t) / HORIZON, 0.0)
     cost = now.cost + jnp.where(now.fell | (t >= left), 0.0, cost)
-    return _Now(world, materialise(cost, one), now.fell | fallen), wanted
+    put = partial(jax.lax.dynamic_update_index_in_dim, index=t, axis=0)
+    used = put(now.used[0], wanted[0]), put(now.used[1], wanted[1])
+    near = _near(model.params, pose, r, block)
+    after = _Now(pose, velocity, block, cost, now.fell | fallen, used, t + 1, near)
+    return after, impulse
 
 
-def _fallen(pose: Pose, params: Params) -> Any:
-    return dynamics.has_fallen(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), params.lean_limit)
+def _near(params: Params, pose: Pose, r: Rotation, block: Block) -> jax.Array:
+    """Whether a block is so near to cart or pole that it costs, or more; (K, ...) bool."""
+    reach = CLEARANCE + MARGIN + params.block_radius
+    rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
+    beside = rel.x * rel.x + rel.y * rel.y
+    cart = beside <= (dynamics.CART_RADIUS + reach) ** 2
+    cart = cart & (jnp.abs(rel.z) <= dynamics.CART_HALF_HEIGHT + reach)
+    up = r.x.z * rel.x + r.y.z * rel.y + r.z.z * rel.z
+    pole = beside + rel.z * rel.z - up * up <= (dynamics.POLE_RADIUS + reach) ** 2
+    half = 0.5 * params.pole_length
+    pole = pole & (jnp.abs(up - (POLE_BOTTOM + half)) <= half + reach)
+    return jnp.any(block.alive & (cart | pole), axis=0)
 
 
 def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
@@ -205,7 +320,9 @@ def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
 def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
     """Velocities of blocks after the tick, but for cart and pole."""
     params, p = model.params, block.p
-    pulled = pull(model.field, pose.x, pose.y, block)
+    futures = len(block.alive[0])
+    x, y = (jnp.asarray(c)[:futures] for c in (pose.x, pose.y))
+    pulled = pull(model.field, x, y, block)
     params = replace(params, drag=jnp.where(model.on_lines, 0.0, params.drag))
     v = dynamics.accelerate_block(params, block, None)
     v = geo.add(v, geo.scale(pulled, DT))
@@ -241,17 +358,18 @@ def pull(field: Field, x: Scalar, y: Scalar, block: Block) -> Vector:
 
 def collided(params: Params, block: Block, v: Vector) -> Vector:
     """Velocities after collisions of equal blocks that touch and approach, each pair by itself."""
-    p = [jnp.asarray(c) for c in block.p]
-    d = Vector(*(c[:, None] - c[None, :] for c in p))
-    w = Vector(*(jnp.asarray(c)[:, None] - jnp.asarray(c)[None, :] for c in v))
-    square = geo.dot(d, d)
-    near = (square <= contacts.pair_reach(params)) & (square > 0)
-    touching = near & block.alive[:, None] & block.alive[None, :]
-    approach = geo.dot(w, d) / jnp.where(near, square, 1.0)
+    p, alive = Vector(*map(jnp.asarray, block.p)), jnp.asarray(block.alive)
     restitution = params.restitution_block * params.restitution_block
-    size = jnp.where(touching & (approach < 0), 0.5 * (1 + restitution) * approach, 0.0)
-    change = (jnp.sum(size * c, axis=1) for c in d)
-    return Vector(*(a - b for a, b in zip(v, change, strict=True)))
+    after = v = Vector(*map(jnp.asarray, v))
+    for other in range(len(alive)):
+        d, w = (geo.sub(c, jax.tree.map(lambda leaf, i=other: leaf[i], c)) for c in (p, v))
+        square = geo.dot(d, d)
+        near = (square <= contacts.pair_reach(params)) & (square > 0)
+        touching = near & alive & alive[other]
+        approach = geo.dot(w, d) / jnp.where(near, square, 1.0)
+        size = jnp.where(touching & (approach < 0), 0.5 * (1 + restitution) * approach, 0.0)
+        after = geo.sub(after, geo.scale(d, size))
+    return after
 
 
 # Contacts of blocks with cart and pole ----------------------------------------------------------

@@ -143,7 +143,7 @@ class Crew:
         chunk = min(chunk, share)
         share = -(-share // chunk) * chunk
         turns = grain if learns else max(grain, TURNS // self.width // grain * grain)
-        ticks = min(layout.ticks for layout in layouts)
+        ticks = 1 if self.agent.costly else min(layout.ticks for layout in layouts)
         sizes = Sizes(chunk * self.width, ticks, turns, layouts[0].groups)
         return sizes, share
 

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from jaxsim import agents, rng
 from jaxsim.agents import mpc, repair, rollouts, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import opaque_one
+from jaxsim.lanes.crew import Crew
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.levels import params_of
@@ -43,15 +45,14 @@ def homeward():
         model, block, _ = repair.believed(repair.no_fit(), seen)
         world = rollouts.World(*sight.moving(seen), block)
         plan = mpc.home(1)
-        start = jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], world)
-        begun = rollouts._Now(start, jnp.zeros(1), jnp.zeros(1, bool))
+        body = dynamics.bodies(model.params)
 
-        def tick(now, t):
-            step = (plan.lean_x[0], plan.lean_y[0], t)
-            now, _ = rollouts._tick(model, plan, jnp.int32(200), now, step)
-            return now, (now.world.pose.x[0], now.world.pose.qy[0], now.fell[0])
+        def tick(now, _):
+            now = rollouts._tick(model, body, plan, jnp.int32(200), now, True)[0]
+            return now, (now.pose.x[0], now.pose.qy[0], now.fell[0])
 
-        return jax.lax.scan(tick, begun, jnp.arange(rollouts.HORIZON))[1]
+        begun = rollouts._started(model, world, plan)
+        return jax.lax.scan(tick, begun, length=rollouts.HORIZON)[1]
 
     def action(observation):
         seen = see(observation)
@@ -292,31 +293,38 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
     followed, searched = [], []
 
     def follow(model, world, plan, left):
-        followed.append(plan)
-        return jnp.asarray(costs), (plan.lean_x, plan.lean_y)
+        followed.append(jax.tree.map(lambda leaf: leaf[..., 0], plan))
+        return jnp.asarray(costs)[:, None], (plan.lean_x, plan.lean_y)
 
-    def search(candidates):
-        def one(model, world, plans, costs, left, rounds, key):
-            searched.append(int(rounds))
-            return plans, jnp.int32(0)
+    def search(candidates, model, world, plans, left, rounds, root):
+        searched.append(int(rounds))
+        return plans, jnp.int32(candidates)
 
-        return one
+    def one(candidates):
+        def plan_lane(*arguments):
+            several = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], arguments)
+            return lane(mpc._plan_lanes(candidates, *several), 0)
 
-    monkeypatch.setattr(mpc, "followed", follow)
+        return plan_lane
+
+    monkeypatch.setattr(mpc, "screened", follow)
     monkeypatch.setattr(mpc, "_search", search)
+    monkeypatch.setattr(mpc, "_planned", one)
     costs = [5.0, 9.0, 8.0, 7.0, 6.0]
     budget = mpc.Budget(candidates=8, generations=2, first=3)
     for costs[0], first, useful, rounds in (
-        (5.0, False, True, 0),
-        (mpc.GOOD + 0.5, True, True, 3),
-        (mpc.GOOD + 0.5, False, True, 2),
-        (mpc.GOOD + 0.5, True, False, 0),
+        (5.0, False, True, []),
+        (mpc.GOOD + 0.5, True, True, [3]),
+        (mpc.GOOD + 0.5, False, True, [2]),
+        (mpc.GOOD + 0.5, True, False, []),
     ):
         costs[4] = costs[0] + 0.1
-        best, _ = mpc.planned(
-            budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
-        )
-        assert searched.pop() == rounds
+        searched.clear()
+        with jax.disable_jit():
+            best, _ = mpc.planned(
+                budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
+            )
+        assert searched == rounds
         plan = followed.pop()
         np.testing.assert_array_equal(plan.lean_x[:-1, :3], plans.lean_x[1:])
         np.testing.assert_array_equal(plan.switch[:3], plans.switch - 1)
@@ -393,9 +401,131 @@ def test_cart_and_pole_meet_the_block_that_is_nearest():
     assert met([touching, far], [False, True])[2] == 0
 
 
+@cache
+def in_danger():
+    """Model, world and plans of lanes of an empty room with one block that flies at the cart."""
+    seen = upright(np.float32(0), Vector(*np.zeros(3, np.float32)))
+    model, block, _ = repair.believed(repair.no_fit(), see(seen))
+    world = rollouts.World(*sight.moving(see(seen)), block)
+    p, v = Vector(*np.zeros((3, 4), np.float32)), Vector(*np.zeros((3, 4), np.float32))
+    p.x[:], p.z[:] = (4.0, 3.0, -3.0, 3.0), (0.8, 6.0, 7.0, 8.0)
+    v.x[:], v.z[:] = (-4.5, 5.0, -5.0, 5.0), (0.0, 2.0, 2.0, 2.0)
+    p.y[0] = 0.4  # beside the pole, so that some plans go out of its way
+    plans = mpc._with_usual(mpc._candidates(59, mpc.home(mpc.ELITES), rng.words(KEY)))
+    return model, world._replace(block=Block(p, v, np.ones(4, bool))), plans
+
+
+@cache
+def fast():
+    return jax.jit(rollouts.followed)
+
+
+@jax.jit
+def plainly(model, world, plan, left):
+    """Costs of futures that all have their own blocks and look for contacts in every tick."""
+    now = rollouts._started(model, world, plan)
+    own = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), now.block)
+    body = dynamics.bodies(model.params)
+
+    def tick(now, _):
+        return rollouts._tick(model, body, plan, left, now, True)[0], None
+
+    now, _ = jax.lax.scan(tick, now._replace(block=own), length=rollouts.HORIZON)
+    return rollouts._total(now, left)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pulled", [0.0, 1.0])
+def test_futures_that_share_their_blocks_cost_what_they_cost_alone(pulled):
+    model, world, plans = in_danger()
+    model = replace(model, field=model.field._replace(cart=jnp.float32(pulled)))
+    left = jnp.int32(150)
+    costs = np.asarray(fast()(model, world, plans, left, jnp.float32(np.inf))[0])
+    expected = np.asarray(plainly(model, world, plans, left))
+    # Blocks that are hit, poles that fall, and neither; a push changes sign by a last bit.
+    assert (expected > 1000).any() and (expected < 1000).any()
+    assert np.isclose(costs, expected, rtol=1e-3, atol=1e-3).mean() > 0.9
+
+
+@pytest.mark.slow
+def test_futures_beyond_the_bound_count_for_nothing():
+    model, world, plans = in_danger()
+    left = jnp.int32(150)
+    costs, used = fast()(model, world, plans, left, jnp.float32(np.inf))
+    bound = jnp.sort(costs)[mpc.ELITES]
+    bounded, used_bounded = fast()(model, world, plans, left, bound)
+    cheap = np.asarray(costs <= bound)
+    assert cheap.sum() == mpc.ELITES + 1
+    np.testing.assert_allclose(bounded[cheap], costs[cheap], rtol=1e-5)
+    np.testing.assert_allclose(used_bounded[0][:, cheap], used[0][:, cheap], atol=1e-5)
+    assert (np.asarray(bounded)[~cheap] > bound).all()
+    # Where none counts, no tick is taken: the reference stays what was given.
+    none, given = fast()(model, world, plans, left, jnp.float32(-1))
+    np.testing.assert_array_equal(given[0], plans.lean_x)
+    assert float(none.max()) < 10
+
+
+@pytest.mark.slow
+def test_contacts_are_looked_for_only_where_a_block_is_near(monkeypatch):
+    """Contacts that cost infinitely much show whether any was looked for."""
+    model, world, plans = in_danger()
+    met = rollouts._contacts
+
+    def costly(*arguments):
+        velocity, v, impulse, gap = met(*arguments)
+        return velocity, v, impulse + jnp.inf, gap
+
+    monkeypatch.setattr(rollouts, "_contacts", costly)
+    followed = jax.jit(lambda *a: rollouts.followed(*a)[0], compiler_options=HURRIED)
+    left, bound = jnp.int32(150), jnp.float32(np.inf)
+    assert not np.isfinite(followed(model, world, plans, left, bound)).all()
+    away = world.block.p._replace(z=world.block.p.z + np.float32(4))
+    still = Vector(*np.zeros((3, 4), np.float32))
+    far = world._replace(block=Block(away, still, world.block.alive))
+    assert np.isfinite(followed(model, far, plans, left, bound)).all()
+
+
+@pytest.mark.slow
+def test_a_screen_sees_which_plans_a_block_comes_near_to():
+    model, world, plans = in_danger()
+    far = world._replace(block=replace(world.block, alive=np.zeros(4, bool)))
+    worlds = jax.tree.map(lambda *leaves: np.stack(leaves, axis=-1), world, far)
+    models = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2, axis=-1), model)
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2, axis=-1), plans)
+    left = jnp.full(2, 150)
+    costs, used = jax.jit(rollouts.screened)(models, worlds, both, left)
+    unhurt, told = fast()(model, far, plans, jnp.int32(150), jnp.float32(np.inf))
+    np.testing.assert_allclose(costs[:, 1], unhurt, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(used[0][..., 1], told[0], atol=1e-4)
+    hit = (
+        np.asarray(fast()(model, world, plans, jnp.int32(150), jnp.float32(np.inf))[0]) > unhurt + 5
+    )
+    assert hit.sum() > 5
+    assert (costs[hit, 0] > mpc.GOOD).all()
+
+
+@pytest.mark.long
+def test_what_a_lane_plans_depends_on_no_other(lanes32):
+    observation, _, _ = started(lanes32, 203, "hard")
+    observation = jax.tree.map(lambda leaf: leaf[:LANES], observation)
+    keys = jax.random.split(KEY, LANES)
+    agent = agents.get("mpc")
+    memory = jax.vmap(agent.init)(keys)
+    act = jax.jit(jax.vmap(agent.act))
+    action, _, after = act(memory, observation, keys)
+    order = np.random.default_rng(0).permutation(LANES)
+    order[: LANES // 2] = order[0]  # as many lanes with one neighbour, over and over
+    observation, keys = jax.tree.map(lambda leaf: leaf[order], (observation, keys))
+    other, _, moved = act(memory, observation, keys)
+    np.testing.assert_array_equal(other, action[order])
+    jax.tree.map(np.testing.assert_array_equal, moved.plans, lane(after.plans, order))
+    np.testing.assert_array_equal(moved.rollouts, after.rollouts[order])
+    assert len(np.unique(after.rollouts)) > 5
+
+
 @pytest.mark.slow
 def test_a_future_is_cheap():
-    """Work of one tick of one future, of the loop over ticks, which is counted once."""
+    """Work of one tick of one future; the body of a loop is counted once."""
 
     @jax.eval_shape
     def given():
@@ -404,8 +534,18 @@ def test_a_future_is_cheap():
         plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
         return model, world, plans, jnp.int32(200)
 
-    followed = counted(jax.jit(rollouts.followed), *given)
-    assert followed.cost_analysis()["flops"] / 128 <= 5800  # 5,519
+    def flops(function, *arguments):
+        return counted(jax.jit(function), *arguments).cost_analysis()["flops"] / 128
+
+    def free(model, world, plans, left):
+        model, world = jax.tree.map(lambda leaf: leaf[..., None], (model, world))
+        plans = jax.tree.map(lambda leaf: leaf[..., None], plans)
+        return rollouts.screened(model, world, plans, left[None])
+
+    # The second is the sum of a tick with shared blocks, one with blocks of each future, and one
+    # with contacts.
+    assert flops(free, *given) <= 1200  # 1,128
+    assert flops(rollouts.followed, *given, jnp.float32(0)) <= 11_000  # 10,629
 
 
 def test_of_many_blocks_those_that_come_closest_are_planned_with():
@@ -446,3 +586,10 @@ def test_blocks_in_a_crowd_are_as_wide_as_usual():
     fit = replace(repair.no_fit(), wide=jnp.asarray(True))
     assert repair.radius(fit) == 1.0 and repair.radius(repair.no_fit()) == 0.5
     assert repair.radius(replace(fit, crowded=jnp.asarray(True))) == 0.5
+
+
+def test_lanes_that_need_more_effort_do_not_decide_again_meanwhile():
+    env, params = jaxsim.make("CartPole3D-v0", level=203)
+    for name, steps in (("mpc+residual", {1}), ("pd+residual", {8, 16})):
+        crew = Crew(agents.get(name), [env], [params], rng.words(KEY), np.arange(64))
+        assert crew.sizes.ticks in steps
