@@ -45,11 +45,11 @@ def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, ca
 def test_what_a_whole_evaluation_would_take():
     cells = detection.cells(list(detection.LEVELS), ["hard", "easy", "medium"])
     rows = [Row(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0) for cell in cells]
-    # 51 cells of 60 trials, 100 decisions an episode: 25 episodes at 2 ms, and 20 at 8 ms, which
+    # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
     # in the three cells of level 200 are at 2 ms too.
-    hours = 60 * 100 * (51 * 25 * 2e-3 + 48 * 20 * 8e-3 + 3 * 20 * 2e-3) / 3600
+    hours = 60 * 100 * (51 * 20 * 2e-3 + 48 * 25 * 8e-3 + 3 * 25 * 2e-3) / 3600
     (line,) = sailon_page._whole(rows)
-    assert f"in {hours:.1f} hours" in line
+    assert f"in {hours:.2f} hours" in line
     assert f"{51 * 60 * 45 * 100 * 10 / 1e9:.1f} billion futures" in line
     assert list(sailon_page._whole(rows[1:])) == []
 
