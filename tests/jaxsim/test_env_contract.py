@@ -58,16 +58,20 @@ def test_every_level_of_every_environment_keeps_the_contract(name, checked):
 def test_every_option_together_keeps_the_contract():
     """But for rounded readings: two programs may round a number to different steps."""
     values = {
+        "actions/delay": 2,
         "actions/turn": 30.0,
         "blocks/count_max": 2,
         "blocks/pull_centroid_random": 3.0,
         "force": 40.0,
         "repairs/closed_room": 1,
         "repairs/wind_on_pole": 1,
+        "sensors/delay": 1,
+        "sensors/gain_rate": 0.9,
         "sensors/noise_angle": 0.02,
         "sensors/noise_position": 0.1,
         "sensors/noise_rate": 0.1,
         "sensors/noise_velocity": 0.1,
+        "sensors/offset_angle": 0.01,
         "walls/bounce_spread": 0.1,
         "wind/speed": 2.0,
     }

@@ -153,7 +153,7 @@ def poses(env: Any, params: Any, states: Any) -> Scene:
         env, states = env.env, states.inner
     if isinstance(states, State):
         blocks = tuple(replace(block, rail=None) for block in states.blocks)
-        states = replace(states, reported=states.pose, blocks=blocks, sensors=None)
+        states = replace(states, reported=states.pose, blocks=blocks, sensors=None, late=None)
     places = scene(env, params, states)
     rows = len(np.ravel(np.asarray(places.lean.z)))
     cart = Vector(*(jnp.broadcast_to(jnp.asarray(part), rows) for part in places.cart))

@@ -4,6 +4,7 @@ Source: the phase 3 WSU novelty generator for CartPole; its cartpole document sh
 the generator sends a list of objects.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 FIELDS = ("level", "entity", "attribute", "change")
@@ -87,7 +88,7 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
     if level == 206:
         entities = BLOWN if distinct_entities else (entity,) * len(BLOWN)
     number = int(level) % LEVELS_PER_GROUP
-    return [_object((number, name, attribute, change), hint_level) for name in entities]
+    return [shown((number, name, attribute, change), hint_level) for name in entities]
 
 
 def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
@@ -100,14 +101,35 @@ def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
     Raises:
       ValueError: an unknown level or hint level.
     """
-    told = hint(level, hint_level)[0]
-    kinds = zip(FIELDS[1:], (ENTITIES, ATTRIBUTES, CHANGES), strict=True)
-    words = [-1 if told[name] is None else known.index(told[name]) for name, known in kinds]
-    return -1 if told["level"] is None else told["level"], words[0], words[1], words[2]
+    return codes_of(hint(level, hint_level)[0])
 
 
-def _object(told: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
-    """Keep the first `hint_level + 1` fields."""
+def codes_of(told: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Return an object of a hint as numbers; -1 for what is not told or has no number."""
+    entity, attribute, change = word_codes(told[name] for name in FIELDS[1:])
+    return -1 if told["level"] is None else told["level"], entity, attribute, change
+
+
+def word_codes(words: Iterable[str | None]) -> tuple[int, ...]:
+    """Places of an entity, an attribute and a change among the words of the catalogue's levels.
+
+    Args:
+      words: up to three of them, in this order.
+
+    Returns:
+      The places; -1 for None and for a word that no level of the catalogue has.
+    """
+    kinds = zip(words, (ENTITIES, ATTRIBUTES, CHANGES), strict=False)
+    return tuple(known.index(word) if word in known else -1 for word, known in kinds)
+
+
+def shown(told: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
+    """An object of a hint, of which the first `hint_level + 1` fields are told.
+
+    Args:
+      told: level, entity, attribute and change.
+      hint_level: one of `HINT_LEVELS`.
+    """
     return {
         field: value if place <= hint_level else None
         for place, (field, value) in enumerate(zip(FIELDS, told, strict=True))

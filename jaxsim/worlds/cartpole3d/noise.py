@@ -1,15 +1,15 @@
-"""Sensors that err: Gaussian noise on what they report, and readings in steps.
+"""Sensors that err: factors and offsets, Gaussian noise, and readings in steps.
 
 The physics and the end test never see either. Noise is counted from a key of the episode and the
-number of the step, so a state always reads the same and no reading depends on its company. First
-the noise is added, then readings are rounded. An empty block slot still reads zero, and so do the
-cart's z fields, which are no readings.
+number of the step, so a state always reads the same and no reading depends on its company. A
+reading is multiplied, offset, disturbed and then rounded. An empty block slot still reads zero, and
+so do the cart's z fields, which are no readings.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +35,9 @@ _SLOTS_PER_BLOCK = 6
 
 
 def sizes(params: Params) -> tuple[Scalar, ...]:
-    """Return every number that makes sensors err: standard deviations, then steps."""
-    return *_noise(params), *_steps(params)
+    """Return every number that makes sensors err unless it is zero."""
+    gains = (gain - 1 for gain in _gains(params))
+    return *_noise(params), *_steps(params), *gains, *_offsets(params)
 
 
 def _noise(params: Params) -> Sizes:
@@ -49,8 +50,18 @@ def _steps(params: Params) -> Sizes:
     return Sizes(p.step_position, p.step_velocity, p.step_angle, p.step_rate)
 
 
-def attach(state: State, key: jax.Array, params: Params) -> State:
-    """Give a state sensors that err, with noise of their own for each key.
+def _gains(params: Params) -> Sizes:
+    p = params
+    return Sizes(p.gain_position, p.gain_velocity, p.gain_angle, p.gain_rate)
+
+
+def _offsets(params: Params) -> Sizes:
+    p = params
+    return Sizes(p.offset_position, p.offset_velocity, p.offset_angle, p.offset_rate)
+
+
+def attached(state: State, key: jax.Array, params: Params) -> Sensors:
+    """Sensors that err for a state, with noise of their own for each key.
 
     Args:
       state: leaves () or (L,).
@@ -60,20 +71,12 @@ def attach(state: State, key: jax.Array, params: Params) -> State:
     shape = jnp.shape(state.step)
     words = rng.fold(rng.words(key), _KEY)
     own = rng.Words(*(jnp.broadcast_to(word, shape) for word in words))
-    return replace(state, sensors=_sensors(own, state, params))
+    return _sensors(own, state, params)
 
 
 def follow(state: State, params: Params) -> State:
-    """Set the sensors of a state to the sizes that hold now.
-
-    Raises:
-      ValueError: a state without such sensors, from an environment that has none.
-    """
-    if state.sensors is None:
-        raise ValueError(
-            "this environment has sensors that err and the state has none; "
-            "put it through env.adopt(state, key, params) first"
-        )
+    """Set the sensors of a state that has some to the sizes that hold now."""
+    assert state.sensors is not None
     return replace(state, sensors=_sensors(state.sensors.key, state, params))
 
 
@@ -83,7 +86,8 @@ def _sensors(key: rng.Words, state: State, params: Params) -> Sensors:
     def spread(given: Sizes) -> Sizes:
         return Sizes(*(jnp.broadcast_to(jnp.asarray(n, like.dtype), like.shape) for n in given))
 
-    return Sensors(key, spread(_noise(params)), spread(_steps(params)))
+    of = (_noise, _steps, _gains, _offsets)
+    return Sensors(key, *(spread(kind(params)) for kind in of))
 
 
 def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Observation:
@@ -91,13 +95,13 @@ def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Obse
 
     Args:
       observation: as it would be without errors.
-      sensors: key, standard deviations and steps.
+      sensors: key and sizes of the errors.
       step: () int32, number of the step; every step has noise of its own.
     """
-    o, noise, steps = observation, sensors.noise, sensors.step
+    o = observation
     k = rng.fold(sensors.key, step)
-    place = partial(_read, k, noise.position, steps.position)
-    speed = partial(_read, k, noise.velocity, steps.velocity)
+    position, velocity, angle, rate = _errors(sensors)
+    place, speed = partial(_read, k, position), partial(_read, k, velocity)
     stacked = jnp.ndim(o.block_alive[0]) > jnp.ndim(step)
     numbers: Iterable[Any] = range(len(o.block_alive))
     if stacked:
@@ -107,14 +111,14 @@ def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Obse
     read = Observation(
         cart_position=_level(place(_SLOT_PLACE, o.cart_position)),
         cart_velocity=_level(speed(_SLOT_SPEED, o.cart_velocity)),
-        pole_quaternion=_orientation(k, noise.angle, steps.angle, o.pole_quaternion),
-        pole_velocity=_read(k, noise.rate, steps.rate, _SLOT_RATE, o.pole_velocity),
+        pole_quaternion=_orientation(k, angle, o.pole_quaternion),
+        pole_velocity=_read(k, rate, _SLOT_RATE, o.pole_velocity),
         block_position=tuple(p for p, _ in blocks),
         block_velocity=tuple(v for _, v in blocks),
         block_alive=(),
     )
     # Agents read these many times over; without this each reading would be drawn as often.
-    one = opaque_one(noise.position)
+    one = opaque_one(sensors.noise.position)
     read = jax.tree.map(partial(_once, one), read)
     return replace(read, block_alive=o.block_alive)
 
@@ -131,16 +135,40 @@ def _block(
     """Readings of a block, or of stacked ones, whose slots are the last axis."""
     if jnp.ndim(number):
         k, sensors = jax.tree.map(lambda leaf: leaf[..., None], (k, sensors))
-    noise, steps = sensors.noise, sensors.step
+    errors = _errors(sensors)
     slot = _SLOT_BLOCKS + number * _SLOTS_PER_BLOCK
-    place = _read(k, noise.position, steps.position, slot, p)
-    speed = _read(k, noise.velocity, steps.velocity, slot + 3, v)
+    place = _read(k, errors.position, slot, p)
+    speed = _read(k, errors.velocity, slot + 3, v)
     return _where(alive, place), _where(alive, speed)
 
 
-def _read(k: rng.Words, deviation: Scalar, step: Scalar, slot: Any, value: Vector) -> Vector:
-    noise = _draw(k, slot, deviation)
-    return Vector(*(_rounded(a + n, step) for a, n in zip(value, noise, strict=True)))
+class _Error(NamedTuple):
+    """How the readings of one kind err."""
+
+    deviation: Scalar
+    step: Scalar
+    gain: Scalar
+    offset: Scalar
+
+
+class _Errors(NamedTuple):
+    """How the readings of each kind err."""
+
+    position: _Error
+    velocity: _Error
+    angle: _Error
+    rate: _Error
+
+
+def _errors(sensors: Sensors) -> _Errors:
+    kinds = zip(sensors.noise, sensors.step, sensors.gain, sensors.offset, strict=True)
+    return _Errors(*(_Error(*kind) for kind in kinds))
+
+
+def _read(k: rng.Words, error: _Error, slot: Any, value: Vector) -> Vector:
+    noise = _draw(k, slot, error.deviation)
+    exact = (error.gain * a + error.offset for a in value)
+    return Vector(*(_rounded(a + n, error.step) for a, n in zip(exact, noise, strict=True)))
 
 
 def _draw(k: rng.Words, slot: Any, deviation: Scalar) -> Vector:
@@ -163,16 +191,24 @@ def _where(alive: jax.Array, value: Vector) -> Vector:
     return Vector(*(jnp.where(alive, c, 0.0) for c in value))
 
 
-def _orientation(k: rng.Words, deviation: Scalar, step: Scalar, q: Quaternion) -> Quaternion:
-    """Turn an orientation by a random rotation in the world frame, then round it; unit length.
+def _orientation(k: rng.Words, error: _Error, q: Quaternion) -> Quaternion:
+    """Multiply an orientation, turn it in the world frame, then round it; unit length.
 
-    Rounded are the components of the rotation vector (axis times angle, rad), so that upright stays
-    upright and a step is an angle.
+    Multiplied and rounded are the components of the rotation vector (axis times angle, rad), so
+    that upright stays upright and a step is an angle. It is turned by the offset and the noise.
     """
-    noisy = _multiply(_quaternion(_draw(k, _SLOT_ANGLE, deviation)), q)
+    gained = _quaternion(Vector(*(error.gain * c for c in _rotation_vector(q))))
+    q = _chosen(error.gain != 1, gained, q)
+    turn = Vector(*(error.offset + n for n in _draw(k, _SLOT_ANGLE, error.deviation)))
+    noisy = _multiply(_quaternion(turn), q)
     vector = _rotation_vector(noisy)
-    stepped = _quaternion(Vector(*(_rounded(c, step) for c in vector)))
-    x, y, z, w = (jnp.where(step > 0, a, b) for a, b in zip(stepped, noisy, strict=True))
+    stepped = _quaternion(Vector(*(_rounded(c, error.step) for c in vector)))
+    return _chosen(error.step > 0, stepped, noisy)
+
+
+def _chosen(first: jax.Array | bool, a: Quaternion, b: Quaternion) -> Quaternion:
+    """The first of two orientations where it is wanted, else the second."""
+    x, y, z, w = (jnp.where(first, c, d) for c, d in zip(a, b, strict=True))
     return x, y, z, w
 
 

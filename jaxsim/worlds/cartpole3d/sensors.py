@@ -1,14 +1,19 @@
 """What the agent is told: the state seen through the original's sensors."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from jaxsim.worlds.cartpole3d import delays, lines, noise
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import lines, noise
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
-from jaxsim.worlds.cartpole3d.types import Observation, Pose, Scalar, State, Vector
+from jaxsim.worlds.cartpole3d.types import Observation, Params, Pose, Scalar, State, Vector
+
+_TERMS = {"sensors": "noise", "pushes": "late_pushes", "late": "late_readings"}
+"""Fields of a state that are None without a term."""
 
 
 def observe(state: State) -> Observation:
@@ -19,8 +24,63 @@ def observe(state: State) -> Observation:
     original reads link poses that Bullet cached at the start of the tick; agents and the end test
     depend on it.
 
-    Sensors that err (`noise`) are part of the state: it always reads the same.
+    Sensors that err (`noise`) or report late (`delays`) are part of the state: it always reads the
+    same.
     """
+    read = exact(state) if state.late is None else delays.reported(state.late)
+    return read if state.sensors is None else noise.disturb(read, state.sensors, state.step)
+
+
+def attach(state: State, key: jax.Array, params: Params, terms: tuple[str, ...]) -> State:
+    """Give a state the sensors of an environment with some terms, and pushes that act late.
+
+    Args:
+      state: leaves () or (L,), slots behind the lanes.
+      key: () or (L,) typed key of the episode.
+      params: how the sensors err, and delays.
+      terms: of the environment, see `Config.terms`.
+
+    Returns:
+      The state without what no term asks for; what it has already stays.
+    """
+    makers: dict[str, Callable[[], Any]] = {
+        "sensors": lambda: noise.attached(state, key, params),
+        "pushes": lambda: delays.no_pushes(state),
+        "late": lambda: delays.same_readings(exact(state), state, params),
+    }
+    changes: dict[str, Any] = {}
+    for field, term in _TERMS.items():
+        if (getattr(state, field) is not None) != (term in terms):
+            changes[field] = makers[field]() if term in terms else None
+    return replace(state, **changes) if changes else state
+
+
+def check(state: State, terms: tuple[str, ...]) -> None:
+    """Check that a state has what the terms of an environment ask for.
+
+    Raises:
+      ValueError: it has not; says what gives it that.
+    """
+    for field, term in _TERMS.items():
+        if term in terms and getattr(state, field) is None:
+            raise ValueError(
+                f"this environment has the term {term!r} and the state has no {field!r}; "
+                "put it through env.adopt(state, key, params) first"
+            )
+
+
+def follow(state: State, params: Params, terms: tuple[str, ...]) -> State:
+    """Let the sensors of a state, which has those of the terms, read its tick."""
+    if "noise" in terms:
+        state = noise.follow(state, params)
+    if "late_readings" in terms:
+        assert state.late is not None
+        state = replace(state, late=delays.read(state.late, exact(state), params))
+    return state
+
+
+def exact(state: State) -> Observation:
+    """What the sensors of a state would read without any error."""
     old, velocity = state.reported, state.velocity
     r = geo.pole_to_cart(old)
     now = state.pose
@@ -30,7 +90,7 @@ def observe(state: State) -> Observation:
     zero = jnp.zeros_like(old.x)
     blocks = [lines.seen(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
     seen = list(zip(state.blocks, blocks, strict=True))
-    exact = Observation(
+    return Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
@@ -39,7 +99,6 @@ def observe(state: State) -> Observation:
         block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
         block_alive=tuple(b.alive for b in state.blocks),
     )
-    return exact if state.sensors is None else noise.disturb(exact, state.sensors, state.step)
 
 
 def _known(alive: jax.Array, a: Vector) -> Vector:

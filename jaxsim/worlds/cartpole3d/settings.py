@@ -11,6 +11,7 @@ import numpy as np
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole3d import noise
+from jaxsim.worlds.cartpole3d.delays import MOST_PUSHES, MOST_READINGS
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
@@ -20,6 +21,14 @@ PULL = "repairs/pull_to_centroid"
 OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
 """Params above which carts or poles come to walls often: between what level 200 has and what the
 catalogue's levels with longer poles and stronger pushes have. Only speed depends on them."""
+
+_READINGS = {
+    "position": "the positions of cart and blocks",
+    "velocity": "the velocities of cart and blocks",
+    "angle": "the pole's rotation vector",
+    "rate": "the pole's angular velocity",
+}
+_UNITS = {"position": "m", "velocity": "m/s", "angle": "rad", "rate": "rad/s"}
 
 _rows = Rows(Params())
 _number, _whole, _switch = _rows.number, _rows.whole, _rows.switch
@@ -76,6 +85,7 @@ _ROWS = [
         360.0,
         "every push is turned by this, counter-clockwise seen from above",
     ),
+    _whole("action_delay", "actions/delay", 0, MOST_PUSHES, "ticks by which every push acts late"),
     _number(
         "noise_position",
         "sensors/noise_position",
@@ -139,6 +149,35 @@ _ROWS = [
         0.0,
         10.0,
         "the pole's angular velocity is rounded to multiples of this; 0 for as it is",
+    ),
+    *(
+        _number(
+            f"gain_{kind}",
+            f"sensors/gain_{kind}",
+            "",
+            -10.0,
+            10.0,
+            f"factor of {what}; 0 for sensors that read zero",
+        )
+        for kind, what in _READINGS.items()
+    ),
+    *(
+        _number(
+            f"offset_{kind}",
+            f"sensors/offset_{kind}",
+            _UNITS[kind],
+            -10.0,
+            10.0,
+            f"added to {what}, each axis",
+        )
+        for kind, what in _READINGS.items()
+    ),
+    _whole(
+        "sensor_delay",
+        "sensors/delay",
+        0,
+        MOST_READINGS,
+        "ticks by which the sensors report late, beside the tick of the original's",
     ),
     _switch(
         "closed_room", "repairs/closed_room", "204 and 206: 1 for blocks that stay in the room"
@@ -345,6 +384,8 @@ def wanted_terms(params: Params) -> dict[str, Any]:
         "attraction": _any(p.pull_centroid, p.pull_centroid_random, p.pull_cart, p.pull_origin),
         "bounce": _any(p.bounce_spread),
         "closed_room": _any(p.closed_room),
+        "late_pushes": _any(p.action_delay),
+        "late_readings": _any(p.sensor_delay),
         "lines": _any(p.line_far, p.friction_block),
         "near_walls": _above(p, OFTEN_AT_WALLS),
         "noise": _any(*noise.sizes(p)),

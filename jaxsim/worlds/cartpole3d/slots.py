@@ -54,8 +54,10 @@ def outward(state: State) -> State:
 def _moved(state: State, source: int, target: int) -> State:
     if not are_stacked(state.blocks, state.step):
         return state
+    lane = jnp.ndim(state.step)
     move = partial(jnp.moveaxis, source=source, destination=target)
-    return replace(state, blocks=jax.tree.map(move, state.blocks))
+    late = jax.tree.map(lambda leaf: leaf if jnp.ndim(leaf) == lane else move(leaf), state.late)
+    return replace(state, blocks=jax.tree.map(move, state.blocks), late=late)
 
 
 def finiteness(state: State) -> Any:

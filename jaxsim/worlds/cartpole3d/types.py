@@ -28,6 +28,8 @@ TERMS = (
     "attraction",
     "bounce",
     "closed_room",
+    "late_pushes",
+    "late_readings",
     "lines",
     "near_walls",
     "noise",
@@ -37,9 +39,10 @@ TERMS = (
     "wind",
 )
 """Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
-restitution drawn for each episode; a room that no block leaves; blocks on lines, with friction;
-carts and poles that come to walls often; noise and rounding of the sensors; level 112's single
-start; wind on the pole; blocks that appear later; wind on cart and blocks."""
+restitution drawn for each episode; a room that no block leaves; pushes that act late; sensors that
+report late; blocks on lines, with friction; carts and poles that come to walls often; sensors that
+err; level 112's single start; wind on the pole; blocks that appear later; wind on cart and
+blocks."""
 
 UNROLLED = 4
 """Most block slots that are kept as separate Blocks."""
@@ -132,6 +135,7 @@ class Params:
     action_scale_x: Scalar = 1.0  # factor of the pushes right and left
     action_scale_y: Scalar = 1.0  # factor of the pushes forward and backward
     action_turn: Scalar = 0.0  # degrees, all pushes turned, counter-clockwise seen from above
+    action_delay: Scalar = 0.0  # ticks between what an agent asks for and its push; see `delays`
     noise_position: Scalar = 0.0  # m, standard deviation of what sensors add; see `noise`
     noise_velocity: Scalar = 0.0  # m/s
     noise_angle: Scalar = 0.0  # rad, about each axis of the world
@@ -140,6 +144,15 @@ class Params:
     step_velocity: Scalar = 0.0  # m/s
     step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
     step_rate: Scalar = 0.0  # rad/s
+    gain_position: Scalar = 1.0  # factors of what sensors read; 0 for sensors that read zero
+    gain_velocity: Scalar = 1.0
+    gain_angle: Scalar = 1.0  # of the rotation vector
+    gain_rate: Scalar = 1.0
+    offset_position: Scalar = 0.0  # m, added to each reading
+    offset_velocity: Scalar = 0.0  # m/s
+    offset_angle: Scalar = 0.0  # rad, turned about each axis of the world
+    offset_rate: Scalar = 0.0  # rad/s
+    sensor_delay: Scalar = 0.0  # ticks between a reading and its report; see `delays`
     closed_room: Scalar = 0.0  # 1 for blocks that never leave the room; see `repairs`
     wind_on_pole: Scalar = 0.0  # 1 for wind that also pushes the pole
     pole_drag: Scalar = 1.2  # drag coefficient of the pole in that wind
@@ -264,6 +277,15 @@ class Sensors:
     key: rng.Words  # () of all noise of the episode
     noise: Sizes  # () standard deviations
     step: Sizes  # () readings are rounded to multiples of these; 0 for as they are
+    gain: Sizes  # () factors
+    offset: Sizes  # () what is added
+
+
+class Late(NamedTuple):
+    """Readings of sensors that report late; see `delays`."""
+
+    ticks: jax.Array  # () int32, how late
+    past: tuple["Observation", ...]  # exact readings, those of now first
 
 
 @jax.tree_util.register_dataclass
@@ -282,6 +304,8 @@ class State:
     done: jax.Array  # () bool, the episode has ended and the state no longer changes
     supply: Supply | None = None  # only with the term "spawn"
     sensors: Sensors | None = None  # None where the term "noise" is not compiled: no errors
+    pushes: jax.Array | None = None  # () int32, codes of the last pushes; with "late_pushes" only
+    late: Late | None = None  # only with the term "late_readings"
 
 
 @jax.tree_util.register_dataclass
