@@ -1,6 +1,7 @@
 """What the parsers of commands have in common."""
 
 import argparse
+import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +28,21 @@ def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """Read a parameter of a task from PATH=VALUE; the value is JSON, or a word.
+
+    Raises:
+      ValueError: no path or no value.
+    """
+    path, equals, value = text.partition("=")
+    if not (path and equals and value):
+        raise ValueError(f"--set {text} has no value; write PATH=VALUE, as pole/length=3")
+    try:
+        return path, json.loads(value)
+    except json.JSONDecodeError:
+        return path, value
 
 
 def command_line(words: Iterable[str], options: Iterable[tuple[str, object, object]]) -> str:

@@ -1,13 +1,16 @@
-"""`jaxsim tasks` and `jaxsim levels`: what there is to play, in words."""
+"""`jaxsim tasks`, `jaxsim levels` and `jaxsim novelties`: what there is to play, in words."""
 
 import argparse
+import json
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from evaluation.arguments import add_command
 
 if TYPE_CHECKING:
+    from jaxsim.novelty import Family
     from jaxsim.worlds.cartpole3d.levels import Level
 
 WIDTH = 100
@@ -28,8 +31,21 @@ A level sets parameters; `jaxsim tasks` lists all parameters. Play one by
 """
 
 
+NOVELTIES_EXAMPLES = """examples:
+  jaxsim novelties
+  jaxsim novelties gravity
+  jaxsim novelties gravity+push_turn --sample 3 --seed 7
+  jaxsim novelties open-world-1
+  jaxsim novelties open-world-1/17
+
+Without a name, every family of novelties is listed. --sample draws novelties of a family, or of
+several joined by +, a line of JSON each. Play one by
+`jaxsim evaluate pd --set 'novelty={...}'`, or as "novelty": {...} in a syllabus.
+"""
+
+
 def add_to(commands: Any) -> None:
-    """Add both to the subcommands of `jaxsim`."""
+    """Add all of them to the subcommands of `jaxsim`."""
     tasks = add_command(
         commands, "tasks", "list tasks and the parameters a syllabus may set", TASKS_EXAMPLES
     )
@@ -40,6 +56,15 @@ def add_to(commands: Any) -> None:
     )
     levels.add_argument("level", nargs="?", metavar="LEVEL", help="number of one, as 105")
     levels.set_defaults(handler=print_levels)
+    novelties = add_command(
+        commands, "novelties", "list families of novelties, or draw some", NOVELTIES_EXAMPLES
+    )
+    novelties.add_argument(
+        "name", nargs="?", metavar="NAME", help="families, a list, or an entry of a list"
+    )
+    novelties.add_argument("--sample", type=int, metavar="N", help="draw N novelties")
+    novelties.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (0)")
+    novelties.set_defaults(handler=print_novelties)
 
 
 def print_tasks(arguments: argparse.Namespace) -> int:
@@ -73,6 +98,84 @@ def print_levels(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{arguments.level} is no level; there are {', '.join(known)}")
     print("\n".join(_about(known[arguments.level])))
     return 0
+
+
+def print_novelties(arguments: argparse.Namespace) -> int:
+    """Print families, an entry or the summary of a list, or samples."""
+    from evaluation.sailon import novelties
+    from jaxsim import novelty, parameters
+
+    name = arguments.name
+    if arguments.sample is not None:
+        if name is None:
+            raise ValueError("--sample needs a family; see jaxsim novelties")
+        import jax
+
+        from jaxsim import counters
+
+        counters.root(arguments.seed)
+        for one in novelty.sample(jax.random.key(arguments.seed), [name], arguments.sample):
+            print(json.dumps(one.to_json()))
+        return 0
+    if name is None:
+        for family in novelty.FAMILIES.values():
+            print(_folded(f"{family.name:16}", ", ".join(_family(family))))
+        return 0
+    if name in novelty.FAMILIES:
+        print("\n".join(_about_family(novelty.FAMILIES[name])))
+        return 0
+    if name.rpartition("/")[0] in novelties.SHIPPED or name in novelties.SHIPPED:
+        print("\n".join(_about_list(name)))
+        return 0
+    raise ValueError(parameters.unknown("name", name, [*novelty.FAMILIES, *novelties.SHIPPED]))
+
+
+def _family(family: "Family") -> tuple[str, ...]:
+    """Words of a family."""
+    changes = " or ".join(filter(None, (family.change, family.lower)))
+    return family.entity, family.attribute, changes
+
+
+def _about_family(family: "Family") -> Iterator[str]:
+    """Lines on one family."""
+    from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+
+    yield f"{family.name}: {', '.join(_family(family))}"
+    for one in family.ranges:
+        row = PARAMETERS[one.path]
+        spans = " or ".join(f"{low:g} to {high:g}" for low, high in one.spans)
+        unit = f" {row.unit}" if row.unit else ""
+        yield f"  {one.path}: {spans}{unit} ({one.scale}), in place of {row.default:g}"
+        for path, factor, summand in one.linked:
+            yield f"  {path}: {factor:g} times it" + (f" plus {summand:g}" if summand else "")
+    for path, value in family.fixed:
+        yield f"  {path}: {value:g}"
+    for choice in family.choices:
+        yield "  or " + ", ".join(f"{path} {value:g}" for path, value in choice)
+
+
+def _about_list(name: str) -> Iterator[str]:
+    """Lines on a list, or on an entry, LIST/NUMBER."""
+    from evaluation.sailon import novelties
+
+    before, slash, number = name.rpartition("/")
+    whole = novelties.load(before if slash else name)
+    if slash:
+        if not (number.isdecimal() and int(number) < len(whole.entries)):
+            last = len(whole.entries) - 1
+            raise ValueError(f"{number!r} is no entry of {before}; there are 0 to {last}")
+        entry = whole.entries[int(number)]
+        yield _folded(f"{name}: ", entry.novelty.describe())
+        yield f"  {entry.split}; difficulty {entry.control:g} for control, " + (
+            f"{entry.detection:g} for detection ({entry.difficulty})"
+        )
+        yield f"  {json.dumps(entry.novelty.to_json())}"
+        return
+    counts = Counter((entry.split, entry.difficulty) for entry in whole.entries)
+    yield f"{name}: {len(whole.entries)} novelties"
+    for (split, difficulty), count in sorted(counts.items()):
+        yield f"  {count:4} {split}, {difficulty}"
+    yield _folded("  held out: ", ", ".join(whole.about.get("held_out", ())))
 
 
 def _about(level: "Level") -> Iterator[str]:

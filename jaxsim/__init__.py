@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from jaxsim import novelty
 from jaxsim.backend import configure_cpu, keep_compiled
 from jaxsim.lanes.crew import Spread
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
@@ -30,6 +31,7 @@ register(
     fill=cartpole3d.fill_values,
     check=cartpole3d.check_values,
     camera=True,
+    expand=novelty.expand,
 )
 
 
@@ -47,6 +49,7 @@ register(
     fill=cartpole3d.fill_values,
     check=cartpole3d.check_values,
     camera=True,
+    expand=novelty.expand,
 )
 
 
@@ -68,6 +71,7 @@ __all__ = [
     "keep_compiled",
     "levels",
     "make",
+    "novelty",
     "register",
     "registered_envs",
     "rollout",

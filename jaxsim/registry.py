@@ -28,6 +28,7 @@ class EnvSpec:
       check: raises `ValueError` for values that contradict one another.
       limits: paths of parameters that limit, score or picture episodes and change nothing in the
         world.
+      expand: replaces what stands for several parameters, as a novelty, by these.
     """
 
     env_id: str
@@ -36,6 +37,7 @@ class EnvSpec:
     fill: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     check: Callable[[Mapping[str, Any]], None]
     limits: frozenset[str] = frozenset()
+    expand: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
 
     @property
     def task(self) -> str:
@@ -54,6 +56,7 @@ def register(
     fill: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
     check: Callable[[Mapping[str, Any]], None] | None = None,
     camera: bool = False,
+    expand: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
 ) -> None:
     """Register an environment under a versioned name.
 
@@ -65,6 +68,7 @@ def register(
       check: raises `ValueError` for values that contradict one another; None if none can.
       camera: whether what it observes can be drawn (`render.scene`); the parameters
         `sensors/image/...` then add a picture to its observations, see `jaxsim.imaging`.
+      expand: replaces what stands for several parameters by these, before all are checked.
 
     Raises:
       ValueError: the name has no version or is taken.
@@ -90,6 +94,7 @@ def register(
         lambda values: defaults | dict(fill(values) if fill else values),
         check_all,
         frozenset(image),
+        expand,
     )
 
 
@@ -127,7 +132,8 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
 
     Args:
       name: environment id or task name, for example "CartPole3D-v0".
-      values: parameters by path, for example `{"pole/length": 3.0}`.
+      values: parameters by path, for example `{"pole/length": 3.0}`; under "novelty", of
+        CartPole3D, a sample of `jaxsim.novelty`.
       **options: options of the environment, for example `level=200, difficulty="hard"`; and
         `image`, the parameters below `sensors/image/` by their last part, see `jaxsim.imaging`.
 
@@ -138,7 +144,7 @@ def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) 
       ValueError: unknown name, parameter or option, or a value out of bounds.
     """
     known = spec(name)
-    values = dict(values or {})
+    values = known.expand(values or {})
     if (image := options.pop("image", None)) is not None:
         values |= image_settings.by_path(image)
     parameters.check(known.parameters, values)

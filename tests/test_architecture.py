@@ -116,6 +116,15 @@ def test_worlds_do_not_know_agents_or_evaluation():
     assert not importing(worlds, "jaxsim.agents", "jaxsim.training", "jaxsim.render")
 
 
+def test_novelties_and_agents_do_not_know_each_other():
+    """What an agent is tested by may not be what it was made from."""
+    inside = [path for path in modules("jaxsim") if part(path) == "novelty"]
+    assert inside
+    assert not importing(inside, "jaxsim.agents", "jaxsim.training", "jaxsim.lanes")
+    players = [path for path in modules("jaxsim") if part(path) in ("agents", "training")]
+    assert not importing(players, "jaxsim.novelty")
+
+
 def test_the_simulator_has_no_file_clock_or_socket():
     inside = modules("jaxsim")
     # Options of the compiler go through an environment variable, and devices are made for cores.

@@ -1,12 +1,11 @@
 """`jaxsim evaluate`."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import add_command, parameter
 from evaluation.files import write_json
 from evaluation.report import terminal
 
@@ -67,7 +66,7 @@ def evaluate(arguments: argparse.Namespace) -> int:
         arguments.task,
         _numbers(arguments.level),
         tuple(part.strip() for part in arguments.difficulty.split(",")),
-        dict(map(_value, arguments.set)),
+        dict(map(parameter, arguments.set)),
         arguments.episodes,
         arguments.seed,
     )
@@ -96,17 +95,6 @@ def _numbers(text: str | None) -> tuple[int, ...]:
         raise ValueError(
             f"level is {text!r}; it must be whole numbers with commas between them"
         ) from error
-
-
-def _value(text: str) -> tuple[str, Any]:
-    """A parameter from PATH=VALUE; the value is JSON, or a word."""
-    path, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--set {text} has no value; write PATH=VALUE, as pole/length=3")
-    try:
-        return path, json.loads(value)
-    except json.JSONDecodeError:
-        return path, value
 
 
 def _table(job: "Job", rows: Sequence["Row"]) -> Any:

@@ -189,10 +189,11 @@ class _Reader:
         given = values.get("parameters", {})
         if not isinstance(given, dict):
             self._fail(f"{place}.parameters", "must be an object of values by path")
+        task = self._text(f"{place}.task", values["task"])
         try:
             return Level(
-                self._text(f"{place}.task", values["task"]),
-                _sorted(given),
+                task,
+                _sorted(registry.spec(task).expand(given)),
                 self._text(f"{place}.about", values.get("about", "")),
             )
         except ValueError as error:

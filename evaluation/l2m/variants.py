@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evaluation.l2m.document import Document, short, show
 from evaluation.positions import Path
 from evaluation.schedule import Value
-from jaxsim import parameters, registry
+from jaxsim import novelty, parameters, registry
 from jaxsim.parameters import Parameter
 from jaxsim.registry import EnvSpec
 
@@ -90,7 +90,11 @@ class Variants:
         return self._checked_defaults[spec.env_id]
 
     def _values(self, spec: EnvSpec, path: Path, given: Mapping[str, object]) -> dict[str, Value]:
-        """Return checked parameters of a task."""
+        """Return checked parameters of a task, those of a novelty among them."""
+        try:
+            given = spec.expand(given)
+        except ValueError as error:
+            self.document.fail((*path, novelty.KEY), str(error))
         checked = {}
         for name, value in given.items():
             if name not in spec.parameters:

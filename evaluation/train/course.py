@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.arguments import parameter
 from evaluation.schedule import Block, Mode, Schedule, Value, level_variant
 from jaxsim import registry
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
@@ -121,26 +122,14 @@ def task_of(name: str, difficulty: str | None, values: Sequence[str]) -> tuple[s
       ValueError: an unknown task or difficulty, or no value where one should be. Parameters are
         checked when the task is made.
     """
-    pairs = dict(_pair(text) for text in values)
+    pairs = dict(map(parameter, values))
     if not name.isdecimal():
         if difficulty is not None:
             pairs["novelty/difficulty"] = difficulty
-        registry.spec(name)
-        return name, tuple(sorted(pairs.items()))
+        return name, tuple(sorted(registry.spec(name).expand(pairs).items()))
     if difficulty is not None and difficulty not in DIFFICULTIES:
         allowed = ", ".join(DIFFICULTIES)
         raise ValueError(f"difficulty is {difficulty!r}; it must be one of {allowed}")
     task, parameters = level_variant(int(name), difficulty or "easy")
-    return task, tuple(sorted({**dict(parameters), **pairs}.items()))
-
-
-def _pair(text: str) -> tuple[str, Value]:
-    path, equals, value = text.partition("=")
-    if not (path and equals and value):
-        raise ValueError(f"set is {text!r}; it must be PATH=VALUE, for example pole/length=1.5")
-    for kind in (int, float):
-        try:
-            return path, kind(value)
-        except ValueError:
-            continue
-    return path, value
+    pairs = registry.spec(task).expand({**dict(parameters), **pairs})
+    return task, tuple(sorted(pairs.items()))

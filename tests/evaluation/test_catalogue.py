@@ -1,9 +1,14 @@
-"""`jaxsim levels` and `jaxsim tasks`."""
+"""`jaxsim levels`, `jaxsim tasks` and `jaxsim novelties`."""
 
+import json
+
+import jax
 import pytest
 
 import jaxsim
 from evaluation import cli
+from evaluation.sailon import novelties
+from jaxsim.novelty import FAMILIES, Novelty, sample
 
 
 def said(capsys, *arguments):
@@ -37,9 +42,50 @@ def test_one_task(capsys):
     assert "CartPole3D-v0" in said(capsys, "tasks")
 
 
+def test_every_family_is_listed_and_can_be_looked_at(capsys):
+    listed = said(capsys, "novelties")
+    for name, family in FAMILIES.items():
+        assert f"{name:16}{family.entity}, {family.attribute}" in listed
+        one = said(capsys, "novelties", name)
+        for path in family.paths:
+            assert f" {path}" in one
+        assert max(map(len, one.splitlines())) <= 100
+    lines = said(capsys, "novelties", "block_lines").splitlines()
+    assert "  blocks/line_far: 1 times it plus 1" in lines
+    assert "  blocks/line_near: 0.5 to 3.5 m (linear), in place of 0" in lines
+
+
+def test_samples_are_lines_of_json(capsys):
+    lines = said(capsys, "novelties", "gravity+wind", "--sample", "3", "--seed", "5").splitlines()
+    drawn = [Novelty.from_json(json.loads(line)) for line in lines]
+    assert drawn == list(sample(jax.random.key(5), ["gravity+wind"], 3))
+    others = said(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
+    assert not set(others) & set(lines)
+
+
+def test_a_list_and_its_entries_can_be_looked_at(capsys):
+    whole = said(capsys, "novelties", "open-world-1")
+    assert whole.startswith("open-world-1: 1000 novelties")
+    counts = [
+        int(line.split()[0]) for line in whole.splitlines()[1:] if line[2:6].strip().isdigit()
+    ]
+    assert sum(counts) == 1000
+    entry = novelties.load("open-world-1").entries[17]
+    one = said(capsys, "novelties", "open-world-1/17")
+    assert json.dumps(entry.novelty.to_json()) in one
+    assert f"{entry.split}; difficulty {entry.control:g} for control" in one
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["novelties", "gravty"], "did you mean 'gravity'"),
+        (["novelties", "open-world-1/1000"], "there are 0 to 999"),
+        (["novelties", "open-world-1/x"], "there are 0 to 999"),
+        (["novelties", "--sample", "3"], "--sample needs a family"),
+        (["novelties", "wind+wind_on_pole", "--sample", "3"], "both set 'wind/speed'"),
+        (["novelties", "gravity", "--sample", "0"], "size is 0"),
+        (["novelties", "gravity", "--sample", "1", "--seed", "-1"], "seed is -1"),
         (["levels", "7"], "7 is no level; there are 50, 51"),
         (["tasks", "105"], "jaxsim levels 105"),
         (["tasks", "Chess"], "Chess"),

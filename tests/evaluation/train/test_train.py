@@ -76,7 +76,7 @@ def test_tasks_of_the_command_line(arguments, found):
         (["299"], "'novelty/level' is 299; it must be one of"),
         (["200", "--difficulty", "harder"], "difficulty is 'harder'; it must be one of easy"),
         (["Toy", "--difficulty", "hard"], "unknown parameter 'novelty/difficulty'"),
-        (["Toy", "--set", "target"], "set is 'target'; it must be PATH=VALUE"),
+        (["Toy", "--set", "target"], "has no value; write PATH=VALUE"),
         (["Toy", "--set", "target=9"], "'target' is 9; it must be a whole number from 0 to 4"),
         (["Toy", "--agent", "bandti"], "unknown agent 'bandti'; did you mean 'bandit'"),
         (["Toy", "--agent", "checkpoint:absent"], "absent is no directory with checkpoints"),

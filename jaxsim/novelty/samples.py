@@ -1,0 +1,166 @@
+"""Novelties: what a sample of the space is, how it is drawn, and how values name one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import parameters, rng
+from jaxsim.novelty.families import FAMILIES, Family, check_together
+from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values
+
+KEY = "novelty"
+"""What values by path name a novelty with, beside parameters: ``{"novelty": {...}}``."""
+
+MOST_SAMPLES = 1_000_000
+_JOINT = "+"  # between families of one novelty, in a name
+_FIELDS = ("families", "parameters")
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """One novelty: parameters of CartPole3D that differ from level 200.
+
+    Attributes:
+      families: names of the families that it is composed of, sorted.
+      parameters: (path, value) pairs, sorted by path.
+    """
+
+    families: tuple[str, ...]
+    parameters: tuple[tuple[str, float | int], ...]
+
+    @classmethod
+    def of(cls, families: Iterable[str], values: Mapping[str, Any]) -> "Novelty":
+        """Check a novelty.
+
+        Args:
+          families: names, in any order.
+          values: by path, all that the families need and nothing beside.
+
+        Raises:
+          ValueError: an unknown family or parameter, a value out of bounds, a parameter that
+            belongs to none of the families or to two, or values that contradict one another.
+        """
+        members = check_together(families)
+        parameters.check(PARAMETERS, values)
+        owned = frozenset().union(*(member.paths for member in members))
+        for path in values:
+            if path not in owned:
+                names = ", ".join(member.name for member in members)
+                raise ValueError(
+                    f"parameter {path!r} belongs to no family of this novelty ({names})"
+                )
+        for member in members:
+            if member.paths.isdisjoint(values):
+                listed = ", ".join(sorted(member.paths))
+                raise ValueError(f"family {member.name!r} needs a value of {listed}")
+        check_values(values)
+        return cls(tuple(sorted(m.name for m in members)), tuple(sorted(values.items())))
+
+    @classmethod
+    def from_json(cls, value: object) -> "Novelty":
+        """Read ``{"families": [NAME, ...], "parameters": {PATH: VALUE, ...}}``.
+
+        Raises:
+          ValueError: another form, or what `of` raises.
+        """
+        if not isinstance(value, Mapping) or set(value) != set(_FIELDS):
+            raise ValueError(
+                f"{KEY!r} is {parameters.shown(value)}; it must be an object with the keys "
+                "'families' and 'parameters'"
+            )
+        families, values = (value[field] for field in _FIELDS)
+        if not isinstance(families, list | tuple) or not all(isinstance(f, str) for f in families):
+            raise ValueError("'families' of a novelty must be a list of names")
+        if not isinstance(values, Mapping) or not all(isinstance(path, str) for path in values):
+            raise ValueError("'parameters' of a novelty must be an object of values by path")
+        return cls.of(families, values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, which `from_json` reads."""
+        return {"families": list(self.families), "parameters": dict(self.parameters)}
+
+    @property
+    def name(self) -> str:
+        """Names of its families, joined."""
+        return _JOINT.join(self.families)
+
+    @property
+    def words(self) -> tuple[tuple[str, str, str], ...]:
+        """Entity, attribute and change by family."""
+        values = dict(self.parameters)
+        return tuple(FAMILIES[name].words(values) for name in self.families)
+
+    def describe(self) -> str:
+        """What differs from level 200, in words, for people."""
+        parts = []
+        for path, value in self.parameters:
+            row = PARAMETERS[path]
+            unit = f" {row.unit}" if row.unit else ""
+            parts.append(f"{path} is {value:g}{unit} in place of {row.default:g}")
+        return "; ".join(parts)
+
+
+def split(name: str) -> tuple[str, ...]:
+    """Names of the families in a name such as "gravity+wind"."""
+    return tuple(part.strip() for part in name.split(_JOINT))
+
+
+def sample(key: jax.Array, families: Sequence[str], size: int) -> tuple[Novelty, ...]:
+    """Draw novelties.
+
+    Sample i is of entry i modulo the number of entries and depends on the key, i and that entry
+    alone: more samples begin with the same ones.
+
+    Args:
+      key: typed key.
+      families: names of families, or several joined as in "gravity+wind"; up to three.
+      size: number of novelties.
+
+    Returns:
+      (size,) novelties; the i-th is a row of the table that `values` of it make.
+
+    Raises:
+      ValueError: no families, an unknown one, two that contradict each other, or a bad size.
+    """
+    if not 1 <= size <= MOST_SAMPLES:
+        raise ValueError(f"size is {size}; it must be from 1 to {MOST_SAMPLES}")
+    if not families:
+        raise ValueError("families is empty; name one or more")
+    entries = [check_together(split(name)) for name in families]
+    most = max(sum(member.draws for member in members) for members in entries)
+    words = rng.fold(rng.words(key), jnp.arange(size))
+    shares = np.asarray(rng.uniform(jax.tree.map(lambda w: w[:, None], words), jnp.arange(most)))
+    return tuple(_drawn(entries[i % len(entries)], shares[i]) for i in range(size))
+
+
+def _drawn(members: Sequence[Family], shares: np.ndarray) -> Novelty:
+    values: dict[str, float | int] = {}
+    first = 0
+    for member in members:
+        values |= member.sample(shares[first : first + member.draws].tolist())
+        first += member.draws
+    return Novelty.of((member.name for member in members), values)
+
+
+def expand(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace a novelty among values by the parameters that it sets.
+
+    Args:
+      values: by path; under "novelty", the JSON of a novelty or a `Novelty`.
+
+    Raises:
+      ValueError: no novelty, or a parameter that is set beside it as well.
+    """
+    if KEY not in values:
+        return dict(values)
+    given = values[KEY]
+    novelty = given if isinstance(given, Novelty) else Novelty.from_json(given)
+    others = {path: value for path, value in values.items() if path != KEY}
+    for path, _ in novelty.parameters:
+        if path in others:
+            raise ValueError(f"parameter {path!r} is set beside the novelty that sets it")
+    return {**others, **dict(novelty.parameters)}
