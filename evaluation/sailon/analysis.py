@@ -33,8 +33,15 @@ _PLACES: Final = {
     "cell": "cells",
     "level": "levels",
     "difficulty": "difficulties",
+    "split": "splits",
+    "control": "control_difficulties",
+    "detection": "detection_difficulties",
     "all": "overall",
 }
+
+
+_OF_LEVELS: Final = ("cell", "level", "difficulty", "all")
+"""Kinds of rows of every experiment; the others are of novelties of a list."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,9 @@ class Analysis:
             "measures": self.measures,
         }
         for kind, name in _PLACES.items():
-            report[name] = [_row_json(row, self.measures) for row in self.rows if row.kind == kind]
+            if kind in _OF_LEVELS or kind in self.data.labels.groups:
+                found = (row for row in self.rows if row.kind == kind)
+                report[name] = [_row_json(row, self.measures) for row in found]
         return report
 
     def to_csv(self) -> str:
@@ -236,12 +245,17 @@ def _label(row: Row) -> str:
     if row.kind == "all":
         name = "all novel"
     else:
-        parts = [str(row.level)] if row.level is not None else ["all"]
+        parts = [str(row.level)] if row.level is not None else _of_group(row.kind)
         name = " ".join(parts + ([row.difficulty] if row.difficulty else []))
     told = ""
     if row.visibility:
         told = ", told" if row.hint_level in (None, -1) else f", hint {row.hint_level}"
     return name + told
+
+
+def _of_group(kind: str) -> list[str]:
+    """What stands before the difficulty of a row without a level."""
+    return {"split": [], "control": ["control"], "detection": ["detection"]}.get(kind, ["all"])
 
 
 def _value_cell(value: Numbers) -> str:

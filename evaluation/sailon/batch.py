@@ -17,8 +17,7 @@ import numpy.typing as npt
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.sailon import results, worlds
 from evaluation.sailon.experiment import (
-    NOMINAL,
-    NOMINAL_DIFFICULTY,
+    UNCHANGED,
     EpisodePlan,
     Experiment,
     Trial,
@@ -294,7 +293,7 @@ class _Trials:
             count[: len(plans), lane] = 1
             for place, plan in enumerate(plans):
                 variant[place, lane] = self.group.variant(plan)
-                key = (plan.told, plan.level, plan.hint_level)
+                key = (plan.told, plan.variant, plan.hint_level)
                 if key not in known:
                     known[key] = _told_codes(plan)
                 hint[:, place, lane] = known[key]
@@ -326,7 +325,7 @@ class _Trials:
                         plans.append(plan)
                     has_start[place, lane], index[place, lane] = True, places[key]
         # Something must stand where no episode has a start of the original: the same program plays.
-        plans = plans or [EpisodePlan(0, NOMINAL, NOMINAL_DIFFICULTY, 0, False, None, -1)]
+        plans = plans or [EpisodePlan(0, UNCHANGED, 0, False, None, -1)]
         # Level 200 comes first in every group, so its environment does.
         drawn = worlds.original_starts(plans, self.group.tasks.worlds[0].env)
         return jax.tree.map(lambda leaf: leaf[index], drawn)
@@ -334,7 +333,7 @@ class _Trials:
 
 def _told_codes(plan: EpisodePlan) -> tuple[int, ...]:
     novel = -1 if plan.told is None else int(plan.told)
-    return (novel, *hints.codes(plan.level, plan.hint_level))
+    return (novel, *hints.codes_of(plan.hint[0]))
 
 
 # Rows -------------------------------------------------------------------------------------------

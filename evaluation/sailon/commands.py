@@ -22,6 +22,7 @@ DIFFERENT = 1
 GENERATE_EXAMPLES = """examples:
   jaxsim sailon generate settings.json --out experiment.json
   jaxsim sailon generate TA1.ini --seed 7 --out experiment.json
+  jaxsim sailon generate settings.json --novelties open-world-1 --samples 50 --out open.json
 
 Settings are the original's keys, as an ini file or as one JSON object: novelty, difficulty,
 novelty_visibility, hint_level, trials, training_episodes, testing_episodes, pre_novel_episodes,
@@ -53,6 +54,8 @@ EVALUATE_EXAMPLES = """examples:
   jaxsim sailon evaluate --agent pd --trials 30 --out runs/evaluation
   jaxsim sailon evaluate --agent greedy --levels 200,203,207 --difficulties hard --trials 8 \\
     --episodes 20 --out runs/small
+  jaxsim sailon evaluate --agent pd+residual --novelties open-world-1 --samples 100 --trials 4 \\
+    --out runs/open
 
 DIR then holds report.json, metrics.csv, trials.csv, agent.parquet, baseline.parquet and
 experiment.json, and plots if matplotlib is installed (the extra plots). Until then it holds
@@ -93,8 +96,29 @@ def _add_generate(parts: Any) -> None:
     part = add_command(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
     part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
     part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
+    _add_novelties(part)
     part.add_argument("--out", type=Path, required=True, metavar="FILE", help="the experiment")
     part.set_defaults(handler=_generate)
+
+
+def _add_novelties(part: Any) -> None:
+    """Add the options that choose novelties of a list in place of levels."""
+    part.add_argument(
+        "--novelties",
+        metavar="LIST",
+        help="novelties in place of levels: open-world-1, or a file .jsonl; see docs/open-world.md",
+    )
+    part.add_argument("--samples", type=int, metavar="N", help="the first N of the list (all)")
+    part.add_argument(
+        "--split", metavar="NAME", help="those that are known or held-out alone (both)"
+    )
+
+
+def _novelties(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Settings that these options give."""
+    split = None if arguments.split is None else arguments.split.replace("-", " ")
+    given = {"novelty_list": arguments.novelties, "samples": arguments.samples, "split": split}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _add_run(parts: Any) -> None:
@@ -145,6 +169,7 @@ def _add_evaluate(parts: Any) -> None:
         ("visibilities", "0 and 1, with a comma between them (both)"),
     ):
         part.add_argument(f"--{option}", metavar="LIST", help=text)
+    _add_novelties(part)
     for option, text in (
         ("trials", "of each cell (30)"),
         ("episodes", "of a trial (45)"),
@@ -170,6 +195,7 @@ def _generate(arguments: argparse.Namespace) -> int:
     settings = experiment.settings_from(arguments.settings)
     if arguments.seed is not None:
         settings = replace(settings, seed=arguments.seed)
+    settings = replace(settings, **_novelties(arguments))
     drawn = experiment.generate(settings, arguments.out.stem)
     drawn.write(arguments.out)
     print(
@@ -289,6 +315,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         pace=checkpoint_commands.pace(arguments),
         options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         **{name: value for name, value in given.items() if value is not None},
+        **_novelties(arguments),
     )
     experiment = job.checked()
     processor.configure(job.options)

@@ -18,7 +18,7 @@ from evaluation.sailon.analysis import Analysis, analyse
 from evaluation.sailon.batch import play_agents
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
-from evaluation.sailon.settings import Settings, Starts
+from evaluation.sailon.settings import Settings, Split, Starts
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 LEVELS: Final = (*range(200, 209), *range(101, 109))
@@ -30,7 +30,7 @@ FILES = ResultFiles(
         *("experiment.json", "agent.parquet", "baseline.parquet", "metrics.csv", "trials.csv"),
         *(
             "report.html",
-            *(f"{name}_{visibility}.png" for name in plots.PANELS for visibility in (0, 1)),
+            *(f"{name}_{visibility}.png" for name in plots.FIGURES for visibility in (0, 1)),
         ),
     ),
 )
@@ -46,6 +46,9 @@ class Job:
       baseline: name of the agent that performance is compared with.
       levels: of the novelty catalogue.
       difficulties: played with every level.
+      novelty_list: a list of novelties in place of levels, see `Settings`.
+      samples: how many of them; None for all.
+      split: "known" or "held out" for these alone.
       visibilities: 0 for agents that are not told of the novelty, 1 for those that are.
       hint_level: what those are told beside, -1 to 3.
       trials: of each cell.
@@ -66,6 +69,9 @@ class Job:
     baseline: str = "pd"
     levels: tuple[int, ...] = LEVELS
     difficulties: tuple[str, ...] = DIFFICULTIES
+    novelty_list: str | None = None
+    samples: int | None = None
+    split: Split | None = None
     visibilities: tuple[int, ...] = (0, 1)
     hint_level: int = -1
     trials: int = TRIALS
@@ -91,6 +97,9 @@ class Job:
             ("--baseline", self.baseline, Job.baseline),
             ("--levels", listed(self.levels, LEVELS), None),
             ("--difficulties", listed(self.difficulties, DIFFICULTIES), None),
+            ("--novelties", self.novelty_list, None),
+            ("--samples", self.samples, None),
+            ("--split", self.split, None),
             ("--visibilities", listed(self.visibilities, Job.visibilities), None),
             ("--trials", self.trials, TRIALS),
             ("--episodes", self.episodes, EPISODES),
@@ -115,6 +124,9 @@ class Job:
         return Settings(
             novelty=self.levels,
             difficulty=self.difficulties,
+            novelty_list=self.novelty_list,
+            samples=self.samples,
+            split=self.split,
             novelty_visibility=self.visibilities,
             hint_level=(self.hint_level,),
             trials=self.trials,

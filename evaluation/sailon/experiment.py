@@ -1,7 +1,7 @@
 """A novelty experiment: training, then trials in which the world may change at a button.
 
-An experiment is a plan that names every episode: its level, difficulty and seed. It is drawn once
-from `Settings`, saved, and replayed identically to any number of agents.
+An experiment is a plan that names every episode: its level or novelty, difficulty and seed. It is
+drawn once from `Settings`, saved, and replayed identically to any number of agents.
 
 Source: the SAIL-ON protocol of the WSU novelty generator, version 0.8.
 """
@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,20 +18,23 @@ import numpy as np
 
 from evaluation import memory
 from evaluation.files import write_whole
+from evaluation.sailon import novelties
+from evaluation.sailon.novelties import Entry
 from evaluation.sailon.settings import (
     Settings,
     settings_from_ini,
     settings_from_json,
 )
 from evaluation.sailon.text import ExperimentError, Text, read
-from evaluation.schedule import Block, Schedule, level_variant
+from evaluation.schedule import Block, Schedule, Value, level_variant
 from jaxsim import parameters
+from jaxsim.novelty import Novelty
+from jaxsim.worlds.cartpole3d import hints
 from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, LEVELS_PER_GROUP, TOLD
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 FORMAT: Final = "jaxsim-sailon-1"
 NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"
-"""What is played in training, before the button and in mixed-in episodes."""
 
 PLANNED_BYTES: Final = 48
 """Of an episode in an experiment, at the least: a seed, its place, and whether it is novel."""
@@ -40,25 +44,63 @@ TESTING_SEEDS: Final = (42_949_672, 4_294_967_295)
 
 
 @dataclass(frozen=True)
+class LevelVariant:
+    """Physics that episodes are played with.
+
+    Attributes:
+      level: of the novelty catalogue.
+      difficulty: "easy", "medium" or "hard".
+      novelty: what it changes beside the level; None for nothing.
+    """
+
+    level: int
+    difficulty: str
+    novelty: Novelty | None = None
+
+    @property
+    def of_schedule(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
+        """Task and parameters, as of `Schedule.variants`."""
+        task, values = level_variant(self.level, self.difficulty)
+        more = self.novelty.parameters if self.novelty else ()
+        return task, tuple(sorted((*values, *more)))
+
+    def to_json(self) -> list[Any]:
+        """Return plain JSON values: level, difficulty, and the novelty if there is one."""
+        more = [self.novelty.to_json()] if self.novelty else []
+        return [self.level, self.difficulty, *more]
+
+
+@dataclass(frozen=True)
 class Cell:
     """What the trials of a novelty group have in common.
 
     Attributes:
       visibility: 1 if the agent is told whether there is novelty, else 0.
-      level: of the novelty catalogue.
+      level: of the novelty catalogue; 200 where the novelty is one of a list.
       difficulty: "easy", "medium" or "hard".
       hint_level: how much is told of the novelty, -1 to 3.
+      entry: novelty of a list; None for the level's own.
     """
 
     visibility: int
     level: int
     difficulty: str
     hint_level: int
+    entry: Entry | None = None
 
     @property
     def novel(self) -> bool:
-        """Whether the level changes anything."""
-        return self.level % LEVELS_PER_GROUP != 0
+        """Whether anything is changed."""
+        return self.entry is not None or self.level % LEVELS_PER_GROUP != 0
+
+    @property
+    def variant(self) -> LevelVariant:
+        """Physics of its novel episodes."""
+        return LevelVariant(self.level, self.difficulty, self.entry.novelty if self.entry else None)
+
+
+UNCHANGED: Final = LevelVariant(NOMINAL, NOMINAL_DIFFICULTY)
+"""What is played in training, before the button and in mixed-in episodes."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +109,7 @@ class EpisodePlan:
 
     Attributes:
       index: from 0 in its trial, or in the training.
-      level: what is played.
-      difficulty: of the level.
+      variant: physics that it is played with.
       seed: of its start where the experiment's starts are the original's.
       novel: whether the cell's novelty is in it.
       told: the novelty indicator: None for not told.
@@ -76,12 +117,29 @@ class EpisodePlan:
     """
 
     index: int
-    level: int
-    difficulty: str
+    variant: LevelVariant
     seed: int
     novel: bool
     told: bool | None
     hint_level: int
+
+    @property
+    def level(self) -> int:
+        """Level of the catalogue; 200 where a novelty of a list is played."""
+        return self.variant.level
+
+    @property
+    def difficulty(self) -> str:
+        """Difficulty of the level."""
+        return self.variant.difficulty
+
+    @property
+    def hint(self) -> list[dict[str, Any]]:
+        """What its first feature vector tells of the novelty, see `hints.hint`."""
+        novelty = self.variant.novelty
+        if novelty is None:
+            return hints.hint(self.level, self.hint_level)
+        return [hints.shown((None, *words), self.hint_level) for words in novelty.words]
 
 
 @dataclass(frozen=True)
@@ -130,10 +188,15 @@ class Experiment:
         """The cells in the order of their first trials."""
         return tuple(dict.fromkeys(trial.cell for trial in self.trials))
 
+    @property
+    def entries(self) -> dict[int, Entry]:
+        """Novelties of a list that are played, by their numbers; empty where levels are."""
+        return {cell.entry.number: cell.entry for cell in self.cells if cell.entry}
+
     def training_episodes(self) -> tuple[EpisodePlan, ...]:
         """The episodes of the training."""
         return tuple(
-            EpisodePlan(index, NOMINAL, NOMINAL_DIFFICULTY, seed, False, None, -1)
+            EpisodePlan(index, UNCHANGED, seed, False, None, -1)
             for index, seed in enumerate(self.training)
         )
 
@@ -143,14 +206,12 @@ class Experiment:
         plans = []
         for index, (from_cell, seed) in enumerate(zip(trial.novel, trial.seeds, strict=True)):
             novel = from_cell and cell.novel
-            level, difficulty = NOMINAL, NOMINAL_DIFFICULTY
-            if from_cell:
-                level, difficulty = cell.level, cell.difficulty
             told: bool | None = None
             if cell.visibility:
                 told = novel if self.settings.tells_of_episodes else index >= button
             hint = cell.hint_level if novel else -1
-            plans.append(EpisodePlan(index, level, difficulty, seed, novel, told, hint))
+            variant = cell.variant if from_cell else UNCHANGED
+            plans.append(EpisodePlan(index, variant, seed, novel, told, hint))
         return tuple(plans)
 
     def schedule(self, trial: Trial) -> Schedule:
@@ -168,6 +229,7 @@ class Experiment:
                     "level": cell.level,
                     "difficulty": cell.difficulty,
                     "hint_level": cell.hint_level,
+                    **({"novelty": cell.entry.to_json()} if cell.entry else {}),
                     "trials": [
                         {
                             "novel": "".join("01"[flag] for flag in trial.novel),
@@ -210,7 +272,7 @@ def schedule_of(name: str, episodes: tuple[EpisodePlan, ...], phase: int = 1) ->
     """Compile episodes to a schedule: a block for each run of one level and difficulty."""
     blocks: list[Block] = []
     for plan in episodes:
-        task, values = level_variant(plan.level, plan.difficulty)
+        task, values = plan.variant.of_schedule
         last = blocks[-1] if blocks else None
         if last is not None and last.variant == (task, values):
             blocks[-1] = replace(last, count=last.count + 1)
@@ -250,12 +312,16 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
 
 def _cells(settings: Settings) -> Iterator[Cell]:
     """The cells: by visibility, then level and difficulty, then what is told."""
+    pairs = product(settings.novelty, settings.difficulty)
+    worlds: list[tuple[int, str, Entry | None]] = [(*pair, None) for pair in pairs]
+    if settings.novelty_list is not None:
+        entries = novelties.load(settings.novelty_list).part(settings.samples, settings.split)
+        worlds = [(NOMINAL, NOMINAL_DIFFICULTY, entry) for entry in entries]
     for visibility in settings.novelty_visibility:
-        for level in settings.novelty:
-            for difficulty in settings.difficulty:
-                cell = Cell(visibility, level, difficulty, -1)
-                hints = settings.hint_level if visibility and cell.novel else (-1,)
-                yield from (replace(cell, hint_level=told) for told in hints)
+        for level, difficulty, entry in worlds:
+            cell = Cell(visibility, level, difficulty, -1, entry)
+            told = settings.hint_level if visibility and cell.novel else (-1,)
+            yield from (replace(cell, hint_level=number) for number in told)
 
 
 def _novel_episodes(settings: Settings, draws: "_Draws") -> tuple[bool, ...]:
@@ -369,13 +435,22 @@ _CELL: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def _cell(text: Text, path: tuple[str | int, ...], values: Any) -> Cell:
-    text.mapping(path, values, (*_CELL, "trials"))
+    text.mapping(path, values, (*_CELL, "trials"), ("novelty",))
     for key, allowed in _CELL.items():
         if type(values[key]) is not type(allowed[0]) or values[key] not in allowed:
             listed = ", ".join(map(str, allowed))
             shown = parameters.shown(values[key])
             text.fail((*path, key), f"{key!r} is {shown}; it must be one of {listed}")
-    return Cell(*(values[key] for key in _CELL))
+    entry = None
+    if "novelty" in values:
+        try:
+            entry = Entry.from_json(values["novelty"])
+        except ValueError as error:
+            text.fail((*path, "novelty"), str(error), error)
+        if (values["level"], values["difficulty"]) != (NOMINAL, NOMINAL_DIFFICULTY):
+            reason = f"a novelty of a list changes level {NOMINAL}, {NOMINAL_DIFFICULTY}"
+            text.fail((*path, "level"), reason)
+    return Cell(**{key: values[key] for key in _CELL}, entry=entry)
 
 
 def _trial(

@@ -33,6 +33,12 @@ PANELS: Final[Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]]] = {
 }
 """Figures, their panels by the label of the axis, and what is in each by the legend's words."""
 
+FIGURES: Final = (*PANELS, "difficulty")
+"""Names of all figures; the last is of novelties of a list."""
+
+DIFFICULTIES: Final = ("control", "detection")
+"""Kinds of rows that are bins of a difficulty."""
+
 DIFFERENCE: Final = 0.25  # of a cell's width, between the series of a panel
 INCHES: Final = (0.28, 2.2)  # of a cell's width and a panel's height
 DPI: Final = 110
@@ -44,44 +50,72 @@ def available() -> bool:
 
 
 def write(rows: Sequence[Row], out: Path) -> list[Path]:
-    """Draw the cells of each visibility, with their 95 % intervals.
+    """Draw the cells of each visibility, with their 95 % intervals; of a list, also its bins.
 
     Args:
       rows: of an analysis.
-      out: directory for `detection_<visibility>.png` and `performance_<visibility>.png`.
+      out: directory for `detection_<visibility>.png`, `performance_<visibility>.png` and, of
+        novelties of a list, `difficulty_<visibility>.png`.
 
     Returns:
       The files.
     """
     written = []
     for visibility in sorted({row.visibility for row in rows}):
-        cells = [row for row in rows if row.kind == "cell" and row.visibility == visibility]
+        inside = [row for row in rows if row.visibility == visibility]
+        of_lists = any(row.kind in DIFFICULTIES for row in inside)
         for name, panels in PANELS.items():
-            path = out / f"{name}_{visibility}.png"
-            write_whole(path, _figure(cells, panels))
-            written.append(path)
+            # Families by class are too many to look at: their levels are joined.
+            cells = [row for row in inside if row.kind == ("level" if of_lists else "cell")]
+            names = [" ".join(filter(None, (str(row.level), row.difficulty))) for row in cells]
+            columns = [[(cells, names, panel)] for panel in panels]
+            written.append(_write(out / f"{name}_{visibility}.png", columns))
+        if of_lists:
+            written.append(_write(out / f"difficulty_{visibility}.png", _over_difficulty(inside)))
     return written
 
 
-def _figure(cells: Sequence[Row], panels: Sequence[tuple[str, Mapping[str, str]]]) -> bytes:
+Panel = tuple[Sequence[Row], Sequence[str], tuple[str, Mapping[str, str]]]
+"""Rows, their names, and what is drawn of them."""
+
+
+def _over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
+    """Detection and performance over either difficulty."""
+    panels = (PANELS["detection"][0], PANELS["performance"][1])
+    kinds = {}
+    for kind in DIFFICULTIES:
+        cells = sorted((row for row in rows if row.kind == kind), key=_least)
+        kinds[kind] = cells, [f"{kind} {row.difficulty}" for row in cells]
+    return [[(*kinds[kind], panel) for kind in DIFFICULTIES] for panel in panels]
+
+
+def _least(row: Row) -> float:
+    """Lower end of a bin."""
+    return float((row.difficulty or "0").split()[0])
+
+
+def _write(path: Path, grid: Sequence[Sequence[Panel]]) -> Path:
+    """Draw panels in rows and columns; those of a column share their rows."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    width = max(6.0, INCHES[0] * len(cells) + 1)
-    figure = Figure(figsize=(width, INCHES[1] * len(panels) + 1), layout="constrained")
+    counts = [len(rows) for rows, _, _ in grid[0]]
+    width = max(6.0, INCHES[0] * sum(counts) + len(counts))
+    figure = Figure(figsize=(width, INCHES[1] * len(grid) + 1), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(len(panels), 1, sharex=True)
-    for axis, (label, series) in zip(axes, panels, strict=True):
-        for place, (name, words) in enumerate(series.items()):
-            _draw(axis, [row.values[name] for row in cells], DIFFERENCE * place, words)
-        axis.set_ylabel(label)
-        axis.legend(loc="best", fontsize="small")
-        axis.grid(axis="y", alpha=0.3)
-    names = [f"{row.level} {row.difficulty}" for row in cells]
-    axes[-1].set_xticks(range(len(names)), names, rotation=90, fontsize="small")
+    axes = figure.subplots(len(grid), len(counts), sharex="col", squeeze=False)
+    for line, panels in zip(axes, grid, strict=True):
+        for axis, (rows, names, (label, series)) in zip(line, panels, strict=True):
+            for place, (name, words) in enumerate(series.items()):
+                _draw(axis, [row.values[name] for row in rows], DIFFERENCE * place, words)
+            axis.set_ylabel(label)
+            axis.legend(loc="best", fontsize="small")
+            axis.grid(axis="y", alpha=0.3)
+            axis.set_xticks(range(len(names)), names, rotation=90, fontsize="small")
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI)
-    return file.getvalue()
+    write_whole(path, file.getvalue())
+    return path
 
 
 def _draw(axis: Any, values: Sequence[Numbers], shift: float, words: str) -> None:

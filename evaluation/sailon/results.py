@@ -22,8 +22,11 @@ from evaluation.metrics.novelty import Labels, Said, Trials, no_words
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.records import COLUMNS as RECORD_COLUMNS
 from evaluation.records import NOT_OURS, Records
+from evaluation.sailon import novelties
 from evaluation.sailon.experiment import Experiment, Trial, loads
+from evaluation.sailon.novelties import Entry
 from evaluation.sailon.text import ExperimentError, read
+from jaxsim.novelty import Novelty
 from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
 
 METADATA_KEY: Final = b"jaxsim-sailon"
@@ -37,6 +40,7 @@ COLUMNS: Final[Mapping[str, Any]] = {
     "novelty_difficulty": np.str_,
     "novelty_visibility": np.int32,
     "hint_level": np.int32,  # of the cell
+    "sample": np.int32,  # number of the novelty in its list; -1 where a level is the novelty
     "episode_index": np.int32,  # from 0 in its trial
     "episode_level": np.int32,  # that was played
     "performance": np.float64,  # in [0, 1]; NaN if the episode was not played
@@ -81,6 +85,10 @@ _DEFAULTS: Final[Mapping[Any, Any]] = {
     np.bool_: True,
     np.str_: "",
 }
+
+NO_SAMPLE: Final = -1
+_NOTHING: Final = {"complete": False, "budget_active": False, "sample": NO_SAMPLE}
+"""What stands for nothing in columns where that is not usual for their type."""
 
 Rows = Mapping[str, npt.NDArray[Any]]
 
@@ -192,13 +200,14 @@ def planned(experiment: Experiment) -> dict[str, npt.NDArray[Any]]:
     """Rows for every episode of an experiment, with nothing played yet."""
     columns: dict[str, list[Any]] = {name: [] for name in _PLANNED}
     for plan in experiment.training_episodes():
-        trained = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, plan.index, plan.level)
-        _append(columns, (*trained, False))
+        trained = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, NO_SAMPLE)
+        _append(columns, (*trained, plan.index, plan.level, False))
     for trial in experiment.trials:
         cell = trial.cell
         for plan in experiment.episodes(trial):
             values = (trial.index, trial.number, cell.level, cell.difficulty, cell.visibility)
-            more = (cell.hint_level, plan.index, plan.level, plan.index >= trial.button)
+            sample = cell.entry.number if cell.entry else NO_SAMPLE
+            more = (cell.hint_level, sample, plan.index, plan.level, plan.index >= trial.button)
             _append(columns, (*values, *more))
     count = len(columns["trial_index"])
     rows = {name: np.array(columns[name], COLUMNS[name]) for name in _PLANNED}
@@ -212,6 +221,7 @@ _PLANNED = (
     "novelty_difficulty",
     "novelty_visibility",
     "hint_level",
+    "sample",
     "episode_index",
     "episode_level",
     "novelty_initiated",
@@ -228,7 +238,7 @@ def complete_rows(rows: Rows, count: int) -> dict[str, npt.NDArray[Any]]:
     whole = dict(rows)
     for name, kind in COLUMNS.items():
         if name not in whole:
-            nothing = False if name in ("complete", "budget_active") else _DEFAULTS[kind]
+            nothing = _NOTHING.get(name, _DEFAULTS[kind])
             kept = object if kind is np.str_ else kind
             whole[name] = np.full(count, nothing, kept)
     if PROBABILITIES not in whole:
@@ -260,10 +270,14 @@ def _from_table(table: pa.Table, source: str) -> Results:
     told = json.loads((table.schema.metadata or {})[METADATA_KEY])
     text = told.pop("experiment")
     experiment = None if text is None else loads(text, source)
-    rows = {name: table[name].to_numpy(zero_copy_only=False) for name in COLUMNS}
+    rows = {
+        name: table[name].to_numpy(zero_copy_only=False)
+        for name in COLUMNS
+        if name != "sample" or name in table.column_names  # not in files of earlier versions
+    }
     flat = table[PROBABILITIES].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     rows[PROBABILITIES] = flat.reshape(-1, KINDS)
-    return Results(rows, experiment, told)
+    return Results(complete_rows(rows, table.num_rows), experiment, told)
 
 
 def read_csv(content: str, source: str) -> Results:
@@ -405,7 +419,10 @@ def measured(agent: Results, baseline: Results | None) -> Measured:
             own[line, : len(found)] = found
     count = np.array([len(places) for _, places in groups])
     begun = [rows["novelty_initiated"][places] for _, places in groups]
-    digits = np.array([key[1] % LEVELS_PER_GROUP for key, _ in groups])
+    # A novelty of a list has no digit that could be named.
+    digits = np.array(
+        [NO_DIGIT if key[4] != NO_SAMPLE else key[1] % LEVELS_PER_GROUP for key, _ in groups]
+    )
     button = np.array([int(b.argmax()) if b.any() else len(b) for b in begun])
     button = np.where(digits == 0, count, button)
     trials = Trials(
@@ -416,24 +433,27 @@ def measured(agent: Results, baseline: Results | None) -> Measured:
         button,
         count,
     )
-    return Measured(trials, _labels(groups), _said(rows, groups, digits))
+    entries = {} if agent.experiment is None else agent.experiment.entries
+    return Measured(trials, _labels(groups, entries), _said(rows, groups, digits, entries))
 
 
-Key = tuple[int, int, str, int, int]
-"""Visibility, level, difficulty, hint level and place of a trial."""
+Key = tuple[int, int, str, int, int, int]
+"""Visibility, level, difficulty, hint level, sample and place of a trial."""
+
+NO_DIGIT: Final = -1
 
 
 def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
     """Places of the rows of each trial, in the order of episodes."""
     found: dict[tuple[Any, ...], list[int]] = {}
-    names = ("novelty_visibility", "novelty_level", "novelty_difficulty", "hint_level")
+    names = ("novelty_visibility", "novelty_level", "novelty_difficulty", "hint_level", "sample")
     columns = [rows[name].tolist() for name in (*names, "trial_index", "trial_id")]
     for place, key in enumerate(zip(*columns, strict=True)):
         found.setdefault(key, []).append(place)
     counts: dict[Any, int] = {}
     groups = []
     for key in sorted(found):
-        cell = key[:4]
+        cell = key[:5]
         number = counts.get(cell, 0)
         counts[cell] = number + 1
         places = np.array(found[key])
@@ -442,10 +462,40 @@ def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
     return groups
 
 
-def _labels(groups: list[tuple[Key, npt.NDArray[np.int64]]]) -> Labels:
+def _labels(
+    groups: list[tuple[Key, npt.NDArray[np.int64]]], entries: Mapping[int, Entry]
+) -> Labels:
+    """Labels of the trials; those of novelties of a list are of their families and classes."""
     keys = [key for key, _ in groups]
-    visibility, level, difficulty, hint, _ = zip(*keys, strict=True)
-    return Labels(np.array(level), np.array(difficulty), np.array(visibility), np.array(hint))
+    visibility, level, difficulty, hint, sample, _ = zip(*keys, strict=True)
+    if not entries:
+        return Labels(np.array(level), np.array(difficulty), np.array(visibility), np.array(hint))
+    known = [entries[number] for number in sample]
+    return Labels(
+        np.array([entry.novelty.name for entry in known]),
+        np.array([entry.difficulty for entry in known]),
+        np.array(visibility),
+        np.array(hint),
+        {
+            "split": np.array([entry.split for entry in known]),
+            "control": np.array([novelties.bin_of(entry.control) for entry in known]),
+            "detection": np.array([novelties.bin_of(entry.detection) for entry in known]),
+        },
+    )
+
+
+def nearest_words(novelty: Novelty, words: Sequence[str]) -> tuple[str, str, str]:
+    """Words of the family of a novelty that most of the given ones agree with.
+
+    Args:
+      novelty: of one or several families.
+      words: entity, attribute and change that an agent names.
+    """
+
+    def right(true: tuple[str, str, str]) -> int:
+        return sum(a == b for a, b in zip(words, true, strict=True))
+
+    return max(novelty.words, key=right)
 
 
 def _last(played: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> int:
@@ -454,14 +504,19 @@ def _last(played: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> int:
 
 
 def _said(
-    rows: Rows, groups: list[tuple[Key, npt.NDArray[np.int64]]], digits: npt.NDArray[np.int64]
+    rows: Rows,
+    groups: list[tuple[Key, npt.NDArray[np.int64]]],
+    digits: npt.NDArray[np.int64],
+    entries: Mapping[int, Entry],
 ) -> Said:
     played = np.isfinite(rows["performance"])
     last = np.array([_last(places[played[places]], places) for _, places in groups])
     words, truth = no_words(len(groups)), no_words(len(groups))
     for line, (key, _) in enumerate(groups):
-        told = TOLD.get(key[1], (None, None, None))
         own = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
+        told = TOLD.get(key[1], (None, None, None))
+        if key[4] in entries:
+            told = nearest_words(entries[key[4]].novelty, own)
         for slot, (word, right) in enumerate(zip(own, told, strict=True)):
             truth[line, slot] = -1 if right is None else 1
             # Who names anything is wrong in what stays open.

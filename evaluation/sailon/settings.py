@@ -16,6 +16,7 @@ from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 Starts = Literal["wsu", "counter"]
 Messages = Literal["0.8", "2021"]
 Indicator = Literal["button", "episode"]
+Split = Literal["known", "held out"]
 
 DOMAIN: Final = "cartpole"
 """Section of an ini file whose keys go before those of all other sections."""
@@ -58,6 +59,10 @@ class Settings:
       labels: "reference" for labels and feedback that name the action of the agent `pd`, the name
         of any other pure agent, such as "mpc", for its actions, "left" for the label that the
         original always sends, and no feedback.
+      novelty_list: list of novelties that the cells have in place of levels: the name of a shipped
+        one, or a file; None for levels.
+      samples: how many of the list's novelties, from its beginning; None for all.
+      split: "known" or "held out" for novelties of these alone; None for both.
       indicator: "button" for an indicator that stays true once novelty has come, as the original
         does it, "episode" for one that tells of each episode; None for "episode" with the messages
         of 2021 and "button" with others.
@@ -82,6 +87,9 @@ class Settings:
     labels: str = "reference"
     messages: Messages | None = None
     indicator: Indicator | None = None
+    novelty_list: str | None = None
+    samples: int | None = None
+    split: Split | None = None
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -93,6 +101,10 @@ class Settings:
             problem = check(getattr(self, name))
             if problem:
                 raise ValueError(f"{name!r} is {_shown(getattr(self, name))}; {problem}")
+        for name in ("samples", "split"):
+            if self.novelty_list is None and getattr(self, name) is not None:
+                value = getattr(self, name)
+                raise ValueError(f"{name!r} is {value!r}; it needs 'novelty_list'")
 
     @property
     def before(self) -> int:
@@ -114,7 +126,12 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.novelty_list is None:
+            values = {name: v for name, v in values.items() if name not in _OF_LISTS}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+_OF_LISTS: Final = ("novelty_list", "samples", "split")
 
 
 def _shown(value: object) -> str:
@@ -194,6 +211,11 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "labels": _label,
     "messages": _one(None, "0.8", "2021"),
     "indicator": _one(None, "button", "episode"),
+    "novelty_list": lambda value: (
+        "" if value is None or isinstance(value, str) else "it must be the name of a list"
+    ),
+    "samples": _whole(1, MAX_TRIALS, optional=True),
+    "split": _one(None, "known", "held out"),
 }
 
 
@@ -271,6 +293,6 @@ def _converted(key: str, value: str) -> Any:
     if isinstance(default, tuple):
         parts = [part.strip().strip("\"'") for part in value.strip("[]").split(",")]
         return tuple(int(part) if isinstance(default[0], int) else part for part in parts)
-    if key == "pre_novel_episodes" or isinstance(default, int):
+    if key in ("pre_novel_episodes", "samples") or isinstance(default, int):
         return int(value)
     return float(value) if isinstance(default, float) else value

@@ -8,18 +8,19 @@ later phases, what the agent reports of novelty.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from evaluation.files import write_whole
 from evaluation.sailon import text, worlds
 from evaluation.sailon.answers import GIVE_UP
-from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
+from evaluation.sailon.experiment import EpisodePlan, Experiment, LevelVariant, Trial
 from evaluation.sailon.text import ExperimentError, Text
 from evaluation.sailon.worlds import Group
 from evaluation.session import Episode, Session
-from jaxsim.worlds.cartpole3d import hints, messages
+from jaxsim.novelty import Novelty
+from jaxsim.worlds.cartpole3d import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 FORMAT: Final = "jaxsim-sailon-transcript-1"
@@ -35,7 +36,7 @@ class Coordinates:
     Attributes:
       seed: root of the experiment's randomness.
       lifetime: number of the trial's lifetime, 0 for the training.
-      played: levels with difficulties that share the environment.
+      variants: physics that share the environment.
       starts: "wsu" or "counter".
       flat: whether feature vectors have the form of the messages of 2021.
       plan: the episode.
@@ -43,7 +44,7 @@ class Coordinates:
 
     seed: int
     lifetime: int
-    played: tuple[tuple[int, str], ...]
+    variants: tuple[LevelVariant, ...]
     starts: str
     flat: bool
     plan: EpisodePlan
@@ -56,7 +57,15 @@ class Coordinates:
         settings = experiment.settings
         lifetime = 0 if trial is None else trial.number + 1
         flat = settings.of_2021
-        return cls(settings.seed, lifetime, group.played, settings.starts, flat, plan)
+        return cls(settings.seed, lifetime, group.variants, settings.starts, flat, plan)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, as the first line of a transcript has them."""
+        plan = {name: value for name, value in vars(self.plan).items() if name != "variant"}
+        names = ("level", "difficulty", "novelty")
+        plan |= dict(zip(names, self.plan.variant.to_json(), strict=False))
+        values = {name: value for name, value in vars(self).items() if name != "variants"}
+        return {**values, "played": [one.to_json() for one in self.variants], "plan": plan}
 
     def open(self, session: Session, group: Group, starts: Mapping[int, Any]) -> Episode:
         """Open the episode in a session of its lifetime.
@@ -76,7 +85,7 @@ class Coordinates:
         first = episode.length == 0
         hint = None
         if first and not self.flat:
-            hint = hints.hint(self.plan.level, self.plan.hint_level)
+            hint = self.plan.hint
         try:
             return messages.feature_vector(
                 episode.observation,
@@ -106,7 +115,7 @@ class Recorder:
 
     def __init__(self, path: Path | None, where: Coordinates, training: bool) -> None:
         self._path, self._lines = path, []
-        header = {"format": FORMAT, "mode": "train" if training else "test", **asdict(where)}
+        header = {"format": FORMAT, "mode": "train" if training else "test", **where.to_json()}
         self.say({"episode": header})
 
     _lines: list[str]
@@ -176,7 +185,7 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     lines = list(_lines(path))
     where, training = _header(str(path), lines[0][1] if lines else {})
     try:
-        group = Group((), where.played)
+        group = Group((), where.variants)
         session = Session(group.schedule, seed=where.seed, lifetime=where.lifetime)
         starts: Mapping[int, Any] = {}
         if where.starts == "wsu":
@@ -245,19 +254,24 @@ def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
             raise ValueError("another format")
         training = told.pop("mode") == "train"
         plan = _plan(told["plan"])
-        played = tuple((int(level), str(difficulty)) for level, difficulty in told["played"])
+        variants = tuple(_variant(*one) for one in told["played"])
         seed, lifetime, flat = int(told["seed"]), int(told["lifetime"]), bool(told["flat"])
-        return Coordinates(seed, lifetime, played, str(told["starts"]), flat, plan), training
+        return Coordinates(seed, lifetime, variants, str(told["starts"]), flat, plan), training
     except (TypeError, KeyError, ValueError) as error:
         reason = f'this is no transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
         raise ExperimentError(source, 1, 1, reason) from error
 
 
 def _plan(told: Mapping[str, Any]) -> EpisodePlan:
-    index, level, seed, hint = (int(told[k]) for k in ("index", "level", "seed", "hint_level"))
+    index, seed, hint = (int(told[k]) for k in ("index", "seed", "hint_level"))
     indicator = None if told["told"] is None else bool(told["told"])
-    difficulty, novel = str(told["difficulty"]), bool(told["novel"])
-    return EpisodePlan(index, level, difficulty, seed, novel, indicator, hint)
+    variant = _variant(told["level"], told["difficulty"], told.get("novelty"))
+    return EpisodePlan(index, variant, seed, bool(told["novel"]), indicator, hint)
+
+
+def _variant(level: Any, difficulty: Any, novelty: Any = None) -> LevelVariant:
+    known = None if novelty is None else Novelty.from_json(novelty)
+    return LevelVariant(int(level), str(difficulty), known)
 
 
 def _first_difference(expected: Any, found: Any, path: str = "") -> str:

@@ -14,10 +14,10 @@ import numpy as np
 
 from evaluation import schedule as plans_of
 from evaluation.sailon.experiment import (
-    NOMINAL,
-    NOMINAL_DIFFICULTY,
+    UNCHANGED,
     EpisodePlan,
     Experiment,
+    LevelVariant,
     Trial,
 )
 from evaluation.tasks import Tasks
@@ -31,9 +31,6 @@ from jaxsim.worlds.cartpole3d.wsu import wsu_starts
 SIZES = (UNROLLED, 32, CAPACITIES[-1])
 """Block slots up to which trials share a program; compiling one takes longer than playing it."""
 
-Played = tuple[int, str]
-"""A level and its difficulty."""
-
 
 @dataclass(frozen=True)
 class Group:
@@ -41,18 +38,18 @@ class Group:
 
     Attributes:
       trials: of the experiment, in its order.
-      played: every level and difficulty of these trials, level 200 first.
+      variants: physics of all their episodes, level 200 first.
     """
 
     trials: tuple[Trial, ...]
-    played: tuple[Played, ...]
+    variants: tuple[LevelVariant, ...]
 
     @cached_property
     def schedule(self) -> plans_of.Schedule:
         """Everything that is played, one episode each."""
         blocks = [
-            plans_of.Block(index, 1, "test", *plans_of.level_variant(*what), 1, True)
-            for index, what in enumerate(self.played)
+            plans_of.Block(index, 1, "test", *variant.of_schedule, 1, True)
+            for index, variant in enumerate(self.variants)
         ]
         return plans_of.Schedule("sailon", tuple(blocks), "SAIL-ON")
 
@@ -63,27 +60,30 @@ class Group:
 
     def variant(self, plan: EpisodePlan) -> int:
         """Index of what an episode plays among the variants."""
-        return self.played.index((plan.level, plan.difficulty))
+        return self._places[plan.variant]
+
+    @cached_property
+    def _places(self) -> dict[LevelVariant, int]:
+        return {variant: place for place, variant in enumerate(self.variants)}
 
 
 def groups(experiment: Experiment) -> tuple[Group, ...]:
     """Sort the trials of an experiment by the block slots that they need, the fewest first."""
     members: dict[int, list[Trial]] = {}
-    needed = {cell: _size(_slots(cell.level, cell.difficulty)) for cell in experiment.cells}
+    needed = {cell: _size(_slots(cell.variant)) for cell in experiment.cells}
     for trial in experiment.trials:
         members.setdefault(needed[trial.cell], []).append(trial)
-    return tuple(Group(tuple(trials), _played(trials)) for _, trials in sorted(members.items()))
+    return tuple(Group(tuple(trials), _variants(trials)) for _, trials in sorted(members.items()))
 
 
 def training_group(experiment: Experiment) -> Group:
     """The group in whose environments the training is played."""
     first = groups(experiment)
-    return first[0] if first else Group((), ((NOMINAL, NOMINAL_DIFFICULTY),))
+    return first[0] if first else Group((), (UNCHANGED,))
 
 
-def _played(trials: Sequence[Trial]) -> tuple[Played, ...]:
-    pairs = [(trial.cell.level, trial.cell.difficulty) for trial in trials]
-    return tuple(dict.fromkeys([(NOMINAL, NOMINAL_DIFFICULTY), *pairs]))
+def _variants(trials: Sequence[Trial]) -> tuple[LevelVariant, ...]:
+    return tuple(dict.fromkeys([UNCHANGED, *(trial.cell.variant for trial in trials)]))
 
 
 def _size(slots: int) -> int:
@@ -91,8 +91,8 @@ def _size(slots: int) -> int:
     return next(size for size in SIZES if slots <= size)
 
 
-def _slots(level: int, difficulty: str) -> int:
-    task, values = plans_of.level_variant(level, difficulty)
+def _slots(variant: LevelVariant) -> int:
+    task, values = variant.of_schedule
     env, _ = registry.make(task, dict(values))
     return int(env.config.max_blocks) if isinstance(env, CartPole3D) else SLOTS
 
@@ -101,8 +101,8 @@ def _slots(level: int, difficulty: str) -> int:
 
 
 def drawn_by_seed(plan: EpisodePlan) -> bool:
-    """Whether the original draws the start of an episode from its seed."""
-    return plan.level >= plans_of.FIRST_3D
+    """Whether the original draws the start of an episode from its seed: it knows its levels."""
+    return plan.level >= plans_of.FIRST_3D and plan.variant.novelty is None
 
 
 def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:

@@ -6,7 +6,7 @@ whose agents are told of the novelty with others, and trials without novelty hav
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -33,16 +33,18 @@ class Labels:
     """Which cell each of T trials is of.
 
     Attributes:
-      level: (T,) int, of the novelty catalogue.
+      level: (T,) int, of the novelty catalogue; or text, the families of novelties of a list.
       difficulty: (T,) text.
       visibility: (T,) int, 1 where the agent is told of the novelty.
       hint_level: (T,) int, -1 to 3.
+      groups: kind of row -> (T,) text; trials of the same text are joined to a row of that kind.
     """
 
-    level: npt.NDArray[np.int64]
+    level: npt.NDArray[np.int64] | npt.NDArray[np.str_]
     difficulty: npt.NDArray[np.str_]
     visibility: npt.NDArray[np.int64]
     hint_level: npt.NDArray[np.int64]
+    groups: Mapping[str, npt.NDArray[np.str_]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,9 @@ class Row:
     """Measures of the trials of one cell or of several.
 
     Attributes:
-      kind: "cell", "level", "difficulty" or "all".
-      level: the level; None where several are joined.
-      difficulty: the difficulty; None where several are joined.
+      kind: "cell", "level", "difficulty", one of `Labels.groups` or "all".
+      level: the level, or the families; None where several are joined.
+      difficulty: the difficulty, or the text of the group; None where several are joined.
       visibility: 1 where the agent is told of the novelty.
       hint_level: what it is told; None where several are joined.
       trials: number of trials.
@@ -62,7 +64,7 @@ class Row:
     """
 
     kind: str
-    level: int | None
+    level: int | str | None
     difficulty: str | None
     visibility: int
     hint_level: int | None
@@ -104,7 +106,9 @@ def rows(
     per_trial = measures(trials, said, labels.visibility == 1, window, wsu) | dict(own or {})
     found = detection(trials)
     censored = np.stack([found.delay, found.true_positives > 0])
-    none = (trials.button >= trials.count) | np.isin(labels.level, NOMINAL)
+    none = trials.button >= trials.count
+    if labels.level.dtype.kind != "U":
+        none = none | np.isin(labels.level, NOMINAL)
     result = []
     for kind, level, difficulty, visibility, hint, members in _groups(labels, none):
         inside = {name: of.part(members) for name, of in per_trial.items()}
@@ -125,7 +129,7 @@ def rows(
 
 def _groups(
     labels: Labels, none: Bools
-) -> Iterator[tuple[str, int | None, str | None, int, int | None, Bools]]:
+) -> Iterator[tuple[str, int | str | None, str | None, int, int | None, Bools]]:
     """Yield (kind, level, difficulty, visibility, hint level, members) of every row."""
     level, difficulty = labels.level, labels.difficulty
     order = {name: place for place, name in enumerate(("easy", "medium", "hard"))}
@@ -133,7 +137,7 @@ def _groups(
     for visibility in map(int, np.unique(labels.visibility)):
         seen = labels.visibility == visibility
         hints = [int(h) for h in np.unique(labels.hint_level[seen])]
-        numbers = [int(n) for n in np.unique(level[seen])]
+        numbers: list[int | str] = np.unique(level[seen]).tolist()
         for number in numbers:
             for name in names:
                 for hint in hints:
@@ -147,6 +151,9 @@ def _groups(
             inside = seen & (difficulty == name) & ~none
             if inside.any():
                 yield "difficulty", None, name, visibility, None, inside
+        for kind, texts in labels.groups.items():
+            for text in np.unique(texts[seen & ~none]).tolist():
+                yield kind, None, text, visibility, None, seen & ~none & (texts == text)
         if (seen & ~none).any():
             yield "all", None, None, visibility, None, seen & ~none
 

@@ -30,7 +30,7 @@ def characterisation(probabilities: Array, truth: Array) -> Characterisation:
 
     Args:
       probabilities: (..., 9) of the levels' digits 0 to 8; NaN where the agent said nothing.
-      truth: (...) integer true digit.
+      truth: (...) integer true digit; below 0 for a novelty that has none.
 
     Returns:
       `Characterisation` of (...). Of equal probabilities the lowest digit counts; where all are
@@ -43,12 +43,12 @@ def characterisation(probabilities: Array, truth: Array) -> Characterisation:
     of_truth = xp.where(right, given, 0).sum(axis=-1)
     best = xp.argmax(given, axis=-1)
     correct = (best == truth) & (given > 0).any(axis=-1)
-    silent = (~said, Reason.NOT_CHARACTERISED)
+    missing = (truth < 0, Reason.NOTHING_TO_NAME), (~said, Reason.NOT_CHARACTERISED)
     error = given - right
     return Characterisation(
-        numbers(correct.astype(given.dtype), silent),
-        numbers(-xp.log(xp.maximum(of_truth, LEAST)), silent),
-        numbers((error * error).sum(axis=-1), silent),
+        numbers(correct.astype(given.dtype), *missing),
+        numbers(-xp.log(xp.maximum(of_truth, LEAST)), *missing),
+        numbers((error * error).sum(axis=-1), *missing),
     )
 
 

@@ -140,7 +140,7 @@ def test_trials_share_a_program_by_the_blocks_they_need():
     drawn = plan(novelty=(203, 208, 204, 50, 108), difficulty=("easy", "hard"), trials=1)
     sizes = [[t.cell.level for t in group.trials] for group in groups(drawn)]
     assert sizes == [[203, 203, 204, 204, 50, 50], [108, 108], [208, 208]]
-    assert groups(drawn)[0].played[0] == (200, "easy")
+    assert groups(drawn)[0].variants[0] == experiment.UNCHANGED
 
 
 # Files --------------------------------------------------------------------------------------------
