@@ -1,11 +1,15 @@
 """`residual`: novelty detection with the simulator itself as forward model.
 
 Each observation is predicted from the one before by one tick of the nominal simulator. Where
-nothing but a wall touches a body, prediction and observation agree to rounding, about 1e-6, and any
-known novelty differs by at least 36 times the threshold of 1e-4: so one tick is evidence enough.
-Contacts with cart and pole and between blocks are not looked at, for they hang on what is not
-observed. The first observation of an episode, which has no prediction, is held against what the
-nominal world draws.
+nothing but a wall touches a body, prediction and observation agree to the rounding of a report,
+about 3e-6 where it has six decimals, so that one tick beyond the threshold of 1e-5 is evidence
+enough. The first hit of cart or pole in an episode, and what blocks do to one another, is foretold
+by a whole tick of the simulator (`jaxsim.agents.hits`); later hits are not looked at, for they hang
+on what is not observed. That a block moves by its velocity always is.
+
+The first observation of an episode, which has no prediction, is held against what the nominal world
+draws, and its end against the end test: where an episode goes on with a pole that has fallen, or
+ends while it stands, the world is another.
 
 What is found is named by a bank of models; see `jaxsim.agents.bank`.
 """
@@ -18,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.agents import bank, sight, touch
+from jaxsim.agents import bank, hits, sight, touch
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import Seen
@@ -27,8 +31,11 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector
 
-FREE_LIMIT = 1e-4  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
+FREE_LIMIT = 1e-5  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
+NAMED_LIMIT = 1e-4  # the same, beyond which models are asked, and up to which one explains
 WALL_LIMIT = 0.2  # m/s, of blocks that touch walls
+HIT_LIMIT = 0.1  # m/s or rad/s, of all velocities after the first hit of cart or pole
+PAIR_LIMIT = 0.01  # m/s, of blocks that hit one another and neither cart nor pole
 SURE = 1e4  # strength of evidence that is not a matter of degree
 NAMING_TICKS = 12  # with evidence, that the bank looks at
 NAMED_BY_BLOCKS = 0.5  # m/s^2, mean error up to which a model explains blocks
@@ -40,6 +47,13 @@ NOMINAL = Params()
 FEWEST, MOST = int(NOMINAL.block_count_min), int(NOMINAL.block_count_max)
 SLOWEST, FASTEST = float(NOMINAL.block_speed_min), float(NOMINAL.block_speed_max)
 SPEED_MARGIN = 1e-3  # m/s
+STEPS = 200  # of an episode that nothing ends
+FALL_MARGIN = 1e-3  # rad, about the lean at which an episode ends
+# Largest numbers of cart and pole at the start: those that are drawn, then what the hidden tick
+# makes of a push and a lean (at most 1.01 and .96 of these in 200,000 starts).
+START_PLACE, START_TILT = 1.0001 * float(NOMINAL.start_spread), 1.001 * float(NOMINAL.start_lean)
+START_SPEED = 1.02 * DT * float(NOMINAL.start_push)  # m/s
+START_RATE = START_TILT + DT * (9.9 * 2 * START_TILT + 0.95 * float(NOMINAL.start_push))  # rad/s
 AIMED = 1e-4  # sine of the angle at which a block counts as aimed
 LEVELS = np.array(bank.LEVELS)
 
@@ -65,6 +79,8 @@ class Evidence:
     block_ticks: jax.Array  # () int32, ticks in these; 0 before any block strays
     inward: jax.Array  # () m/s^2, summed
     structure_ticks: jax.Array  # (M,) int32, in which a model explains cart and pole
+    ticks: jax.Array  # () int32, observations so far
+    falls: jax.Array  # () bool, the pole is reported as fallen, or will be next
 
 
 @jax.tree_util.register_dataclass
@@ -97,6 +113,8 @@ def _no_evidence() -> Evidence:
         block_ticks=none,
         inward=jnp.float32(0),
         structure_ticks=jnp.zeros(len(bank.STRUCTURE_LEVELS), jnp.int32),
+        ticks=none,
+        falls=no,
     )
 
 
@@ -105,14 +123,25 @@ def _init() -> Memory:
 
 
 def _begin(memory: Memory) -> Memory:
-    """Keep what the last episode was named as a vote."""
-    return Memory(_no_evidence(), memory.strength, memory.votes + _vote(memory.now))
+    """Keep what the last episode was named as a vote, and whether it ended where it should."""
+    now = memory.now
+    early = (now.ticks > 0) & (now.ticks < STEPS) & ~now.falls
+    strength = jnp.maximum(memory.strength, jnp.where(early, jnp.float32(SURE), 0.0))
+    return Memory(_no_evidence(), strength, memory.votes + _vote(now))
 
 
 def _watch(memory: Memory, shown: Transition) -> tuple[Memory, NoveltyPrediction]:
     old = memory.now
     begun, gone_on = _at_start(old, shown.after), _compare(old, shown)
     now = jax.tree.map(partial(jnp.where, shown.first), begun, gone_on)
+    reported, following = shown.after.reported, sight.moving(shown.after)[0]
+    went_on = ~shown.first & _fallen(shown.before.reported, FALL_MARGIN)
+    now = replace(
+        now,
+        ticks=old.ticks + 1,
+        falls=_fallen(reported, -FALL_MARGIN) | _fallen(following, -FALL_MARGIN),
+        strength=jnp.maximum(now.strength, jnp.where(went_on, jnp.float32(SURE), 0.0)),
+    )
     strength = jnp.maximum(memory.strength, now.strength)
     memory = Memory(now, strength, memory.votes)
     probability = strength / (1 + strength)
@@ -189,7 +218,7 @@ def _at_start(old: Evidence, seen: Seen) -> Evidence:
     aimed = free & _heads_for(target, p, v, speed)
     still = jnp.all(jnp.where(block.alive, speed, 0.0) < 1e-6) & (seen.count > 0)
     crowd = (seen.count < FEWEST) | (seen.count > MOST)
-    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd
+    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd | _odd_cartpole(seen)
     return replace(
         old,
         strength=jnp.where(novel, jnp.float32(SURE), 0.0),
@@ -198,6 +227,25 @@ def _at_start(old: Evidence, seen: Seen) -> Evidence:
         aimed=jnp.any(aimed),
         gathered=jnp.any(odd) & _alike(speed, free),
     )
+
+
+def _odd_cartpole(seen: Seen) -> jax.Array:
+    """Whether cart or pole start where, or as fast as, the nominal world does not start them."""
+    r = seen.reported
+    numbers = (
+        ((r.x, r.y), START_PLACE),
+        ((seen.vx, seen.vy), START_SPEED),
+        ((r.qx, r.qy, r.qz), START_TILT),
+        ((seen.spin.x, seen.spin.y), START_RATE),
+    )
+    odd = [jnp.abs(number) > limit for group, limit in numbers for number in group]
+    return jnp.any(jnp.stack(odd))
+
+
+def _fallen(pose: Pose, margin: float) -> jax.Array:
+    """Whether a reported pole has fallen, by more than a margin, rad."""
+    r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
+    return jnp.asarray(dynamics.has_fallen(r, NOMINAL.lean_limit + margin))
 
 
 def _before_drag(v: Vector) -> Vector:
@@ -239,14 +287,28 @@ def _compare(old: Evidence, shown: Transition) -> Evidence:
     structure = _structure_errors(pose, shown)
     near = touch.near(NOMINAL, pose, before.block)
     touched = old.touched | jnp.any(near) | touch.cart_at_wall(pose)
-    explained = ~touched & (structure[0] > FREE_LIMIT) & (structure < FREE_LIMIT)
+    explained = ~touched & (structure[0] > NAMED_LIMIT) & (structure < NAMED_LIMIT)
     now = replace(old, touched=touched, structure_ticks=old.structure_ticks + explained)
     now = _count_spawned(now, before, after)
     now, block_strength = _compare_blocks(now, before, after, near, pose)
     structure_strength = jnp.where(touched, 0.0, structure[0] / FREE_LIMIT)
+    hit_strength = _compare_hits(old, shown, near, pose)
     spawned = jnp.where(after.count != before.count, SURE, 0.0)
-    found = jnp.maximum(jnp.maximum(structure_strength, block_strength), spawned)
-    return replace(now, strength=jnp.maximum(now.strength, found))
+    strengths = (structure_strength, block_strength, hit_strength, spawned)
+    return replace(now, strength=jnp.maximum(now.strength, jnp.max(jnp.stack(strengths))))
+
+
+def _compare_hits(old: Evidence, shown: Transition, near: jax.Array, pose: Pose) -> jax.Array:
+    """Strength of what the first hit of an episode shows, or blocks that hit one another."""
+    before, after = shown.before, shown.after
+    known = (before.count <= sight.SLOTS) & (after.count == before.count) & ~shown.first
+    hit = known & jnp.any(near) & ~old.touched & ~touch.cart_at_wall(pose)
+    # What a cart that may be turned hits is not known; but blocks apart from it are.
+    pair = known & ~jnp.any(near) & jnp.any(touch.paired(NOMINAL, before.block))
+    expected = hits.after(hit | pair, before, shown.action)
+    of_cartpole, of_blocks = hits.errors(expected, after)
+    strength = jnp.where(hit, jnp.maximum(of_cartpole, of_blocks) / HIT_LIMIT, 0.0)
+    return jnp.maximum(strength, jnp.where(pair, of_blocks / PAIR_LIMIT, 0.0))
 
 
 def _structure_errors(pose: Pose, shown: Transition) -> jax.Array:
@@ -286,12 +348,14 @@ def _compare_blocks(
     speeds = bank.blocks_after(NOMINAL, block)
     change = geo.sub(after.block.v, speeds)
     shift = geo.sub(after.block.p, sight.place_next(block.p, speeds))
+    moved = geo.sub(after.block.p, sight.place_next(block.p, after.block.v))
+    jumped = jnp.max(jnp.where(block.alive, touch.largest(moved), 0.0)) / FREE_LIMIT
     alone = block.alive & ~near & ~touch.paired(NOMINAL, block)
     gap = touch.least_gap(NOMINAL, block.p)
     free = alone & (gap > touch.NEAR_PLANE)
     at_wall = alone & (gap < touch.TOUCHING) & touch.off_planes(NOMINAL, block.p)
     error = jnp.maximum(touch.largest(change), touch.largest(shift))
-    astray = free & (error > FREE_LIMIT)
+    astray = free & (error > NAMED_LIMIT)
     size = dynamics.norm(change)
     bounced = at_wall & (size > WALL_LIMIT)
     faster = bounced & (dynamics.norm(after.block.v) > dynamics.norm(speeds))
@@ -303,7 +367,7 @@ def _compare_blocks(
         fast_walls=now.fast_walls | jnp.any(faster),
     )
     now = _count_blocks(now, before, block, after, free, jnp.any(astray), pose)
-    return now, jnp.maximum(free_strength, wall_strength)
+    return now, jnp.maximum(jnp.maximum(free_strength, wall_strength), jumped)
 
 
 def _count_blocks(
