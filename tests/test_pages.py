@@ -2,12 +2,20 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import jaxsim
-from benchmarks import levels_page, metrics_page, novelty_page, performance_page, sailon_page
+from benchmarks import (
+    levels_page,
+    metrics_page,
+    novelty_page,
+    open_world_page,
+    performance_page,
+    sailon_page,
+)
 from evaluation import cli, records
 from evaluation.l2m import syllabus
 from jaxsim.worlds.cartpole3d import packing
@@ -17,6 +25,7 @@ from tests.evaluation.bench.test_bench import check_schema
 
 ROOT = Path(__file__).parents[1]
 NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
+OPEN_WORLD = (ROOT / "docs" / "open-world.md").read_text(encoding="utf-8")
 LEVELS = (ROOT / "docs" / "levels.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 PERFORMANCE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
@@ -61,6 +70,31 @@ def test_the_page_on_novelty_experiments_is_that_of_its_measurements():
     text = (ROOT / "docs" / "sailon.md").read_text(encoding="utf-8")
     again = "write it anew: python -m benchmarks.sailon_page docs --out docs/sailon.md"
     assert sailon_page.with_part(text, sailon_page.page(ROOT / "docs")) == text, again
+
+
+def test_the_page_on_the_open_world_is_that_of_its_measurements():
+    again = "write it anew: python -m benchmarks.open_world_page"
+    numbers = json.loads((ROOT / "docs" / "open-world.json").read_text(encoding="utf-8"))
+    assert open_world_page.page(OPEN_WORLD, numbers) == OPEN_WORLD, again
+
+
+def test_the_python_example_of_the_open_world_runs(capsys):
+    (example,) = re.findall(r"^```python\n(.*?)^```$", OPEN_WORLD, re.DOTALL | re.MULTILINE)
+    exec(example, {})
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("{'families': ['gravity'], 'parameters': {'gravity': ")
+
+
+def test_the_commands_of_the_open_world_are_known():
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", OPEN_WORLD, re.DOTALL | re.MULTILINE)
+    lines = block.replace("\\\n", " ").splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "jaxsim"
+        assert cli.build_parser().parse_args(words).handler
+    for line in lines[:3]:
+        assert cli.main(shlex.split(line)[1:]) == 0
 
 
 def test_every_parameter_is_listed_with_its_unit():
