@@ -71,7 +71,7 @@ def write(rows: Sequence[Row], out: Path) -> list[Path]:
             columns = [[(cells, names, panel)] for panel in panels]
             written.append(_write(out / f"{name}_{visibility}.png", columns))
         if of_lists:
-            written.append(_write(out / f"difficulty_{visibility}.png", _over_difficulty(inside)))
+            written.append(_write(out / f"difficulty_{visibility}.png", over_difficulty(inside)))
     return written
 
 
@@ -79,7 +79,7 @@ Panel = tuple[Sequence[Row], Sequence[str], tuple[str, Mapping[str, str]]]
 """Rows, their names, and what is drawn of them."""
 
 
-def _over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
+def over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
     """Detection and performance over either difficulty."""
     panels = (PANELS["detection"][0], PANELS["performance"][1])
     kinds = {}

@@ -28,6 +28,9 @@ _READINGS = {
     "angle": "the pole's rotation vector",
     "rate": "the pole's angular velocity",
 }
+_OFFSETS = {kind: f"added to {what}, each axis" for kind, what in _READINGS.items()} | {
+    "angle": "by which the pole's orientation is turned about each axis of the world"
+}
 _UNITS = {"position": "m", "velocity": "m/s", "angle": "rad", "rate": "rad/s"}
 
 _rows = Rows(Params())
@@ -168,9 +171,9 @@ _ROWS = [
             _UNITS[kind],
             -10.0,
             10.0,
-            f"added to {what}, each axis",
+            text,
         )
-        for kind, what in _READINGS.items()
+        for kind, text in _OFFSETS.items()
     ),
     _whole(
         "sensor_delay",

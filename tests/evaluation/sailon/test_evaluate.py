@@ -78,7 +78,7 @@ def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
     )
     assert set(timing["seconds"]) == set(timing["processor_seconds"]) == {"greedy", "pd"}
     check_page(own.out / "report.html", own.command)
-    pictures = {f"{name}_{told}.png" for name in plots.PANELS for told in (0, 1)}
+    pictures = {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
     assert {path.name for path in own.out.iterdir()} - pictures == {
         own.out.joinpath(name).name
         for name in (evaluate.FILES.marker, *evaluate.FILES.others)

@@ -12,7 +12,7 @@ import pytest
 import jaxsim.agents
 from evaluation import sailon
 from evaluation.cli import main
-from evaluation.sailon import experiment, interactive, novelties
+from evaluation.sailon import experiment, interactive, novelties, plots
 from evaluation.sailon.analysis import analyse
 from evaluation.sailon.evaluate import Job
 from evaluation.sailon.novelties import Entry, NoveltyList
@@ -268,6 +268,22 @@ def test_results_are_reported_by_family_difficulty_and_split(results, tmp_path):
     assert (
         analyse(again, again.silenced("pd"), resamples=50).to_json()["splits"] == values["splits"]
     )
+
+
+def test_a_list_is_drawn_over_difficulty(results, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra jaxsim-novelty[plots]")
+    report = analyse(results, None, resamples=50)
+    names = {path.name for path in plots.write(report.rows, tmp_path)}
+    assert names == {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
+    plain = [row for row in report.rows if row.kind not in plots.DIFFICULTIES]
+    names = {path.name for path in plots.write(plain, tmp_path / "plain")}
+    assert names == {f"{name}_{told}.png" for name in plots.PANELS for told in (0, 1)}
+    shown = plots.over_difficulty([row for row in report.rows if row.visibility == 0])
+    assert [[label for label, _ in [panel[2] for panel in line]] for line in shown] == [
+        ["share of trials"] * 2,
+        ["from the first novel episode"] * 2,
+    ]
+    assert shown[0][0][1] == ["control 0 to 0.01", "control 0.2 to 0.35", "control 0.75 to 1"]
 
 
 def test_what_an_agent_names_is_held_against_the_nearest_family(results):
