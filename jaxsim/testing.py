@@ -118,6 +118,8 @@ def check_env(
     _check_repeats(programs, mixed, played)
     _check_traces(programs, keys, mixed, played)
     _check_ends(played)
+    if hasattr(env, "carried"):
+        _check_carried(env, played)
     _check_other_ways(programs, mixed, played)
     _check_spoilt(programs, mixed, played)
     if lanes % ALIGNED == 0:
@@ -353,6 +355,20 @@ def _check_ends(played: list[_Played]) -> None:
         for (path, x), (_, y) in zip(_named(state), _named(new), strict=True):
             same = np.array_equal(x[over], y[over])
             _require(same, f"the state of a finished episode changes: {path}")
+
+
+def _check_carried(env: Any, played: list[_Played]) -> None:
+    """What lanes carry from step to step is observed as the state is, while an episode runs."""
+    observe = jax.jit(lambda state, length: env.observe(env.resumed(env.carried(state), length)))
+    for length in {1, len(played)}:
+        observation, state, *_ = played[length - 1].result
+        over = _is_over(played[length - 1].result)
+        again = observe(state, jnp.full(over.shape, length, jnp.int32))
+        running = np.flatnonzero(~over)
+        seen, expected = (
+            jax.tree.map(lambda leaf, at=running: leaf[at], tree) for tree in (again, observation)
+        )
+        _check_close(seen, expected, "what is observed of a carried state")
 
 
 def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> None:

@@ -17,7 +17,8 @@ class WholeSteps(ABC):
     """What the engine of lanes asks of an environment, where every step takes the whole effort.
 
     Most lanes need little work in most steps. An environment may offer cheap attempts that know for
-    which lanes they are right, and leave out of the carried state what the next step does not read.
+    which lanes they are right, and leave out of the carried state what neither its observation nor
+    the next step reads.
     """
 
     @property
@@ -29,7 +30,7 @@ class WholeSteps(ABC):
         return (FULL,)
 
     def carried(self, state: Any) -> Any:
-        """Return what of a state the next step of a running episode reads."""
+        """Return what of a state its observation and the next step of a running episode read."""
         return state
 
     def resumed(self, carried: Any, length: jax.Array) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from benchmarks import lockstep
 from jaxsim import Spread, agents, backend, counters, rng, rollouts
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.lanes.crew import Crew
@@ -85,6 +86,28 @@ def test_the_layout_changes_nothing(cartpole, spread, rounds, monkeypatch):
     layout = backend.layout()._replace(rounds=rounds, enough=64, ticks=3)
     monkeypatch.setattr(backend, "layout", lambda: layout)
     assert same(jaxsim.rollout(*cartpole, counting, EPISODES, spread=spread), usual)
+
+
+def _coarse(memory, observation, key):
+    """Push by where the cart is reported, in steps of 1 mm, so that a tick more or less matters."""
+    steps = jnp.floor(1000 * (observation.cart_position.x + observation.cart_position.y))
+    return jnp.mod(steps, 5).astype(jnp.int32), NoveltyPrediction.none(), memory
+
+
+def test_agents_see_what_the_environment_reports():
+    """In lanes, which carry a state from step to step, as in a plain loop of steps."""
+    env, params = jaxsim.make("CartPole3D-v0", {"blocks/count_max": 2}, max_blocks=2)
+    agent, episodes = Agent("coarse", _coarse), 64
+    played = jaxsim.rollout(env, params, agent, episodes, seed=7, spread=SMALL)
+    key = rng.fold(counters.root(7), jnp.arange(episodes))
+    outcome = jax.jit(functools.partial(lockstep.play_episode, agent, env))(
+        jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (episodes,)), params),
+        key,
+        jnp.ones(episodes, bool),
+        jnp.zeros(episodes),
+    )[1]
+    # A place on the edge of a millimetre may be rounded to either side.
+    assert np.mean(played.length == outcome.length) >= 0.95
 
 
 def test_long_lists_are_played_part_by_part(cartpole, monkeypatch):

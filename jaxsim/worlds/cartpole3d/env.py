@@ -58,9 +58,6 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
 )
 
-READ_REPORTED = frozenset({"attraction", "pole_wind", "wind"})
-"""Terms whose forces follow the pose of one tick ago."""
-
 MOVES: dict[int, Move] = {
     FREE: free_tick,
     SINGLE: single_tick,
@@ -230,21 +227,14 @@ class CartPole3D(World):
         number[number < 0] = len(parts)
         return (*parts, self), number
 
-    @property
-    def _reads_reported(self) -> bool:
-        return not READ_REPORTED.isdisjoint(self.config.terms)
-
     def carried(self, state: State) -> Any:
-        """What of a state the next step of a running episode reads."""
+        """What of a state its observation and the next step of a running episode read."""
         gone: Any = {"step": None, "done": None}
-        if not self._reads_reported:
-            gone["reported"] = None
         return replace(state, **gone)
 
     def resumed(self, carried: Any, length: jax.Array) -> State:
-        """A state that the next step takes for the one that was carried."""
-        reported = carried.pose if carried.reported is None else carried.reported
-        return replace(carried, reported=reported, step=length, done=length >= self.max_steps)
+        """The state that was carried."""
+        return replace(carried, step=length, done=length >= self.max_steps)
 
     def attempt(
         self,
