@@ -260,6 +260,25 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
     return jax.lax.bitcast_convert_type(one, number.dtype)
 
 
+def batch_rule(of_lanes: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule of `jax.custom_batching.custom_vmap`: what a batch does in place of each lane's own.
+
+    Args:
+      of_lanes: function of the same arguments, all of which have a leading axis of lanes.
+    """
+
+    def rule(size: int, batched: Any, *arguments: Any) -> Any:
+        filled = jax.tree.map(
+            lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
+            arguments,
+            tuple(batched),
+        )
+        out = of_lanes(*filled)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return rule
+
+
 def materialise(tree: T, one: jax.Array) -> T:
     """Compute floating-point arrays once, however many later values use them.
 

@@ -6,13 +6,12 @@ what blocks do that touch neither cart nor pole. Hits are rare: of a batch of la
 it are computed one after the other.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from jaxsim.agents import sight
 from jaxsim.agents.sight import SLOTS, Seen
+from jaxsim.backend import batch_rule
 from jaxsim.worlds.cartpole3d import CartPole3D, Params
 from jaxsim.worlds.cartpole3d.types import Config, State, Vector
 
@@ -50,15 +49,7 @@ def after(needed: jax.Array, seen: Seen, action: jax.Array) -> Seen:
     return jax.lax.cond(needed, _after, lambda seen, action: seen, seen, action)
 
 
-@after.def_vmap
-def _lane_by_lane(size: int, batched: Any, *arguments: Any) -> Any:
-    filled = jax.tree.map(
-        lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
-        list(arguments),
-        list(batched),
-    )
-    out = jax.lax.map(lambda lane: after(*lane), filled)
-    return out, jax.tree.map(lambda _: True, out)
+after.def_vmap(batch_rule(lambda *lanes: jax.lax.map(lambda lane: after(*lane), lanes)))
 
 
 def errors(expected: Seen, seen: Seen) -> tuple[jax.Array, jax.Array]:

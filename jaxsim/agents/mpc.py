@@ -13,7 +13,7 @@ the other, and only for those that need it, with all candidates side by side.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +26,7 @@ from jaxsim.agents.detection import Transition
 from jaxsim.agents.repair import Fit
 from jaxsim.agents.rollouts import HORIZON, Model, Plan, World, demand, followed, lean, screened
 from jaxsim.agents.sight import Seen, see
-from jaxsim.backend import materialise, opaque_one
+from jaxsim.backend import batch_rule, materialise, opaque_one
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
@@ -322,16 +322,7 @@ def _planned(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
         several = jax.tree.map(lambda leaf: leaf[None], arguments)
         return jax.tree.map(lambda leaf: leaf[0], _plan_lanes(number, *several))
 
-    @one.def_vmap
-    def each(size: int, batched: Any, *arguments: Any) -> Any:
-        filled = jax.tree.map(
-            lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
-            arguments,
-            tuple(batched),
-        )
-        out = _plan_lanes(number, *filled)
-        return out, jax.tree.map(lambda _: True, out)
-
+    one.def_vmap(batch_rule(partial(_plan_lanes, number)))
     return one
 
 
