@@ -17,6 +17,8 @@ from jaxsim.worlds.cartpole3d.settings import PARAMETERS
 Scale = Literal["linear", "log", "whole"]
 Span = tuple[float, float]
 
+MOST = 3
+"""Families of one novelty."""
 DIGITS = 4
 """Significant digits of a sampled number, so that its JSON stays short."""
 
@@ -493,7 +495,3 @@ def check_together(names: Iterable[str]) -> tuple[Family, ...]:
                 )
             owner[path] = member.name
     return members
-
-
-MOST = 3
-"""Families of one novelty."""

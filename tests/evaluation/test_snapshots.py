@@ -271,14 +271,13 @@ def config(folder):
 
 def scored(folder):
     """What `score` prints and writes."""
-    paths = []
-    for name, run in (("one", ONE), ("other", OTHER)):
-        paths.append(folder / f"{name}.parquet")
-        run.write(paths[-1])
-    out = folder / "scores.json"
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
-        assert cli.main(["score", *map(str, paths), "--seed", "3", "--json", str(out)]) == 0
-    return (shown.getvalue() + out.read_text()).replace(str(folder), "FOLDER")
+    names = ("one.parquet", "other.parquet")
+    for name, run in zip(names, (ONE, OTHER), strict=True):
+        run.write(folder / name)
+    # How wide the table is follows from the paths.
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as shown:
+        assert cli.main(["score", *names, "--seed", "3", "--json", "scores.json"]) == 0
+    return shown.getvalue() + (folder / "scores.json").read_text()
 
 
 def evaluated(folder):

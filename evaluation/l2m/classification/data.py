@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,10 @@ class DataSpec:
             Parameter("classes/last", last, "", 0, last, (), "highest class that appears"),
         )
         return {row.path: row for row in rows}
+
+    def expand(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values: none stands for several parameters here."""
+        return dict(values)
 
     def fill(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """Return all parameters, with defaults where none is given."""
