@@ -12,6 +12,7 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -274,8 +275,11 @@ def scored(folder):
     names = ("one.parquet", "other.parquet")
     for name, run in zip(names, (ONE, OTHER), strict=True):
         run.write(folder / name)
-    # How wide the table is follows from the paths.
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as shown:
+    with (
+        contextlib.chdir(folder),
+        patch.dict(os.environ, COLUMNS="100"),  # workers of a parallel run have another
+        contextlib.redirect_stdout(io.StringIO()) as shown,
+    ):
         assert cli.main(["score", *names, "--seed", "3", "--json", "scores.json"]) == 0
     return shown.getvalue() + (folder / "scores.json").read_text()
 
