@@ -42,7 +42,8 @@ The instructions:
   ``"enable_updates": false`` beside it the agent does not learn in the phase. Other keys are notes
   of the author.
 * ``{"$repeat": {"$episode": TASK, PATH: VALUE, ...}, "count": N}`` plays N episodes of a task.
-  PATH is a parameter of the task ("pole/length") and VALUE a number or a word.
+  PATH is a parameter of the task ("pole/length") and VALUE a number or a word. Beside them
+  ``"novelty": {...}`` is a sample of `jaxsim.novelty`, for the parameters that it sets.
 * ``{"$episode": TASK, PATH: VALUE, ...}`` plays one.
 * ``"sub_episodes": n`` beside ``"$episode"`` gives each of its episodes n sub-episodes, 1 if it is
   left out. A sub-episode is a reset and the steps that follow; nothing of the task's state carries
