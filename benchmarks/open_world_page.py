@@ -155,8 +155,9 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
         f"{settings['novelty_list']}, {settings['trials']} trials of each novelty of "
         f"{settings['testing_episodes']} episodes, {settings['pre_novel_episodes']} of them before "
         f"novelty, seed {settings['seed']}, not told: {timing.get('steps', 0):,} steps in "
-        f"{seconds:.0f} s of the processor, compiling included. Mean delay of trials that are "
-        "detected, in episodes; performance from the first novel episode on. 95 % intervals."
+        f"{seconds:.0f} s of the processor, compiling included where the cache did not hold the "
+        "program. Mean delay of trials that are detected, in episodes; performance from the first "
+        "novel episode on. 95 % intervals."
     )
     yield ""
     yield HEADINGS
