@@ -35,7 +35,8 @@ def due(state: State, action: jax.Array, params: Params) -> tuple[jax.Array, Sta
       params: the delay, `action_delay`.
     """
     assert state.pushes is not None
-    pushes = ((state.pushes << _BITS) | action) & _WORD
+    # What an agent asks for in the hidden first tick does not count.
+    pushes = ((state.pushes << _BITS) | jnp.where(state.step < 0, 0, action)) & _WORD
     late = jnp.asarray(params.action_delay).astype(jnp.int32)
     return (pushes >> (_BITS * late)) & _CODE, replace(state, pushes=pushes)
 

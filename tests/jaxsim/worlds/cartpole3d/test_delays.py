@@ -1,5 +1,6 @@
 """Pushes that act late, sensors that report late, and sensors with factors and offsets."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -80,6 +81,14 @@ def test_before_there_are_late_readings_the_sensors_read_the_start(actions):
     start = jax.device_get(env.observe(env.start(KEYS, params)))
     for tick in range(3):
         assert_close(jax.tree.map(lambda leaf, t=tick: leaf[t], read), start)
+
+
+def test_what_is_asked_for_in_the_hidden_tick_is_not_remembered():
+    env, params = jaxsim.make("CartPole3D-v0", {"actions/delay": 2})
+    hidden = env.start(KEYS, params)
+    for state, pushes in ((hidden, 0), (replace(hidden, step=hidden.step + 1), 4)):
+        _, after = delays.due(state, jnp.full(len(KEYS), 4, jnp.int32), params)
+        assert (np.asarray(after.pushes) == pushes).all()
 
 
 def test_a_state_from_a_world_without_delays_must_be_adopted_first():
