@@ -283,7 +283,8 @@ class CartPole3D(World):
         new = sensors.follow(new, params, self.config.terms)
         # Not what is reported, which is of before. (A test of all of the given state costs
         # half the speed: 490,000 steps a second against 1,110,000, 1,024 lanes on one busy core.)
-        numbers = vars(new) | {"reported": (), "late": (), "blocks": slots.finiteness(new)}
+        read = {"reported": (), "late": slots.late_finiteness(new) if new.late else ()}
+        numbers = vars(new) | read | {"blocks": slots.finiteness(new)}
         finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
         fallen = backend.mask(_fallen(new, params), one)
         late = (new.step >= self.config.max_steps) | ~finite

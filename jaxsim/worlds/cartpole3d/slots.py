@@ -76,6 +76,12 @@ def finiteness(state: State) -> Any:
     return jnp.where(jnp.any(spoilt != 0.0, axis=0), jnp.nan, 0.0)
 
 
+def late_finiteness(state: State) -> Any:
+    """What tells whether all numbers of late readings are finite, (...); see `finiteness`."""
+    leaves = [leaf for leaf in jax.tree.leaves(state.late) if _real(leaf)]
+    return sum(over(jnp.sum, 0.0 * leaf, state.step) for leaf in leaves)
+
+
 def _real(leaf: jax.Array) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jnp.floating))
 
