@@ -21,6 +21,7 @@ from tests.services import slurm
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
+YOUNG = 0.4  # s, of a job that has most of its units before it
 PATIENCE = 400.0  # s, for jobs of seconds on a machine that others use
 
 pytestmark = [
@@ -87,8 +88,9 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
         killed.append(pid)
 
     def preempted():
-        """Job that was sent USR2; None if those at play ended before the signal came."""
-        for pid in at_play(killed):
+        """Job that was sent USR2; None if none has just begun."""
+        young = {one.pid for one in notes.running(plan) if one.seconds < YOUNG}
+        for pid in filter(young.__contains__, at_play(killed)):
             with contextlib.suppress(OSError, RuntimeError):
                 task = _task(pid)
                 slurmed.call("scancel", "--signal=USR2", task)
