@@ -114,11 +114,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of split and order (1)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     a = parser.parse_args()
-    found = made(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
+    chosen_list = made(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
     if a.out.exists():
         parser.error(f"{a.out} exists; a list is never edited: give it another name")
-    found.write(a.out)
-    print(f"{len(found.entries)} novelties, {len(found.part(split='held out'))} held out")
+    chosen_list.write(a.out)
+    print(
+        f"{len(chosen_list.entries)} novelties, {len(chosen_list.part(split='held out'))} held out"
+    )
 
 
 if __name__ == "__main__":

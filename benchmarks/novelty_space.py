@@ -307,10 +307,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="Parquet file, a row a sample")
     a = parser.parse_args()
     jaxsim.configure_cpu()
-    found = calibrated(drawn(a.samples, a.seed), a.seed, a.planned, say)
-    table = found.table()
+    calibration = calibrated(drawn(a.samples, a.seed), a.seed, a.planned, say)
+    table = calibration.table()
     for name in ("", "same", "lost"):
-        number = int((found.degenerate == name).sum())
+        number = int((calibration.degenerate == name).sum())
         print(f"{number} of {a.samples} {name or 'of use'}")
     if a.out:
         sink = pa.BufferOutputStream()

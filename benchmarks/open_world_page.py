@@ -63,7 +63,7 @@ def of_calibration(path: Path) -> dict[str, Any]:
     composed = np.array(["+" in name for name in names])
     groups = {"compositions of two": composed, "all": np.ones(len(names), bool)}
     groups |= {name: names == name for name in FAMILIES}
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for name, inside in groups.items():
         row: dict[str, Any] = {"samples": int(inside.sum())}
         for kind in ("same", "lost"):
@@ -71,17 +71,17 @@ def of_calibration(path: Path) -> dict[str, Any]:
         for kind in ("control", "first"):
             values = np.array(table[kind])[inside]
             row[kind] = [round(float(q), 3) for q in np.quantile(values, QUARTILES)]
-        found[name] = row
-    return found
+        rows[name] = row
+    return rows
 
 
-def calibration(found: Mapping[str, Any]) -> Iterator[str]:
+def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
     """The table of calibrated samples."""
     yield "Of difficulties, quartiles: a quarter of the samples is below the first number."
     yield ""
     yield "| samples of | number | nothing differs | nobody stands | control | first tick |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for name, row in found.items():
+    for name, row in rows.items():
         shown = f"`{name}`" if name in FAMILIES else name
         control = ", ".join(f"{q:.2f}" for q in row["control"])
         first = ", ".join(f"{q:.0f}" for q in row["first"])
@@ -112,7 +112,7 @@ def of_report(path: Path) -> dict[str, Any]:
 def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
     """Share of trials in which anything differs, of families in which a trial was missed.
 
-    It is expected from the share of starts, others than those of the trials, in which a report
+    It is expected from the share of starts, not those of the trials, in which a report
     differs from that of the nominal world; see `benchmarks.novelty_space`.
     """
     settings = report["settings"]
@@ -138,12 +138,12 @@ def missed(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-def measured(found: Mapping[str, Any]) -> Iterator[str]:
+def measured(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Tables of evaluations and of the comparison with PyBullet."""
-    for report in found.get("reports", {}).values():
+    for report in numbers.get("reports", {}).values():
         yield from _report(report)
-    if "parity" in found:
-        yield from _parity(found["parity"])
+    if "parity" in numbers:
+        yield from _parity(numbers["parity"])
 
 
 def _report(report: Mapping[str, Any]) -> Iterator[str]:
@@ -208,29 +208,29 @@ def of_parity(path: Path) -> dict[str, Any]:
     """What `python -m tests.parity.bullet_novelties` has printed, as numbers."""
     lines = path.read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if "samples; largest errors" in line)
-    found: dict[str, Any] = {"samples": int(lines[start].split()[0]), "kinds": {}}
+    comparison: dict[str, Any] = {"samples": int(lines[start].split()[0]), "kinds": {}}
     for line in lines[start + 1 :]:
         if line.startswith(" "):
             break
         kind, _, rest = line.partition(": ")
         ticks, _, numbers = rest.partition(" ticks, ")
-        found["kinds"][kind] = {"ticks": int(ticks), "errors": numbers.split()}
-    return found
+        comparison["kinds"][kind] = {"ticks": int(ticks), "errors": numbers.split()}
+    return comparison
 
 
-def _parity(found: Mapping[str, Any]) -> Iterator[str]:
+def _parity(comparison: Mapping[str, Any]) -> Iterator[str]:
     yield "### One tick beside live PyBullet"
     yield ""
     yield (
-        f"{found['samples']:,} samples of the families that a scene of PyBullet can express, an "
-        "episode each with `pd`; one tick of ours from each of its states, in double precision "
+        f"{comparison['samples']:,} samples of the families that a scene of PyBullet can express, "
+        "an episode each with `pd`; one tick of ours from each of its states, in double precision "
         "(`python -m tests.parity.bullet_novelties`). Largest errors."
     )
     yield ""
     yield "| ticks | number | cart, m/s | pole, rad/s | blocks, m/s |"
     yield "| --- | --- | --- | --- | --- |"
     words = {"free": "no contact", "wall": "walls", "pair": "blocks", "structure": "cart or pole"}
-    for kind, row in found["kinds"].items():
+    for kind, row in comparison["kinds"].items():
         yield f"| {words[kind]} | {row['ticks']:,} | {' | '.join(row['errors'])} |"
 
 
@@ -240,12 +240,12 @@ def island(text: str, name: str, lines: Iterator[str]) -> str:
     return replaced(text, begin, end, ["", *lines, ""])
 
 
-def page(text: str, found: Mapping[str, Any]) -> str:
+def page(text: str, numbers: Mapping[str, Any]) -> str:
     """The page with its generated parts."""
     text = island(text, "families", families())
-    if "calibration" in found:
-        text = island(text, "calibration", calibration(found["calibration"]))
-    return island(text, "measured", measured(found))
+    if "calibration" in numbers:
+        text = island(text, "calibration", calibration(numbers["calibration"]))
+    return island(text, "measured", measured(numbers))
 
 
 def main() -> None:
@@ -259,17 +259,17 @@ def main() -> None:
     parser.add_argument("--numbers", type=Path, default=Path("docs/open-world.json"))
     parser.add_argument("--out", type=Path, default=Path("docs/open-world.md"))
     a = parser.parse_args()
-    found: dict[str, Any] = json.loads(a.numbers.read_text()) if a.numbers.exists() else {}
+    numbers: dict[str, Any] = json.loads(a.numbers.read_text()) if a.numbers.exists() else {}
     if a.calibration:
-        found["calibration"] = of_calibration(a.calibration)
+        numbers["calibration"] = of_calibration(a.calibration)
     for path in a.report:
         report = of_report(path)
         report["differing"] = differing(report, STARTS)
-        found.setdefault("reports", {})[report["agent"]] = report
+        numbers.setdefault("reports", {})[report["agent"]] = report
     if a.parity:
-        found["parity"] = of_parity(a.parity)
-    write_json(a.numbers, found)
-    write_whole(a.out, page(a.out.read_text(encoding="utf-8"), found))
+        numbers["parity"] = of_parity(a.parity)
+    write_json(a.numbers, numbers)
+    write_whole(a.out, page(a.out.read_text(encoding="utf-8"), numbers))
 
 
 if __name__ == "__main__":

@@ -365,10 +365,10 @@ def _check_carried(env: Any, played: list[_Played]) -> None:
         over = _is_over(played[length - 1].result)
         again = observe(state, jnp.full(over.shape, length, jnp.int32))
         running = np.flatnonzero(~over)
-        seen, expected = (
+        again, expected = (
             jax.tree.map(lambda leaf, at=running: leaf[at], tree) for tree in (again, observation)
         )
-        _check_close(seen, expected, "what is observed of a carried state")
+        _check_close(again, expected, "what is observed of a carried state")
 
 
 def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> None:

@@ -82,8 +82,8 @@ class Analysis:
         }
         for kind, name in _PLACES.items():
             if kind in _OF_LEVELS or kind in self.data.labels.groups:
-                found = (row for row in self.rows if row.kind == kind)
-                report[name] = [_row_json(row, self.measures) for row in found]
+                of_kind = (row for row in self.rows if row.kind == kind)
+                report[name] = [_row_json(row, self.measures) for row in of_kind]
         return report
 
     def to_csv(self) -> str:

@@ -320,8 +320,8 @@ def _cells(settings: Settings) -> Iterator[Cell]:
     for visibility in settings.novelty_visibility:
         for level, difficulty, entry in worlds:
             cell = Cell(visibility, level, difficulty, -1, entry)
-            told = settings.hint_level if visibility and cell.novel else (-1,)
-            yield from (replace(cell, hint_level=number) for number in told)
+            levels = settings.hint_level if visibility and cell.novel else (-1,)
+            yield from (replace(cell, hint_level=number) for number in levels)
 
 
 def _novel_episodes(settings: Settings, draws: "_Draws") -> tuple[bool, ...]:

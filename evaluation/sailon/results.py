@@ -513,12 +513,12 @@ def _said(
     last = np.array([_last(places[played[places]], places) for _, places in groups])
     words, truth = no_words(len(groups)), no_words(len(groups))
     for line, (key, _) in enumerate(groups):
-        own = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
-        told = TOLD.get(key[1], (None, None, None))
+        named = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
+        hint = TOLD.get(key[1], (None, None, None))
         if key[4] in entries:
-            told = nearest_words(entries[key[4]].novelty, own)
-        for slot, (word, right) in enumerate(zip(own, told, strict=True)):
+            hint = nearest_words(entries[key[4]].novelty, named)
+        for slot, (word, right) in enumerate(zip(named, hint, strict=True)):
             truth[line, slot] = -1 if right is None else 1
             # Who names anything is wrong in what stays open.
-            words[line, slot] = int(word == right) if any(own) else -1
+            words[line, slot] = int(word == right) if any(named) else -1
     return Said(rows[PROBABILITIES][last], digits, words, truth)

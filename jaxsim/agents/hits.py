@@ -18,46 +18,54 @@ from jaxsim.worlds.cartpole3d.types import Config, State, Vector
 _NOMINAL = CartPole3D(Config(max_blocks=SLOTS))
 
 
-def state_of(seen: Seen) -> State:
+def state_of(report: Seen) -> State:
     """The state of the nominal world that an observation is of, of a cart that is not turned."""
-    pose, velocity = sight.moving(seen)
-    zero = jnp.zeros_like(seen.vx)
+    pose, velocity = sight.moving(report)
+    zero = jnp.zeros_like(report.vx)
     still = Vector(zero, zero, zero)
-    blocks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], seen.block) for i in range(SLOTS))
-    step = jnp.ones_like(seen.count)
+    blocks = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], report.block) for i in range(SLOTS))
+    step = jnp.ones_like(report.count)
     return State(
-        pose, seen.reported, velocity, blocks, zero, still, still, step, jnp.zeros_like(step, bool)
+        pose,
+        report.reported,
+        velocity,
+        blocks,
+        zero,
+        still,
+        still,
+        step,
+        jnp.zeros_like(step, bool),
     )
 
 
-def _after(seen: Seen, action: jax.Array) -> Seen:
+def _after(report: Seen, action: jax.Array) -> Seen:
     params = jax.tree.map(lambda number: jnp.float32(number), Params())
     # The nominal world draws nothing in a tick, so any key will do.
-    observation, *_ = _NOMINAL.step(jax.random.key(0), state_of(seen), action, params)
+    observation, *_ = _NOMINAL.step(jax.random.key(0), state_of(report), action, params)
     return sight.see(observation)
 
 
 @jax.custom_batching.custom_vmap
-def after(needed: jax.Array, seen: Seen, action: jax.Array) -> Seen:
+def after(needed: jax.Array, report: Seen, action: jax.Array) -> Seen:
     """The next observation of the nominal world.
 
     Args:
       needed: () bool; elsewhere the observation that is given comes back.
-      seen: the present observation.
+      report: the present observation.
       action: () int32, what is done.
     """
-    return jax.lax.cond(needed, _after, lambda seen, action: seen, seen, action)
+    return jax.lax.cond(needed, _after, lambda report, action: report, report, action)
 
 
 after.def_vmap(batch_rule(lambda *lanes: jax.lax.map(lambda lane: after(*lane), lanes)))
 
 
-def errors(expected: Seen, seen: Seen) -> tuple[jax.Array, jax.Array]:
+def errors(expected: Seen, report: Seen) -> tuple[jax.Array, jax.Array]:
     """Largest errors of the velocities of cart and pole, m/s or rad/s, and of blocks, m/s."""
-    of_cartpole = [expected.vx - seen.vx, expected.vy - seen.vy]
-    of_cartpole += [jnp.asarray(a - b) for a, b in zip(expected.spin, seen.spin, strict=True)]
-    both = expected.block.alive & seen.block.alive
+    of_cartpole = [expected.vx - report.vx, expected.vy - report.vy]
+    of_cartpole += [jnp.asarray(a - b) for a, b in zip(expected.spin, report.spin, strict=True)]
+    both = expected.block.alive & report.block.alive
     of_blocks = [
-        jnp.where(both, a - b, 0.0) for a, b in zip(expected.block.v, seen.block.v, strict=True)
+        jnp.where(both, a - b, 0.0) for a, b in zip(expected.block.v, report.block.v, strict=True)
     ]
     return jnp.max(jnp.abs(jnp.stack(of_cartpole))), jnp.max(jnp.abs(jnp.stack(of_blocks)))

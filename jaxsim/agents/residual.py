@@ -229,14 +229,14 @@ def _at_start(old: Evidence, seen: Seen) -> Evidence:
     )
 
 
-def _odd_cartpole(seen: Seen) -> jax.Array:
+def _odd_cartpole(start: Seen) -> jax.Array:
     """Whether cart or pole start where, or as fast as, the nominal world does not start them."""
-    r = seen.reported
+    r = start.reported
     numbers = (
         ((r.x, r.y), START_PLACE),
-        ((seen.vx, seen.vy), START_SPEED),
+        ((start.vx, start.vy), START_SPEED),
         ((r.qx, r.qy, r.qz), START_TILT),
-        ((seen.spin.x, seen.spin.y), START_RATE),
+        ((start.spin.x, start.spin.y), START_RATE),
     )
     odd = [jnp.abs(number) > limit for group, limit in numbers for number in group]
     return jnp.any(jnp.stack(odd))

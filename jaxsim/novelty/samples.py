@@ -159,8 +159,8 @@ def expand(values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(values)
     given = values[KEY]
     novelty = given if isinstance(given, Novelty) else Novelty.from_json(given)
-    others = {path: value for path, value in values.items() if path != KEY}
+    beside = {path: value for path, value in values.items() if path != KEY}
     for path, _ in novelty.parameters:
-        if path in others:
+        if path in beside:
             raise ValueError(f"parameter {path!r} is set beside the novelty that sets it")
-    return {**others, **dict(novelty.parameters)}
+    return {**beside, **dict(novelty.parameters)}

@@ -21,9 +21,9 @@ SAMPLES = (
 @pytest.fixture(scope="module")
 def calibrated():
     lines = []
-    found = novelty_space.calibrated(SAMPLES, 3, 0, lambda text, began: lines.append(text))
+    calibration = novelty_space.calibrated(SAMPLES, 3, 0, lambda text, began: lines.append(text))
     assert [line.split(",")[0] for line in lines] == ["4 of 4 slots", "  first differences"]
-    return found
+    return calibration
 
 
 def test_performance_is_that_of_the_samples_in_the_same_episodes(calibrated):

@@ -21,7 +21,7 @@ def plan():
         )
 
 
-def told(lanes, lane):
+def status_of(lanes, lane):
     """What is known of a lane, as an episode of a session says it."""
     status = lanes.status()
     place, step = (int(status.observation[name][lane]) for name in ("place", "step"))
@@ -37,16 +37,16 @@ def test_every_lane_is_a_session_and_begins_anew_when_it_is_told(plan):
     lanes.open(variants, numbers, everyone)
     sessions = [Session(plan, seed=SEED, lifetime=FIRST + lane) for lane in range(LANES)]
     episodes = [session.start(0, 0) for session in sessions]
-    seen = set()
+    states = set()
 
     def compare():
         for lane, episode in enumerate(episodes):
-            place, step, score, tick, over, performance = told(lanes, lane)
+            place, step, score, tick, over, performance = status_of(lanes, lane)
             observed = episode.observation
             assert (place, step) == (int(observed["place"]), int(observed["step"]))
             assert (tick, over) == (episode.length, episode.over)
             assert (score, performance) == (episode.reward, episode.performance)
-            seen.add((place, score))
+            states.add((place, score))
 
     compare()
     for number, action in enumerate(ACTIONS):
@@ -63,7 +63,7 @@ def test_every_lane_is_a_session_and_begins_anew_when_it_is_told(plan):
             episodes[2] = sessions[2].start(1, 5)
             compare()
             assert lanes.world[:LANES].tolist() == [0, 0, 1]
-    assert len(seen) > 12
+    assert len(states) > 12
 
 
 def test_a_status_is_of_the_host(plan):

@@ -59,8 +59,8 @@ def test_samples_are_lines_of_json(capsys):
     lines = said(capsys, "novelties", "gravity+wind", "--sample", "3", "--seed", "5").splitlines()
     drawn = [Novelty.from_json(json.loads(line)) for line in lines]
     assert drawn == list(sample(jax.random.key(5), ["gravity+wind"], 3))
-    others = said(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
-    assert not set(others) & set(lines)
+    reseeded = said(capsys, "novelties", "gravity+wind", "--sample", "3").splitlines()
+    assert not set(reseeded) & set(lines)
 
 
 def test_a_list_and_its_entries_can_be_looked_at(capsys):

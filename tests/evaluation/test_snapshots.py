@@ -60,8 +60,8 @@ def printed(show, width=110):
     return console.export_text()
 
 
-def rich(found):
-    return printed(lambda console: console.print(found))
+def rich(table):
+    return printed(lambda console: console.print(table))
 
 
 def files_in(folder):
@@ -110,10 +110,10 @@ def a_plan(folder):
 
 def launched(kind):
     def text(folder):
-        found = launch.text(
+        script = launch.text(
             a_plan(folder), kind, gpus=1, partition="night", image="image", claim="claim"
         )
-        return found.replace(str(folder), "FOLDER")
+        return script.replace(str(folder), "FOLDER")
 
     return text
 

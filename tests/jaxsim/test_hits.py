@@ -20,7 +20,7 @@ TICKS = 6
 def foretold():
     """Compiled: observations of many lanes to what is foretold of them."""
     one = jax.jit(jax.vmap(hits.after, in_axes=(0, 0, None)))
-    return lambda seen, needed=True: one(jnp.full(seen.vx.shape, needed), seen, jnp.int32(0))
+    return lambda report, needed=True: one(jnp.full(report.vx.shape, needed), report, jnp.int32(0))
 
 
 def flown(lanes32, values, pair=False):
@@ -33,7 +33,7 @@ def flown(lanes32, values, pair=False):
     start = lanes32.start(3, params)
     angle = 2 * np.pi * np.arange(lanes32.width, dtype=np.float32) / lanes32.width
     x, y, none = np.cos(angle), np.sin(angle), np.zeros_like(angle)
-    first, second, *others = start.blocks
+    first, second, *rest = start.blocks
     if pair:
         first = replace(first, p=Vector(none, none, 6 + none), v=Vector(3 * x, 3 * y, none))
         place = Vector(1.1 * x, 1.1 * y, 6.2 + none)
@@ -41,8 +41,8 @@ def flown(lanes32, values, pair=False):
     else:
         place = Vector(start.pose.x + 0.85 * x, start.pose.y + 0.85 * y, 0.9 + none)
         first = replace(first, p=place, v=Vector(-8 * x, -8 * y, none))
-        others = [second, *others]
-    gone = [replace(block, alive=jnp.zeros_like(block.alive)) for block in others]
+        rest = [second, *rest]
+    gone = [replace(block, alive=jnp.zeros_like(block.alive)) for block in rest]
     blocks = (first, second, *gone) if pair else (first, *gone)
     state = replace(start, blocks=blocks)
     rows = []
@@ -85,8 +85,8 @@ def test_a_hit_of_another_world_is_not(lanes32, foretold, values, pair):
 
 
 def test_nothing_is_foretold_where_it_is_not_needed(lanes32, foretold):
-    (seen, *_) = flown(lanes32, {})
+    (report, *_) = flown(lanes32, {})
     for kept, given in zip(
-        jax.tree.leaves(foretold(seen, False)), jax.tree.leaves(seen), strict=True
+        jax.tree.leaves(foretold(report, False)), jax.tree.leaves(report), strict=True
     ):
         np.testing.assert_array_equal(kept, given)

@@ -494,9 +494,9 @@ def test_a_screen_sees_which_plans_a_block_comes_near_to():
     both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2, axis=-1), plans)
     left = jnp.full(2, 150)
     costs, used = jax.jit(rollouts.screened)(models, worlds, both, left)
-    unhurt, told = fast()(model, far, plans, jnp.int32(150), jnp.float32(np.inf))
+    unhurt, references = fast()(model, far, plans, jnp.int32(150), jnp.float32(np.inf))
     np.testing.assert_allclose(costs[:, 1], unhurt, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(used[0][..., 1], told[0], atol=1e-4)
+    np.testing.assert_allclose(used[0][..., 1], references[0], atol=1e-4)
     hit = (
         np.asarray(fast()(model, world, plans, jnp.int32(150), jnp.float32(np.inf))[0]) > unhurt + 5
     )

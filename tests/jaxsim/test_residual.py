@@ -326,9 +326,9 @@ def nominal(lanes32):
 def strengths(reported, actions, length):
     """Strength of the evidence after each observation of an episode."""
     rows = np.arange(length)
-    seen = jax.tree.map(padded, observation(reported, rows))
+    reports = jax.tree.map(padded, observation(reported, rows))
     done = padded(actions[rows].astype(np.int32))
-    _, probability = watcher()(residual.residual.init(), seen, done, length)
+    _, probability = watcher()(residual.residual.init(), reports, done, length)
     probability = np.asarray(probability)[:length]
     return probability / (1 - probability)
 
@@ -356,9 +356,9 @@ def test_starts_of_cart_and_pole_are_held_against_the_nominal_ones(
     nominal, name, place, usual, odd
 ):
     reported, actions, _ = lane_of(nominal)
-    for number, found in ((usual, False), (odd, True)):
+    for number, novel in ((usual, False), (odd, True)):
         reported[name][0, place] = number
-        assert (strengths(reported, actions, 1)[0] >= 1) == found
+        assert (strengths(reported, actions, 1)[0] >= 1) == novel
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def test_agents_see_what_the_environment_reports():
     """In lanes, which carry a state from step to step, as in a plain loop of steps."""
     env, params = jaxsim.make("CartPole3D-v0", {"blocks/count_max": 2}, max_blocks=2)
     agent, episodes = Agent("coarse", _coarse), 64
-    played = jaxsim.rollout(env, params, agent, episodes, seed=7, spread=SMALL)
+    totals = jaxsim.rollout(env, params, agent, episodes, seed=7, spread=SMALL)
     key = rng.fold(counters.root(7), jnp.arange(episodes))
     outcome = jax.jit(functools.partial(lockstep.play_episode, agent, env))(
         jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (episodes,)), params),
@@ -107,7 +107,7 @@ def test_agents_see_what_the_environment_reports():
         jnp.zeros(episodes),
     )[1]
     # A place on the edge of a millimetre may be rounded to either side.
-    assert np.mean(played.length == outcome.length) >= 0.95
+    assert np.mean(totals.length == outcome.length) >= 0.95
 
 
 def test_long_lists_are_played_part_by_part(cartpole, monkeypatch):

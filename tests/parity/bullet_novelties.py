@@ -85,9 +85,9 @@ def main() -> None:
         for one, (kinds, errors) in zip(samples, compared(samples, Path(folder)), strict=True):
             for kind in set(kinds):
                 ticks[kind] += int((kinds == kind).sum())
-                found = np.array([errors[field][kinds == kind].max() for field in FIELDS])
+                largest = np.array([errors[field][kinds == kind].max() for field in FIELDS])
                 known = worst.get((one.name, kind), np.zeros(len(FIELDS)))
-                worst[one.name, kind] = np.maximum(known, found)
+                worst[one.name, kind] = np.maximum(known, largest)
     print(f"{a.samples} samples; largest errors of {', '.join(FIELDS)}")
     for kind in KINDS:
         rows = [numbers for (_, other), numbers in worst.items() if other == kind]

@@ -17,8 +17,8 @@ EXACT, WALL = 1e-12, 1e-9
 def compared(tmp_path_factory):
     """(name, classes of the ticks, errors by field) of each sample."""
     samples = bullet_novelties.drawn(SAMPLES, seed=1)
-    found = bullet_novelties.compared(samples, tmp_path_factory.mktemp("bullet"))
-    return [(one.name, *rest) for one, rest in zip(samples, found, strict=True)]
+    errors = bullet_novelties.compared(samples, tmp_path_factory.mktemp("bullet"))
+    return [(one.name, *rest) for one, rest in zip(samples, errors, strict=True)]
 
 
 def worst(compared, kind):

@@ -4,7 +4,7 @@ Source: the phase 3 WSU novelty generator for CartPole; its cartpole document sh
 the generator sends a list of objects.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 FIELDS = ("level", "entity", "attribute", "change")
@@ -104,35 +104,31 @@ def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
     return codes_of(hint(level, hint_level)[0])
 
 
-def codes_of(told: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Return an object of a hint as numbers; -1 for what is not told or has no number."""
-    entity, attribute, change = word_codes(told[name] for name in FIELDS[1:])
-    return -1 if told["level"] is None else told["level"], entity, attribute, change
-
-
-def word_codes(words: Iterable[str | None]) -> tuple[int, ...]:
-    """Places of an entity, an attribute and a change among the words of the catalogue's levels.
+def codes_of(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Return an object of a hint as numbers.
 
     Args:
-      words: up to three of them, in this order.
+      part: an object as `hint` returns several.
 
     Returns:
-      The places; -1 for None and for a word that no level of the catalogue has.
+      Level, entity, attribute and change; -1 for what is None, and for a word that no level of the
+      catalogue has.
     """
-    kinds = zip(words, (ENTITIES, ATTRIBUTES, CHANGES), strict=False)
-    return tuple(known.index(word) if word in known else -1 for word, known in kinds)
+    words = zip(FIELDS[1:], (ENTITIES, ATTRIBUTES, CHANGES), strict=True)
+    codes = [known.index(part[name]) if part[name] in known else -1 for name, known in words]
+    return -1 if part["level"] is None else part["level"], codes[0], codes[1], codes[2]
 
 
-def shown(told: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
-    """An object of a hint, of which the first `hint_level + 1` fields are told.
+def shown(values: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
+    """An object of a hint, whose first `hint_level + 1` fields are not None.
 
     Args:
-      told: level, entity, attribute and change.
+      values: level, entity, attribute and change.
       hint_level: one of `HINT_LEVELS`.
     """
     return {
         field: value if place <= hint_level else None
-        for place, (field, value) in enumerate(zip(FIELDS, told, strict=True))
+        for place, (field, value) in enumerate(zip(FIELDS, values, strict=True))
     }
 
 

@@ -18,8 +18,8 @@ TRIALS, BASELINE = made_up.trials(0, (0,)), made_up.trials(1, (0,))
 
 
 def scores(seed):
-    found = capability_scores([lifetime_scores(one) for one in (ONE, OTHER)], (), seed)
-    return {name: of.to_json() for name, of in found.items()}
+    scores = capability_scores([lifetime_scores(one) for one in (ONE, OTHER)], (), seed)
+    return {name: of.to_json() for name, of in scores.items()}
 
 
 REPORTS = {

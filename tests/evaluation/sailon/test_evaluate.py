@@ -36,18 +36,18 @@ def made_up(experiment, name):
 @pytest.fixture
 def calls(monkeypatch):
     """What is asked to be played: (experiment, names, options, keeper) of each call."""
-    found = []
+    requests = []
 
     def play_agents(experiment, agents, *, options, progress, keeper):
         names = [agent.name for agent in agents]
-        found.append((experiment, names, options, keeper))
+        requests.append((experiment, names, options, keeper))
         total = 10 * len(names)
         for done in range(1, total + 1):
             progress(done, total)
         return [made_up(experiment, name) for name in names]
 
     monkeypatch.setattr(evaluate, "play_agents", play_agents)
-    return found
+    return requests
 
 
 def job(out, **changes):
@@ -55,32 +55,39 @@ def job(out, **changes):
 
 
 def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
-    own, moves = job(tmp_path / "out"), []
-    found = evaluate.run(own, own.checked(), lambda *at: moves.append(at))
+    asked, moves = job(tmp_path / "out"), []
+    evaluation = evaluate.run(asked, asked.checked(), lambda *at: moves.append(at))
     ((experiment, names, options, keeper),) = calls
     assert (names, options) == (["greedy", "pd"], OPTIONS)
     assert (moves[0], moves[-1], len(moves)) == ((1, 20), (20, 20), 20)
     assert keeper is not None
-    assert experiment == generate(own.settings(), "evaluation") == load(own.out / "experiment.json")
-    for name, table in (("agent", found.agent), ("baseline", found.baseline)):
-        written = load_results(own.out / f"{name}.parquet")
+    assert (
+        experiment
+        == generate(asked.settings(), "evaluation")
+        == load(asked.out / "experiment.json")
+    )
+    for name, table in (("agent", evaluation.agent), ("baseline", evaluation.baseline)):
+        written = load_results(asked.out / f"{name}.parquet")
         assert written.metadata == table.metadata
         np.testing.assert_array_equal(written.rows["performance"], table.rows["performance"])
-    assert (found.agent.metadata["agent"], found.baseline.metadata["agent"]) == ("greedy", "pd")
-    report = json.loads((own.out / "report.json").read_text())
-    expected = analysis.analyse(found.agent, found.baseline, seed=5)
+    assert (evaluation.agent.metadata["agent"], evaluation.baseline.metadata["agent"]) == (
+        "greedy",
+        "pd",
+    )
+    report = json.loads((asked.out / "report.json").read_text())
+    expected = analysis.analyse(evaluation.agent, evaluation.baseline, seed=5)
     timing = report.pop("timing")
     assert report == expected.to_json()
-    assert (own.out / "metrics.csv").read_text() == expected.to_csv()
-    assert (own.out / "trials.csv").read_text() == expected.trials_csv()
+    assert (asked.out / "metrics.csv").read_text() == expected.to_csv()
+    assert (asked.out / "trials.csv").read_text() == expected.trials_csv()
     assert timing["steps"] == sum(
         made_up(experiment, name).rows["length"].sum() for name in ("greedy", "pd")
     )
     assert set(timing["seconds"]) == set(timing["processor_seconds"]) == {"greedy", "pd"}
-    check_page(own.out / "report.html", own.command)
+    check_page(asked.out / "report.html", asked.command)
     pictures = {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
-    assert {path.name for path in own.out.iterdir()} - pictures == {
-        own.out.joinpath(name).name
+    assert {path.name for path in asked.out.iterdir()} - pictures == {
+        asked.out.joinpath(name).name
         for name in (evaluate.FILES.marker, *evaluate.FILES.others)
         if name not in pictures
     }  # and no checkpoint is left
@@ -90,22 +97,22 @@ def test_time_is_of_the_agent_that_plays(calls, tmp_path, monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(evaluate.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(evaluate.time, "process_time", lambda: 0.0)
-    own = job(tmp_path)
-    found = evaluate.play(own, own.checked())
-    assert found.seconds == {"greedy": 10, "pd": 10}
-    assert found.processor_seconds == {"greedy": 0, "pd": 0}
+    asked = job(tmp_path)
+    evaluation = evaluate.play(asked, asked.checked())
+    assert evaluation.seconds == {"greedy": 10, "pd": 10}
+    assert evaluation.processor_seconds == {"greedy": 0, "pd": 0}
 
 
 @pytest.mark.parametrize(("agent", "baseline"), [("pd", "pd"), ("pd+residual", "pd")])
 def test_a_baseline_that_acts_as_the_agent_does_is_not_played(calls, tmp_path, agent, baseline):
-    own = replace(job(tmp_path, baseline=baseline), agent=agent)
-    found = evaluate.play(own, own.checked())
+    asked = replace(job(tmp_path, baseline=baseline), agent=agent)
+    evaluation = evaluate.play(asked, asked.checked())
     assert calls[0][1] == [agent]
-    assert found.baseline.metadata["agent"] == baseline
-    alone = found.agent if agent == baseline else found.agent.silenced(baseline)
+    assert evaluation.baseline.metadata["agent"] == baseline
+    alone = evaluation.agent if agent == baseline else evaluation.agent.silenced(baseline)
     for name in ("performance", "novelty_probability"):
-        np.testing.assert_array_equal(found.baseline.rows[name], alone.rows[name])
-    assert list(found.seconds) == [agent]
+        np.testing.assert_array_equal(evaluation.baseline.rows[name], alone.rows[name])
+    assert list(evaluation.seconds) == [agent]
 
 
 def test_a_button_is_half_of_a_short_trial(tmp_path):
@@ -130,13 +137,13 @@ def test_a_cell_of_a_sweep_has_the_rows_and_metrics_of_its_own_trials(calls):
     base = bases.get("sailon evaluate")
     fixed = {"agent": "greedy", "difficulty": "hard", "trials": 3, "episodes": 6, "seed": 5}
     cells = [Cell(4 + k, complete(base, fixed | {"level": v})) for k, v in enumerate((200, 203))]
-    played = base.play(cells, Place({}))
+    results = base.play(cells, Place({}))
     ((experiment, names, _, keeper),) = calls
     assert (names, keeper) == (["greedy", "pd"], None)
     assert experiment.settings.novelty == (200, 203)
     agent, baseline = (made_up(experiment, name) for name in names)
     report = analysis.analyse(agent, baseline, seed=5)
-    rows, metrics = played.rows.to_pandas(), played.metrics.to_pandas()
+    rows, metrics = results.rows.to_pandas(), results.metrics.to_pandas()
     for cell, level in zip(cells, (200, 203), strict=True):
         tested, other = agent.tested(), baseline.tested()
         places = tested["novelty_level"] == level
@@ -148,7 +155,7 @@ def test_a_cell_of_a_sweep_has_the_rows_and_metrics_of_its_own_trials(calls):
         part = metrics[metrics["cell"] == cell.number].set_index("metric")
         assert set(part.index) == set(row.values)
         for name, value in row.values.items():
-            found = part.loc[name, ["value", "low", "high"]].astype(float)
-            np.testing.assert_array_equal(found, [value.values, value.low, value.high])
+            interval = part.loc[name, ["value", "low", "high"]].astype(float)
+            np.testing.assert_array_equal(interval, [value.values, value.low, value.high])
             assert part.loc[name, "count"] == row.counts[name]
             assert isinstance(part.loc[name, "reason"], str) == (value.reasons != 0), name

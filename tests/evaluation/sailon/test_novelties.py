@@ -153,8 +153,8 @@ def test_every_entry_is_a_cell(drawn):
 
 
 def test_hints_are_words_of_the_families(drawn):
-    told = next(t for t in drawn.trials if t.cell.visibility == 1 and t.cell.entry.number == 1)
-    first, novel = (drawn.episodes(told)[place].hint for place in (0, 2))
+    trial = next(t for t in drawn.trials if t.cell.visibility == 1 and t.cell.entry.number == 1)
+    first, novel = (drawn.episodes(trial)[place].hint for place in (0, 2))
     assert [set(one.values()) for one in first] == [{None}]
     assert novel == [
         {"level": None, "entity": "world", "attribute": "gravity", "change": "increase"},
@@ -166,9 +166,9 @@ def test_an_experiment_holds_its_novelties(drawn, path):
     again = experiment.loads(drawn.dumps())
     assert again == drawn
     assert again.entries == dict(enumerate(LIST.entries))
-    others = sailon.generate(settings(path, samples=1, split="held out"), "open")
-    assert list(others.entries) == [1]
-    assert others.digest() != drawn.digest()
+    part = sailon.generate(settings(path, samples=1, split="held out"), "open")
+    assert list(part.entries) == [1]
+    assert part.digest() != drawn.digest()
     # A file is enough: the list that it was drawn from is not read again.
     text = drawn.dumps().replace('"actions/sign": -1.0', '"actions/sign": -2.0')
     assert dict(experiment.loads(text).entries[0].novelty.parameters) == {"actions/sign": -2.0}
@@ -235,8 +235,8 @@ def test_an_agent_on_the_host_plays_the_same_novelties(drawn, results, tmp_path)
 
     few = replace(drawn, trials=drawn.trials[:1], training=())
     options = interactive.Options(transcripts=tmp_path)
-    played = sailon.play(few, Right(), options)
-    lengths = played.tested()["length"]
+    results = sailon.play(few, Right(), options)
+    lengths = results.tested()["length"]
     assert lengths[2:].max() < 20
     files = sorted(tmp_path.rglob("*.jsonl"))
     assert len(files) == 4
@@ -274,10 +274,10 @@ def test_a_list_is_drawn_over_difficulty(results, tmp_path):
     pytest.importorskip("matplotlib", reason="needs the extra jaxsim-novelty[plots]")
     report = analyse(results, None, resamples=50)
     names = {path.name for path in plots.write(report.rows, tmp_path)}
-    assert names == {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
+    assert names == {f"{name}_{number}.png" for name in plots.FIGURES for number in (0, 1)}
     plain = [row for row in report.rows if row.kind not in plots.DIFFICULTIES]
     names = {path.name for path in plots.write(plain, tmp_path / "plain")}
-    assert names == {f"{name}_{told}.png" for name in plots.PANELS for told in (0, 1)}
+    assert names == {f"{name}_{number}.png" for name in plots.PANELS for number in (0, 1)}
     shown = plots.over_difficulty([row for row in report.rows if row.visibility == 0])
     assert [[label for label, _ in [panel[2] for panel in line]] for line in shown] == [
         ["share of trials"] * 2,

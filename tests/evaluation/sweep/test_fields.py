@@ -101,15 +101,15 @@ def place(tmp_path):
 def changes(name):
     """Each other value of a cell, as (its name, values with it)."""
     base, fixed = bases.get(name), FIXED[name]
-    others = OTHER[name] | ({"pole/length": 0.8} if "pole/length" in fixed else {})
-    assert set(others) >= set(base.fields()), "a field without another value"
+    replacements = OTHER[name] | ({"pole/length": 0.8} if "pole/length" in fixed else {})
+    assert set(replacements) >= set(base.fields()), "a field without another value"
     whole = complete(base, fixed)
-    for field, value in others.items():
+    for field, value in replacements.items():
         # A level is of a task: the task is changed where there is none.
         yield field, whole | {field: value} | ({"level": ""} if field == "task" else {})
 
 
-def played(name, values, place):
+def calls_of(name, values, place):
     """What a cell calls: (call, name of an argument, value)."""
     with reached({call: MagicMock() for call in CALLS[name]}) as calls:
         bases.get(name).play([Cell(3, values)], place)
@@ -120,10 +120,10 @@ def played(name, values, place):
 @pytest.mark.parametrize("name", CALLS)
 def test_every_value_changes_what_is_played(name, place):
     base = bases.get(name)
-    usual = played(name, complete(base, FIXED[name]), place)
+    usual = calls_of(name, complete(base, FIXED[name]), place)
     for field, values in changes(name):
         base.check(values, place)
-        assert played(name, values, place) != usual, field
+        assert calls_of(name, values, place) != usual, field
 
 
 @pytest.mark.parametrize("name", CALLS)

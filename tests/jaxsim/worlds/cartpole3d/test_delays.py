@@ -40,7 +40,7 @@ def program(slots):
     return play
 
 
-def played(values, actions, slots="few"):
+def reports(values, actions, slots="few"):
     """Observations of the start and of each tick."""
     _, params = jaxsim.make("CartPole3D-v0", {**SLOTS[slots], **values})
     return jax.device_get(program(slots)(KEYS, actions, params))
@@ -53,7 +53,7 @@ def actions():
 
 @pytest.fixture(scope="module")
 def prompt(actions):
-    return {slots: played({}, actions, slots) for slots in SLOTS}
+    return {slots: reports({}, actions, slots) for slots in SLOTS}
 
 
 def assert_close(read, expected, **tolerance):
@@ -65,18 +65,18 @@ def assert_close(read, expected, **tolerance):
 @pytest.mark.parametrize("late", [1, 3, delays.MOST_PUSHES])
 def test_pushes_that_act_late_are_those_of_before(actions, late):
     shifted = np.concatenate([np.zeros_like(actions[:late]), actions[: TICKS - late]])
-    assert_close(played({"actions/delay": late}, actions), played({}, shifted))
+    assert_close(reports({"actions/delay": late}, actions), reports({}, shifted))
 
 
 @pytest.mark.parametrize(("slots", "late"), [("few", 1), ("few", 3), ("many", 2)])
 def test_sensors_that_report_late_say_what_they_read_before(actions, prompt, slots, late):
-    read = played({"sensors/delay": late}, actions, slots)
+    read = reports({"sensors/delay": late}, actions, slots)
     read = jax.tree.map(lambda leaf: leaf[late:], read)
     assert_close(read, jax.tree.map(lambda leaf: leaf[: TICKS + 1 - late], prompt[slots]))
 
 
 def test_before_there_are_late_readings_the_sensors_read_the_start(actions):
-    read = played({"sensors/delay": 3}, actions)
+    read = reports({"sensors/delay": 3}, actions)
     env, params = jaxsim.make("CartPole3D-v0", {})
     start = jax.device_get(env.observe(env.start(KEYS, params)))
     for tick in range(3):
@@ -115,7 +115,7 @@ def test_a_state_from_a_world_without_delays_must_be_adopted_first():
 )
 def test_readings_are_multiplied_and_offset(actions, prompt, kind, fields):
     values = {f"sensors/gain_{kind}": 0.5, f"sensors/offset_{kind}": 0.25}
-    read, exact = played(values, actions), prompt["few"]
+    read, exact = reports(values, actions), prompt["few"]
     alive = {"block_position": exact.block_alive, "block_velocity": exact.block_alive}
     for name in read._fields if hasattr(read, "_fields") else vars(read):
         a, b = getattr(read, name), getattr(exact, name)
@@ -138,7 +138,7 @@ def test_the_orientation_is_multiplied_as_a_rotation_vector_and_then_turned(acti
     values = {"sensors/gain_angle": 0.5, "sensors/offset_angle": 0.1}
     read, exact = (
         Rotation.from_quat(np.stack(o.pole_quaternion, axis=-1).reshape(-1, 4))
-        for o in (played(values, actions), prompt["few"])
+        for o in (reports(values, actions), prompt["few"])
     )
     half = Rotation.from_rotvec(0.5 * exact.as_rotvec())
     expected = Rotation.from_rotvec([0.1, 0.1, 0.1]) * half
@@ -146,5 +146,5 @@ def test_the_orientation_is_multiplied_as_a_rotation_vector_and_then_turned(acti
 
 
 def test_a_sensor_whose_factor_is_zero_reads_zero(actions):
-    read = played({"sensors/gain_rate": 0.0}, actions)
+    read = reports({"sensors/gain_rate": 0.0}, actions)
     assert not np.stack(read.pole_velocity).any()
