@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.agents import hits
+from jaxsim.agents import hits, residual
 from jaxsim.agents.sight import see
 from jaxsim.worlds.cartpole3d.levels import params_of
 from jaxsim.worlds.cartpole3d.types import Vector
@@ -68,6 +68,7 @@ def first_errors(rows, foretold):
 
 @pytest.mark.parametrize("pair", [False, True], ids=["pole", "pair"])
 def test_hits_of_the_nominal_world_are_foretold(lanes32, foretold, pair):
+    # Rounding of float32, of which a contact makes more: 2.9e-4 at the pole, 5e-7 of pairs.
     assert first_errors(flown(lanes32, {}, pair), foretold).max() < 1e-3
 
 
@@ -81,7 +82,7 @@ def test_hits_of_the_nominal_world_are_foretold(lanes32, foretold, pair):
     ids=["mass", "pole", "pair"],
 )
 def test_a_hit_of_another_world_is_not(lanes32, foretold, values, pair):
-    assert (first_errors(flown(lanes32, values, pair), foretold) > 0.1).mean() > 0.7
+    assert first_errors(flown(lanes32, values, pair), foretold).min() > residual.HIT_LIMIT
 
 
 def test_nothing_is_foretold_where_it_is_not_needed(lanes32, foretold):
