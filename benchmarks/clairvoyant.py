@@ -16,7 +16,7 @@ from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
 from jaxsim.agents.mpc import Budget
 from jaxsim.agents.rollouts import Field, Model, Plan, World
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import wind
+from jaxsim.worlds.cartpole3d.terms import wind
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, State, Vector, Velocity
 
 BUDGET = Budget(candidates=64, generations=36, first=192)

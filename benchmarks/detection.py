@@ -27,8 +27,8 @@ from benchmarks.parity import environment, most_slots
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
-from jaxsim.worlds.cartpole3d import hints
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
+from jaxsim.worlds.cartpole3d.original import hints
 
 LEVELS = (*range(200, 209), *range(101, 109))
 LANES = 128

@@ -1,6 +1,6 @@
 """Write cartpole.json: CartPole3D for machines, with the range of every sensor on every level.
 
-python -m benchmarks.domain --out jaxsim/worlds/cartpole3d/cartpole.json
+python -m benchmarks.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
 
 Bounds are what no value can leave. Ranges are what was observed in every level and difficulty:
 half of the episodes played by `pd` and half by `random`, which between them hold the pole for
@@ -22,10 +22,10 @@ import numpy as np
 import jaxsim
 from benchmarks.pages import add_out, put
 from jaxsim import agents
-from jaxsim.worlds.cartpole3d import messages
 from jaxsim.worlds.cartpole3d.env import CartPole3D
-from jaxsim.worlds.cartpole3d.hints import FIELDS, HINT_LEVELS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level, levels
+from jaxsim.worlds.cartpole3d.original import messages
+from jaxsim.worlds.cartpole3d.original.hints import FIELDS, HINT_LEVELS
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Observation, Params
 
 EPISODES = 256

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 import jaxsim
 from benchmarks.pages import add_out, put
 from evaluation.catalogue import paths, told
-from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
-from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, Quirk
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS
+from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, Quirk
 
 INTRODUCTION = (
     '`jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")` makes one; in a syllabus it',

@@ -26,9 +26,9 @@ from benchmarks.supplies import Supplies, supplied
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
+from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
+from jaxsim.worlds.cartpole3d.blocks.spawn import add_block
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
-from jaxsim.worlds.cartpole3d.slots import inward, outward
-from jaxsim.worlds.cartpole3d.spawn import add_block
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
 
 LANES = 1536  # of the compiled programs; every batch is padded to it

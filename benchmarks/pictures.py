@@ -19,7 +19,7 @@ from evaluation.files import write_whole
 from jaxsim import render
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole3d import CartPole3D, Config
-from jaxsim.worlds.cartpole3d.wsu import wsu_start
+from jaxsim.worlds.cartpole3d.generate.wsu import wsu_start
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 7

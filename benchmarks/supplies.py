@@ -15,8 +15,8 @@ import numpy as np
 
 import jaxsim
 from jaxsim.worlds.cartpole3d import State, generate
-from jaxsim.worlds.cartpole3d.slots import inward, outward
-from jaxsim.worlds.cartpole3d.spawn import add_block, place_ahead
+from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
+from jaxsim.worlds.cartpole3d.blocks.spawn import add_block, place_ahead
 from jaxsim.worlds.cartpole3d.types import Vector
 
 MOST_SPAWNS, MOST_DRAWS = 201, 3000  # of one episode

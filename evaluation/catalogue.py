@@ -180,8 +180,8 @@ def _about_list(name: str) -> Iterator[str]:
 
 def _about(level: "Level") -> Iterator[str]:
     """Lines on one level."""
-    from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS
     from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+    from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS
 
     names = paths(level)
     yield _folded(f"Level {level.number} of {level.task}: ", level.change)

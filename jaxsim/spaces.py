@@ -19,8 +19,8 @@ import numpy as np
 
 from jaxsim import inputs, rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
+from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
-from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.settings import PARAMETERS
 from jaxsim.worlds.cartpole3d.types import DT, Vector
 

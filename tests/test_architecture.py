@@ -1,6 +1,7 @@
 """Which package may import what, read from the source."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,9 +59,13 @@ def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[str, int]]:
     """Absolute names of everything a file imports, wherever in it, with the line."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -71,7 +76,7 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
     """Names that a file calls directly."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id, node.lineno
 
@@ -221,3 +226,11 @@ def test_the_simulator_needs_only_its_core_dependencies():
     assert not importing(
         modules("jaxsim"), "pyarrow", "rich", "matplotlib", "scipy", "pandas", "torch"
     )
+
+
+def test_the_module_map_of_cartpole3d_names_every_module():
+    folder = ROOT / "jaxsim" / "worlds" / "cartpole3d"
+    listed = re.findall(r"^\| `(\w+)` \|", ast.get_docstring(parsed(folder / "__init__.py")), re.M)
+    packages = [path.parent.name for path in folder.glob("*/__init__.py")]
+    modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    assert sorted(listed) == sorted([*packages, *modules])

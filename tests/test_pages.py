@@ -18,9 +18,9 @@ from benchmarks import (
 )
 from evaluation import cli, records
 from evaluation.l2m import syllabus
-from jaxsim.worlds.cartpole3d import packing
-from jaxsim.worlds.cartpole3d.hints import TOLD, hint
-from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
+from jaxsim.worlds.cartpole3d import grouping
+from jaxsim.worlds.cartpole3d.original.hints import TOLD, hint
+from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
 from tests.evaluation.bench.test_bench import check_schema
 
 ROOT = Path(__file__).parents[1]
@@ -169,7 +169,7 @@ def test_the_example_is_a_syllabus():
 
 def test_the_python_example_runs(monkeypatch):
     """Without contacts of cart and pole, which take most of the compilation."""
-    monkeypatch.setattr(packing, "replaced", lambda *given: given[-1])
+    monkeypatch.setattr(grouping, "replaced", lambda *given: given[-1])
     (text,) = blocks("python")
     names: dict = {}
     exec(text, names)

@@ -354,7 +354,7 @@ def _numbers(name: str, text: str | None) -> tuple[int, ...] | None:
 def _domain(arguments: argparse.Namespace) -> int:
     from importlib import resources
 
-    shipped = resources.files("jaxsim.worlds.cartpole3d") / "cartpole.json"
+    shipped = resources.files("jaxsim.worlds.cartpole3d.original") / "cartpole.json"
     print(shipped.read_text(encoding="utf-8"), end="")
     return 0
 

@@ -24,9 +24,9 @@ from evaluation.tasks import Tasks
 from jaxsim import registry
 from jaxsim.embedding import SLOTS
 from jaxsim.worlds.cartpole3d import CartPole3D
-from jaxsim.worlds.cartpole3d.start import fitted
+from jaxsim.worlds.cartpole3d.generate.start import fitted
+from jaxsim.worlds.cartpole3d.generate.wsu import wsu_starts
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Rail, State
-from jaxsim.worlds.cartpole3d.wsu import wsu_starts
 
 SIZES = (UNROLLED, 32, CAPACITIES[-1])
 """Block slots up to which trials share a program; compiling one takes longer than playing it."""

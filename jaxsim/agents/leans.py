@@ -19,7 +19,7 @@ from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, p
 from jaxsim.agents.rollouts import CART_ROOM
 from jaxsim.backend import materialise, opaque_one
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.contacts import ERP
+from jaxsim.worlds.cartpole3d.contact.broadphase import ERP
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.types import (
     DT,

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.contact import broadphase
 from jaxsim.worlds.cartpole3d.geometry import MARGIN, Rotation
+from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
@@ -326,7 +327,7 @@ def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
     params = replace(params, drag=jnp.where(model.on_lines, 0.0, params.drag))
     v = dynamics.accelerate_block(params, block, None)
     v = geo.add(v, geo.scale(pulled, DT))
-    bounced = contacts.bounce_off_walls(params, replace(block, p=p), v)
+    bounced = broadphase.bounce_off_walls(params, replace(block, p=p), v)
     turned = (bounced.x != v.x) | (bounced.y != v.y)
     back = Vector(*(jnp.where(turned, -c, c) for c in v))
     bounced = Vector(*(jnp.where(model.on_lines, a, b) for a, b in zip(back, bounced, strict=True)))
@@ -364,7 +365,7 @@ def collided(params: Params, block: Block, v: Vector) -> Vector:
     for other in range(len(alive)):
         d, w = (geo.sub(c, jax.tree.map(lambda leaf, i=other: leaf[i], c)) for c in (p, v))
         square = geo.dot(d, d)
-        near = (square <= contacts.pair_reach(params)) & (square > 0)
+        near = (square <= broadphase.pair_reach(params)) & (square > 0)
         touching = near & alive & alive[other]
         approach = geo.dot(w, d) / jnp.where(near, square, 1.0)
         size = jnp.where(touching & (approach < 0), 0.5 * (1 + restitution) * approach, 0.0)
@@ -481,11 +482,11 @@ def _impulse(
     params: Params, there: jax.Array, touch: _Touch, given: jax.Array, velocity: Velocity, v: Vector
 ) -> jax.Array:
     """What is added, N s, to the impulse of a contact that does not bounce and only pushes."""
-    reach = contacts.BREAKING * contacts.breaking_size(params)
+    reach = broadphase.BREAKING * broadphase.breaking_size(params)
     pushed = touch.normal.x * velocity.vx + touch.normal.y * velocity.vy
     spun = geo.dot(touch.turn, Vector(velocity.wx, velocity.wy, velocity.wz))
     speed = geo.dot(touch.normal, v) - pushed - spun
-    wanted = contacts.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
+    wanted = broadphase.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
     more = jnp.maximum(wanted / (1 / params.block_mass + touch.soft), -given)
     return jnp.where(there & (touch.gap <= reach), more, 0.0)
 

@@ -8,9 +8,10 @@ import pytest
 from benchmarks import domain
 from evaluation import cli
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
-from jaxsim.worlds.cartpole3d.messages import domain_specification
+from jaxsim.worlds.cartpole3d.original.messages import domain_specification
 
-AGAIN = "write it anew: python -m benchmarks.domain --out jaxsim/worlds/cartpole3d/cartpole.json"
+FILE = "jaxsim/worlds/cartpole3d/original/cartpole.json"
+AGAIN = f"write it anew: python -m benchmarks.domain --out {FILE}"
 NOMINAL = 200
 
 

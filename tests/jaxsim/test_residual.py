@@ -16,7 +16,7 @@ from jaxsim.agents.base import never_fails
 from jaxsim.agents.detection import Transition, joined
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d.levels import params_of
-from jaxsim.worlds.cartpole3d.messages import feature_vectors, parse_feature_vectors
+from jaxsim.worlds.cartpole3d.original.messages import feature_vectors, parse_feature_vectors
 from jaxsim.worlds.cartpole3d.types import Block, Config, Observation, Vector
 
 KEY = jax.random.key(0)

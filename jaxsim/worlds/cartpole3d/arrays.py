@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d import slots
-from jaxsim.worlds.cartpole3d.start import RESTING
+from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.types import (
+    RESTING,
     Block,
     Config,
     Pose,

@@ -29,6 +29,11 @@ POLE_RADIUS = 0.03  # m, circumradius of the pole's prism
 AABB_MARGIN = 0.006  # m, by which Bullet enlarges the lengths of the box it takes inertia from
 
 
+Moving = tuple[Pose, Velocity, tuple[Block, ...]]
+Forces = tuple[Vector, list[Vector] | None]
+"""Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
+
+
 class Bodies(NamedTuple):
     """Quantities that follow from `Params`: inertias and the coupled system's constants."""
 
@@ -113,6 +118,31 @@ def pole_spin(velocity: Velocity, r: Rotation) -> Vector:
         velocity.wy + r.z.y * velocity.yaw_rate,
         velocity.wz + r.z.z * velocity.yaw_rate,
     )
+
+
+def free_motion(
+    params: Params, moving: Moving, forces: Forces
+) -> tuple[Bodies, Rotation, Velocity, list[Vector]]:
+    """Velocities after one tick without contacts, not yet clamped.
+
+    Args:
+      params: physics.
+      moving: pose, velocities and blocks at the start of the tick.
+      forces: on cart and blocks.
+
+    Returns:
+      (inertias, pole to cart rotation, velocity of cart and pole, velocity of each block in m/s).
+    """
+    pose, velocity, blocks = moving
+    body = bodies(params)
+    r = geo.pole_to_cart(pose)
+    velocity = accelerate(params, body, pose, r, velocity, forces[0])
+    on_blocks: Sequence[Vector | None] = forces[1] or [None] * len(blocks)
+    speeds = [
+        accelerate_block(params, block, force)
+        for block, force in zip(blocks, on_blocks, strict=True)
+    ]
+    return body, r, velocity, speeds
 
 
 def accelerate(
@@ -258,6 +288,24 @@ def move_block(block: Block, v: Vector) -> Block:
     if block.rail is not None:
         return lines.glide(block, v)
     return Block(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
+
+
+def move_all(
+    pose: Pose,
+    blocks: tuple[Block, ...],
+    velocity: Velocity,
+    speeds: list[Vector],
+    one: jax.Array,
+) -> Moving:
+    """Clamp the velocities and move everything with them; empty slots rest."""
+    velocity, speeds = clamp_all(velocity, blocks, speeds)
+    speeds = [
+        Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
+        for block, v in zip(blocks, speeds, strict=True)
+    ]
+    velocity, speeds = materialise((velocity, speeds), one)
+    moved = tuple(move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
+    return move(pose, velocity, one), velocity, moved
 
 
 def clamp_all(

@@ -21,8 +21,9 @@ from jaxsim.worlds.base import (
     ending,
     rows_of,
 )
-from jaxsim.worlds.cartpole3d import actions, delays, dynamics, generate, sensors, slots
+from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.levels import SAME_START
 from jaxsim.worlds.cartpole3d.settings import (
     PARAMETERS,
@@ -31,6 +32,7 @@ from jaxsim.worlds.cartpole3d.settings import (
     params_from_values,
     wanted_terms,
 )
+from jaxsim.worlds.cartpole3d.terms import actions, delays
 from jaxsim.worlds.cartpole3d.tick import (
     EVERY,
     FREE,

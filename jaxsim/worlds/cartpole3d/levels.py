@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, hint
-from jaxsim.worlds.cartpole3d.quirks import QUIRKS, Quirk
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, hint
+from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole3d import delays, lines, noise
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
+from jaxsim.worlds.cartpole3d.terms import delays, noise
 from jaxsim.worlds.cartpole3d.types import Observation, Params, Pose, Scalar, State, Vector
 
 _TERMS = {"sensors": "noise", "pushes": "late_pushes", "late": "late_readings"}

@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
-from jaxsim.worlds.cartpole3d import noise
-from jaxsim.worlds.cartpole3d.delays import MOST_PUSHES, MOST_READINGS
+from jaxsim.worlds.cartpole3d.blocks.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
-from jaxsim.worlds.cartpole3d.spawn import needed_slots
+from jaxsim.worlds.cartpole3d.terms import noise
+from jaxsim.worlds.cartpole3d.terms.delays import MOST_PUSHES, MOST_READINGS
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 
 MOST = CAPACITIES[-1]  # blocks

@@ -22,6 +22,7 @@ Scalar = jax.Array | float
 DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
+RESTING = 4.95  # m, height at which an empty block slot is kept, clear of floor and ceiling
 
 TERMS = (
     "actions",

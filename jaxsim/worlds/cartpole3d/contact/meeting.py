@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
-from jaxsim.worlds.cartpole3d import contacts, lines
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import rows as rows_of
+from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d.contact import broadphase
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.types import Block, Scalar, Vector
 
 
@@ -79,7 +80,7 @@ def without_friction(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> Co
     softness = along(row, unit.steps, unit.kick)
     # Nothing moves two bodies that are both fixed.
     active = mask(jnp.asarray(row.active & (softness > 0)), s.one)
-    wanted = contacts.separating_speed(along(row, meeting.speeds, g), row.gap, row.restitution)
+    wanted = broadphase.separating_speed(along(row, meeting.speeds, g), row.gap, row.restitution)
     impulse = jnp.maximum(wanted / jnp.where(active, softness, 1.0), 0.0)
     impulse = materialise(jnp.where(active, impulse, 0.0), s.one)
     steps = [geo.scale(step, impulse) for step in unit.steps]

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import dynamics, placement, slots
+from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.blocks import placement, slots
 from jaxsim.worlds.cartpole3d.types import (
     Block,
     Params,

@@ -1,7 +1,7 @@
 """Where an episode starts: drawn on the device (`start`), or by the original's stream (`wsu`)."""
 
-from jaxsim.worlds.cartpole3d.start import begin, draw, fitted
-from jaxsim.worlds.cartpole3d.wsu import (
+from jaxsim.worlds.cartpole3d.generate.start import begin, draw, fitted
+from jaxsim.worlds.cartpole3d.generate.wsu import (
     from_wsu_seed,
     wsu_distances,
     wsu_shares,

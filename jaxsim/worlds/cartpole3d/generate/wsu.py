@@ -14,14 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import spawn
-from jaxsim.worlds.cartpole3d import start as starts
+from jaxsim.worlds.cartpole3d.blocks import spawn
+from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
+from jaxsim.worlds.cartpole3d.generate import start as starts
+from jaxsim.worlds.cartpole3d.generate.start import AIM_HEIGHT, LINE_REACH
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, SAME_START, params_of
-from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
 from jaxsim.worlds.cartpole3d.settings import capacity, most_blocks, params_from_values
-from jaxsim.worlds.cartpole3d.start import AIM_HEIGHT, LINE_REACH, RESTING
 from jaxsim.worlds.cartpole3d.types import (
     ENGINES,
+    RESTING,
     Block,
     Config,
     Params,

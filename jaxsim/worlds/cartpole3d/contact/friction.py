@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
-from jaxsim.worlds.cartpole3d import contacts
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.meeting import Contact, Meeting, Response, along, response
-from jaxsim.worlds.cartpole3d.solver import RESIDUAL, SWEEPS
+from jaxsim.worlds.cartpole3d.contact import broadphase
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.meeting import Contact, Meeting, Response, along, response
+from jaxsim.worlds.cartpole3d.contact.solver import RESIDUAL, SWEEPS
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
 
@@ -63,7 +63,7 @@ def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System
     soft = [jnp.asarray(matrix[k][k] > 0) for k in range(3)]
     speeds = [along(row, meeting.speeds, g) for row in rows]
     row = meeting.row
-    wanted = contacts.separating_speed(speeds[0], row.gap, row.restitution)
+    wanted = broadphase.separating_speed(speeds[0], row.gap, row.restitution)
     target = [jnp.where(row.active & soft[0], wanted, -jnp.inf)]
     target += [jnp.where(row.active & soft[k], -speeds[k], 0.0) for k in (1, 2)]
     mass = [1 / jnp.where(soft[k], matrix[k][k], 1.0) for k in range(3)]

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import parameters
-from jaxsim.worlds.cartpole3d import hints
+from jaxsim.worlds.cartpole3d.original import hints
 from jaxsim.worlds.cartpole3d.types import Config, Observation, Vector
 
 POSITION = ("x_position", "y_position", "z_position")  # m
@@ -380,7 +380,7 @@ def domain_specification() -> dict[str, Any]:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    text = (resources.files("jaxsim.worlds.cartpole3d") / name).read_text(encoding="utf-8")
+    text = (resources.files("jaxsim.worlds.cartpole3d.original") / name).read_text(encoding="utf-8")
     values: dict[str, Any] = json.loads(text)
     return values
 

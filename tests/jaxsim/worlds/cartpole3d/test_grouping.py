@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import packing
+from jaxsim.worlds.cartpole3d import grouping
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -22,7 +22,7 @@ def test_parts_of_a_batch_are_computed_like_the_whole(lanes, parts, apart):
         return factor * numbers, needed & (numbers[0] > 0)
 
     arguments = [np.float32(2.0), numbers.astype(np.float32), needed]
-    in_parts = partial(packing.in_parts, compute, 64, apart=apart)
+    in_parts = partial(grouping.in_parts, compute, 64, apart=apart)
     scaled, chosen = jax.jit(lambda *a: in_parts(a))(*arguments)
     np.testing.assert_array_equal(scaled, 2 * arguments[1])
     np.testing.assert_array_equal(chosen, needed & (numbers[0] > 0))
@@ -42,11 +42,11 @@ def test_a_part_apart_has_the_bits_that_it_has_among_others(lanes):
     def outer(*arrays):
         *four, needed = arrays
         moved = [2.1 * array * array + array for array in four]
-        result = packing.in_parts(compute, 64, [*moved, needed], apart=True)
+        result = grouping.in_parts(compute, 64, [*moved, needed], apart=True)
         return result * moved[0] + moved[1]
 
     whole = jax.jit(outer)(a, b, c, d, needed)
     cut = [array[..., 64:128] for array in (a, b, c, d, needed)]
     np.testing.assert_allclose(whole[:, 64:128], jax.jit(outer)(*cut), rtol=1e-6)
-    inner = jax.jit(lambda *x: packing.in_parts(compute, 64, x, apart=True))
+    inner = jax.jit(lambda *x: grouping.in_parts(compute, 64, x, apart=True))
     np.testing.assert_array_equal(inner(a, b, c, d, needed)[:, 64:128], inner(*cut))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import packing
+from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
 CLEARANCE = 1.0  # m, blocks appear at least this far from where the cart started, horizontally
@@ -92,7 +92,7 @@ def rarely_fitting(
 
         return jax.lax.while_loop(unfinished, again, (jnp.int32(TOGETHER), v))[1]
 
-    v = packing.replaced(go_on, GROUP, ~fits(given, v), (given, v), v)
+    v = grouping.replaced(go_on, GROUP, ~fits(given, v), (given, v), v)
     return Vector(*(c.reshape(shape) for c in v))
 
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.worlds.cartpole3d import slots
-from jaxsim.worlds.cartpole3d.placement import (
+from jaxsim.worlds.cartpole3d.blocks import slots
+from jaxsim.worlds.cartpole3d.blocks.placement import (
     BLOCK_MIDDLE,
     BLOCK_SPREAD,
     REDRAWS,
@@ -26,6 +26,7 @@ from jaxsim.worlds.cartpole3d.placement import (
 )
 from jaxsim.worlds.cartpole3d.tick import advance
 from jaxsim.worlds.cartpole3d.types import (
+    RESTING,
     Block,
     Config,
     Params,
@@ -39,7 +40,6 @@ from jaxsim.worlds.cartpole3d.types import (
 )
 
 AIM_HEIGHT = 0.5  # m, height at which blocks are aimed at the cart
-RESTING = 4.95  # m, height at which an empty block slot is kept, clear of floor and ceiling
 
 # Counter slots of one episode's start.
 _SLOT_CART, _SLOT_PUSH, _SLOT_POLE, _SLOT_COUNT, _SLOT_POINT = 0, 2, 4, 10, 11

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.backend import materialise
-from jaxsim.worlds.cartpole3d import candidates, contacts, lines
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.contacts import separating_speed
+from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d.contact import broadphase, candidates
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.broadphase import separating_speed
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Rail, Scalar, Vector
 
 
@@ -170,8 +171,8 @@ class Builder:
         """The pairs that touch and the blocks near cart and pole."""
         params = self.s.params
         one = self.s.one
-        pairs = candidates.pairs_within(self.blocks, contacts.pair_reach(params), one)
-        near_cart, near_pole = contacts.near_structure(
+        pairs = candidates.pairs_within(self.blocks, broadphase.pair_reach(params), one)
+        near_cart, near_pole = broadphase.near_structure(
             params, self.s.pose, self.s.world, self.blocks
         )
         most = candidates.MAX_NEAR

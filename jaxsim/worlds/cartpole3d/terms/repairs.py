@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxsim.worlds.cartpole3d import dynamics, lines
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.terms.wind import AIR, PER_METRE, PROFILE
 from jaxsim.worlds.cartpole3d.types import (
     DT,
     PIVOT_HEIGHT,
@@ -29,7 +30,6 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
     Velocity,
 )
-from jaxsim.worlds.cartpole3d.wind import AIR, PER_METRE, PROFILE
 
 HELD = 2e-5  # m, overlap with a wall that is left, so that the next tick sees the contact
 

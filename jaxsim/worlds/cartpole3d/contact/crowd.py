@@ -17,11 +17,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise, opaque_one, whole
-from jaxsim.worlds.cartpole3d import candidates, contacts, packing, solver
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.assembly import Prepared, prepare
-from jaxsim.worlds.cartpole3d.candidates import sum_of, take, total
+from jaxsim.worlds.cartpole3d import grouping
+from jaxsim.worlds.cartpole3d.contact import broadphase, candidates, solver
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.assembly import Prepared, prepare
+from jaxsim.worlds.cartpole3d.contact.candidates import sum_of, take, total
 from jaxsim.worlds.cartpole3d.dynamics import Bodies
 from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
@@ -62,7 +63,7 @@ def resolve(
         return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
     world: Any = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
     if needed.shape:
-        return packing.in_parts(_with_room, packing.PART, world)
+        return grouping.in_parts(_with_room, grouping.PART, world)
     result = _with_room(*jax.tree.map(lambda a: jnp.asarray(a)[..., None], world))
     return jax.tree.map(lambda leaf: leaf[..., 0], result)
 
@@ -70,7 +71,7 @@ def resolve(
 def _with_room(*world: Any) -> Any:
     *arguments, needed = world
     result, beyond = _resolved(FEW, *world)
-    return packing.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
+    return grouping.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
 
 
 def _with_more_room(*arguments: Any) -> Any:
@@ -139,16 +140,16 @@ def _find(room: Room, s: rows_of.Structure, block: Block) -> Found:
     """Search for contacts."""
     params, one = s.params, s.one
     cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
-    past = contacts.past_a_face(params, block)
-    near_cart, near_pole = contacts.near_structure(params, s.pose, s.world, block)
+    past = broadphase.past_a_face(params, block)
+    near_cart, near_pole = broadphase.near_structure(params, s.pose, s.world, block)
     flags = (
         jnp.where(near_cart, cart_bit, 0)
         + jnp.where(near_pole, pole_bit, 0)
-        + jnp.where(block.alive & (contacts.at_wall(params, block.p) | past), wall_bit, 0)
+        + jnp.where(block.alive & (broadphase.at_wall(params, block.p) | past), wall_bit, 0)
         + jnp.where(block.alive & past, past_bit, 0)
     )
     flags = whole(flags, one)
-    pairs = _search(room)(block, contacts.pair_reach(params), one, room.pairs)
+    pairs = _search(room)(block, broadphase.pair_reach(params), one, room.pairs)
     listed = _within(pairs.number, room.pairs)
     # How many things touch each block.
     nowhere = block.alive.shape[0]
@@ -176,7 +177,7 @@ def _within(count: jax.Array, size: int) -> jax.Array:
 
 def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[Vector, jax.Array]:
     """Velocities after walls, but for held blocks, and whether the change matters, (L,) bool."""
-    bounced = contacts.bounce_off_walls(s.params, moving.block, moving.v)
+    bounced = broadphase.bounce_off_walls(s.params, moving.block, moving.v)
     held = held | ~moving.block.alive
     after = Vector(*(jnp.where(held, a, b) for a, b in zip(moving.v, bounced, strict=True)))
     after = materialise(after, s.one)

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
-from jaxsim.worlds.cartpole3d import contacts, friction
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.meeting import Meeting, without_friction
-from jaxsim.worlds.cartpole3d.solver import applied
+from jaxsim.worlds.cartpole3d.contact import broadphase, friction
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.meeting import Meeting, without_friction
+from jaxsim.worlds.cartpole3d.contact.solver import applied
 from jaxsim.worlds.cartpole3d.types import Block, Params, Vector, Velocity
 
 
@@ -52,13 +52,13 @@ def resolve(
       bounced: the same after the walls.
       velocity: of cart and pole after the free motion.
       needed: () or (L,) bool; lanes where it is False are not waited for.
-      leaving: as for `contacts.bounce_off_walls`.
+      leaving: as for `broadphase.bounce_off_walls`.
 
     Returns:
       Velocities, right where only one contact is of more than a block and its walls, whose blocks
       are at no wall.
     """
-    beyond = contacts.beyond_planes(s.params, s.pose, s.world, blocks, leaving)
+    beyond = broadphase.beyond_planes(s.params, s.pose, s.world, blocks, leaving)
     g = rows_of.generalized(velocity, s.local)
     speeds, velocity, right, _ = _met(s, blocks, free, bounced, velocity, g, needed)
     return speeds, velocity, right & ~beyond
@@ -81,7 +81,7 @@ def resolve_at_walls(
     """
     walled, more = _past_a_face(s, blocks, free, leaving)
     upright, several = _structure_at_wall(s)
-    unsure = more | several | contacts.held_up(s.params, blocks)
+    unsure = more | several | broadphase.held_up(s.params, blocks)
     g = rows_of.generalized(velocity, s.local)
     speeds, velocity, right, met = _met(s, blocks, free, bounced, velocity, g, needed)
     standing = without_friction(s, upright, g)
@@ -122,7 +122,7 @@ def _met(
         for flag, of in zip(case.flags, case.slots, strict=True):
             hit = flag & contact.active
             for slot, step in zip(of, contact.steps, strict=True):
-                unsure = unsure | (hit & contacts.at_wall(s.params, blocks[slot].p))
+                unsure = unsure | (hit & broadphase.at_wall(s.params, blocks[slot].p))
                 speeds[slot] = _where(hit, geo.add(speeds[slot], step), speeds[slot])
         if contact.change is not None:
             velocity = applied(velocity, s.local, contact.change)
@@ -137,7 +137,7 @@ def _past_a_face(
     s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector], leaving: bool
 ) -> tuple[_Case, jax.Array]:
     """A block past a face of the room at the wall that it is in, and whether there is more."""
-    past = [contacts.past_a_face(s.params, block, leaving) for block in blocks]
+    past = [broadphase.past_a_face(s.params, block, leaving) for block in blocks]
     flags = [mask(flag, s.one) for flag in past]
     block, v = _choose(flags, blocks, free)
     row, several = _only(rows_of.wall_rows(s.params, block), s.one)
@@ -174,7 +174,7 @@ def _with_structure(
 ) -> list[_Case]:
     """A block with the cart, and a block with the pole."""
     params = s.params
-    near = [contacts.near_structure(params, s.pose, s.world, block) for block in blocks]
+    near = [broadphase.near_structure(params, s.pose, s.world, block) for block in blocks]
     on_cart, on_pole = ([mask(flags[side], s.one) for flags in near] for side in range(2))
     slots = [(slot,) for slot in range(len(blocks))]
     (block, v), (other, w) = _choose(on_cart, blocks, free), _choose(on_pole, blocks, free)
@@ -223,7 +223,7 @@ def _of_pairs(s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vect
 
 def _meet(params: Params, a: Block, b: Block) -> jax.Array:
     d = geo.sub(a.p, b.p)
-    return a.alive & b.alive & (geo.dot(d, d) <= contacts.pair_reach(params))
+    return a.alive & b.alive & (geo.dot(d, d) <= broadphase.pair_reach(params))
 
 
 def _several(flags: Sequence[jax.Array]) -> jax.Array:

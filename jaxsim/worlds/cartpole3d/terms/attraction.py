@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import slots
+from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector
 
 TARGET_HEIGHT = 0.5  # m, height at which the cart attracts

@@ -13,7 +13,7 @@ import numpy as np
 from jaxsim import parameters
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.arrays import SHAPES, state_from_arrays
-from jaxsim.worlds.cartpole3d.messages import parse_feature_vector
+from jaxsim.worlds.cartpole3d.original.messages import parse_feature_vector
 from jaxsim.worlds.cartpole3d.types import Config, Observation, State, Vector
 
 NAMES = (*SHAPES, "block_pos", "block_vel", "block_alive")

@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxsim.backend import mask, materialise, opaque_one
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d import slots
-from jaxsim.worlds.cartpole3d.assembly import (
+from jaxsim.worlds.cartpole3d.blocks import slots
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.assembly import (
     Builder,
     Mobility,
     Prepared,

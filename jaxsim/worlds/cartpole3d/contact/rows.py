@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsim.backend import materialise
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.contacts import BREAKING, WALL, breaking_size
+from jaxsim.worlds.cartpole3d.contact.broadphase import BREAKING, WALL, breaking_size
 from jaxsim.worlds.cartpole3d.dynamics import (
     CART_HALF_HEIGHT,
     CART_RADIUS,
