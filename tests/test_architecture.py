@@ -218,7 +218,7 @@ def test_only_the_edge_touches_files():
 
 @pytest.mark.parametrize("package", ["jaxsim", "evaluation"])
 def test_packages_do_not_import_tests_or_tools(package):
-    assert not importing(modules(package), "tests", "benchmarks", "pytest", "hypothesis")
+    assert not importing(modules(package), "tests", "benchmarks", "tools", "pytest", "hypothesis")
 
 
 def test_the_simulator_needs_only_its_core_dependencies():

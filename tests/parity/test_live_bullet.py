@@ -16,8 +16,8 @@ pytest.importorskip(
 )
 
 from benchmarks import parity
-from benchmarks.recordings import KINDS, Recording
 from tests.conftest import double_precision
+from tests.oracles.recordings import KINDS, Recording
 from tests.parity import bullet_episodes
 from tests.parity.bounds import CHAIN, HIT, PAIR, SLIDING_HIT
 

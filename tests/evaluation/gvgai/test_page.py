@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import gvgai_page
 from evaluation import cli
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai import harness
@@ -15,13 +14,14 @@ from evaluation.gvgai.phases import Call
 from evaluation.gvgai.results import LevelResult
 from evaluation.gvgai.rules import Rules
 from tests.evaluation.gvgai.scripted import track
+from tools import gvgai_page
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "gvgai.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_current():
-    again = "write it anew: python -m benchmarks.gvgai_page --out docs/gvgai.md"
+    again = "write it anew: python -m tools.gvgai_page --out docs/gvgai.md"
     assert "\n".join(gvgai_page.page()) + "\n" == PAGE, again
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import sciencebirds_page
 from evaluation.sciencebirds import codec
 from evaluation.sciencebirds.codes import State
+from tools import sciencebirds_page
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sciencebirds.md").read_text(encoding="utf-8")
-AGAIN = "write it anew: python -m benchmarks.sciencebirds_page --out docs/sciencebirds.md"
+AGAIN = "write it anew: python -m tools.sciencebirds_page --out docs/sciencebirds.md"
 
 LETTERS = {"u8": "B", "u32": "I", "i32": "i", "f32": "f"}
 # What follows a number of things or of bytes, of which there are none in the smallest message.

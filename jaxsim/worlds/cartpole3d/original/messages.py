@@ -374,7 +374,7 @@ def feature_vector_schema() -> dict[str, Any]:
 def domain_specification() -> dict[str, Any]:
     """Return the domain for machines: actions, sensors and their ranges on every level.
 
-    `python -m benchmarks.domain` generates the file, `cartpole.json`, by playing every level.
+    `python -m tools.domain` generates the file, `cartpole.json`, by playing every level.
     """
     return _shipped("cartpole.json")
 

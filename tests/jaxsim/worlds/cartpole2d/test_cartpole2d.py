@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.parity_cartpole2d import CASES, TICKS, Episode, free_run, read, zones_of
-from benchmarks.twin_cartpole2d import PUSHES, Twin
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole2d import dynamics, sensors
 from jaxsim.worlds.cartpole2d.types import Motion
 from tests.conftest import double_precision
+from tests.oracles.twin_cartpole2d import PUSHES, Twin
 
 KEY = jax.random.key(0)
 STEP = jax.jit(cartpole2d.CartPole2D().step)

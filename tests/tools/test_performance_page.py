@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from benchmarks import performance_page
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import Curve, Result, Row, Sample
 from evaluation.bench.run import Benchmark
 from evaluation.files import write_json
+from tools import performance_page
 
 
 def row(program, workload, flags, *steps):

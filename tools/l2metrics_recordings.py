@@ -1,6 +1,6 @@
 """Records what the real l2metrics 3.1 makes of the random lifetimes of the tests.
 
-    python -m benchmarks.l2metrics_recordings --peer peer/bin/python
+    python -m tools.l2metrics_recordings --peer peer/bin/python
 
 `benchmarks.l2metrics` says how the peer's environment is made.
 """

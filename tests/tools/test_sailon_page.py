@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import control, detection, sailon_page
+from benchmarks import control, detection
 from benchmarks.control import Measurement, Row
+from tools import sailon_page
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import domain
 from evaluation import cli
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original.messages import domain_specification
+from tools import domain
 
 FILE = "jaxsim/worlds/cartpole3d/original/cartpole.json"
-AGAIN = f"write it anew: python -m benchmarks.domain --out {FILE}"
+AGAIN = f"write it anew: python -m tools.domain --out {FILE}"
 NOMINAL = 200
 
 

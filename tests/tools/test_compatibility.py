@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compatibility_page as page
+from tools import compatibility_page as page
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
@@ -14,7 +14,7 @@ ROWS = page.rows()
 
 def test_every_row_is_on_the_page_and_has_passed():
     lines = [text for text in PAGE.splitlines() if text.startswith("| ")][2:]
-    again = "run it anew: python -m benchmarks.compatibility_page --out docs/compatibility.md"
+    again = "run it anew: python -m tools.compatibility_page --out docs/compatibility.md"
     assert len(lines) == len(ROWS), again
     for row, text in zip(ROWS, lines, strict=True):
         version, result = (cell.strip() for cell in text.split(" | ")[1:4:2])

@@ -1,6 +1,6 @@
 """Draw a still of every level for docs/pictures: its hard variant as the original starts seed 7.
 
-    python -m benchmarks.pictures
+    python -m tools.pictures
 
 The GIF beside them is made by
 

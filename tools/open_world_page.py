@@ -1,7 +1,7 @@
 """Write what is generated of docs/open-world.md, between its markers.
 
-    python -m benchmarks.open_world_page --out docs/open-world.md
-    python -m benchmarks.open_world_page --calibration runs/novelty_space.parquet \\
+    python -m tools.open_world_page --out docs/open-world.md
+    python -m tools.open_world_page --calibration runs/novelty_space.parquet \\
       --report runs/open/report.json --parity runs/parity.txt --out docs/open-world.md
 
 Families come from the code and the shipped list from its file. What is given is reduced to the

@@ -1,7 +1,7 @@
 """Choose a list of novelties from calibrated samples, balanced over families and difficulties.
 
     python -m benchmarks.novelty_space --samples 10000 --out runs/novelty_space.parquet
-    python -m benchmarks.novelty_list runs/novelty_space.parquet --name open-world-1 \\
+    python -m tools.novelty_list runs/novelty_space.parquet --name open-world-1 \\
       --out evaluation/sailon/open-world-1.jsonl
 
 Degenerate samples are left out. Of each family, samples are taken at equal steps of rank by their

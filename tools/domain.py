@@ -1,6 +1,6 @@
 """Write cartpole.json: CartPole3D for machines, with the range of every sensor on every level.
 
-python -m benchmarks.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
+python -m tools.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
 
 Bounds are what no value can leave. Ranges are what was observed in every level and difficulty:
 half of the episodes played by `pd` and half by `random`, which between them hold the pole for
@@ -72,7 +72,7 @@ def domain(chosen: Iterable[Level] = ()) -> dict[str, Any]:
     env, _ = jaxsim.make("CartPole3D-v0")
     return {
         "domain": env.name,
-        "generated_by": "python -m benchmarks.domain",
+        "generated_by": "python -m tools.domain",
         "units": {
             "length": "m",
             "velocity": "m/s",

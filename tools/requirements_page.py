@@ -1,6 +1,6 @@
 """Write docs/requirements.md: what each protocol asks for, the tests that show it, their result.
 
-python -m benchmarks.requirements_page --out docs/requirements.md
+python -m tools.requirements_page --out docs/requirements.md
 
 It runs the tests with the mark `requirement`, but for those that take minutes; with --collect it
 only finds them and prints which test names which rows, as JSON.
@@ -30,13 +30,13 @@ TITLES = {
     "l2m": "L2M metrics framework",
     "sailon": "CartPole domain",
 }
-COMMAND = "python -m benchmarks.requirements_page --out docs/requirements.md"
+COMMAND = "python -m tools.requirements_page --out docs/requirements.md"
 OUTCOMES = ("failed", "skipped", "passed")  # the first that happened is that of a test
 
 
 def requirements() -> dict[str, dict[int, str]]:
     """What is asked for, by front door and number."""
-    values = tomllib.loads((ROOT / "benchmarks" / "requirements.toml").read_text(encoding="utf-8"))
+    values = tomllib.loads((ROOT / "tools" / "requirements.toml").read_text(encoding="utf-8"))
     return {door: {int(n): text for n, text in rows.items()} for door, rows in values.items()}
 
 
