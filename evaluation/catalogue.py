@@ -138,7 +138,7 @@ def _family(family: "Family") -> tuple[str, ...]:
 
 def _about_family(family: "Family") -> Iterator[str]:
     """Lines on one family."""
-    from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+    from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
     yield f"{family.name}: {', '.join(_family(family))}"
     for one in family.ranges:
@@ -204,7 +204,7 @@ def _about(level: "Level") -> Iterator[str]:
 def paths(level: "Level") -> dict[str, str]:
     """Parameter paths of a level's task by the field they set."""
     from jaxsim.worlds.cartpole2d.levels import FIELDS as FIELDS_2D
-    from jaxsim.worlds.cartpole3d.settings import FIELDS
+    from jaxsim.worlds.cartpole3d.parameter_table import FIELDS
 
     fields = {"CartPole2D": FIELDS_2D, "CartPole3D": FIELDS}[level.task]
     return {field: path for path, field in fields.items()}

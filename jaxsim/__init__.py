@@ -37,9 +37,9 @@ register(
 
 def _by_leans(values: Mapping[str, Any], **options: Any) -> tuple[Any, Any]:
     # Imported here, so that those who push need not wait for agents.
-    from jaxsim import leaning
+    from jaxsim import lean_actions
 
-    return leaning.make(values, **options)
+    return lean_actions.make(values, **options)
 
 
 register(

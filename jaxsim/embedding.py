@@ -32,11 +32,11 @@ import numpy as np
 
 from jaxsim import inputs, spaces
 from jaxsim.worlds import cartpole
-from jaxsim.worlds.base import Attempt, rows_of
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.types import ACTIONS, UNROLLED, Vector
+from jaxsim.worlds.world import Attempt, rows_of
 from jaxsim.wrappers import Step, WorldWrapper
 
 SLOTS = UNROLLED
@@ -81,7 +81,7 @@ class Embedded(WorldWrapper, ABC):
         state, reward, terminated, truncated, info = rest
         return self.lifted(observation), state, reward, terminated, truncated, info
 
-    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.base.World`.
+    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.world.World`.
 
     def parts(self, params: Any) -> tuple[tuple["Embedded", ...], np.ndarray]:
         """No simpler environment plays any of the rows."""
@@ -96,7 +96,7 @@ class Embedded(WorldWrapper, ABC):
         active: jax.Array,
         effort: int,
     ) -> Attempt:
-        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        """Advance running episodes by one step; see `jaxsim.worlds.world.World.attempt`."""
         return self.env.attempt(key, state, *self.own(action, params), active, effort)
 
     @abstractmethod

@@ -23,7 +23,7 @@ from jaxsim.image_settings import GROUP, USUAL
 from jaxsim.render.camera import Camera
 from jaxsim.render.image import image
 from jaxsim.render.scene import SIZES, scene_of
-from jaxsim.worlds.base import Attempt
+from jaxsim.worlds.world import Attempt
 from jaxsim.wrappers import Step, WorldWrapper, Wrapper
 
 
@@ -133,7 +133,7 @@ class ImagingWorld(Imaging, WorldWrapper):
     def quick_step(
         self, key: jax.Array, state: ImagingState, action: jax.Array, params: Any
     ) -> tuple[Step, jax.Array]:
-        """Advance one step by the cheapest program; see `jaxsim.worlds.base.World.quick_step`."""
+        """Advance one step by the cheapest program; see `jaxsim.worlds.world.World.quick_step`."""
         if not hasattr(self.env, "quick_step"):  # an embedded world
             stepped = self.step(key, state, action, params)
             return stepped, jnp.ones_like(stepped[3])
@@ -141,7 +141,7 @@ class ImagingWorld(Imaging, WorldWrapper):
         return self._after(stepped, state), right
 
     def parts(self, params: Any) -> tuple[tuple["ImagingWorld", ...], np.ndarray]:
-        """Simpler environments for some rows; see `jaxsim.worlds.base.World.parts`."""
+        """Simpler environments for some rows; see `jaxsim.worlds.world.World.parts`."""
         parts, place = self.env.parts(params)
         return tuple(replace(self, env=part) for part in parts), place
 
@@ -162,7 +162,7 @@ class ImagingWorld(Imaging, WorldWrapper):
         active: jax.Array,
         effort: int,
     ) -> Attempt:
-        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        """Advance running episodes by one step; see `jaxsim.worlds.world.World.attempt`."""
         attempt: Attempt = self.env.attempt(key, state.inner, action, params, active, effort)
         return attempt._replace(state=replace(state, inner=attempt.state))
 

@@ -17,7 +17,7 @@ from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
-from jaxsim.worlds.base import NONFINITE, TERMINATED, World
+from jaxsim.worlds.world import NONFINITE, TERMINATED, World
 
 MAX_EPISODES = 1 << 28
 MAX_ROUNDS = 256

@@ -21,7 +21,7 @@ from jaxsim import inputs, rng
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 from jaxsim.worlds.cartpole3d.types import DT, Vector
 
 ROUNDING = 1e-4  # room for rounding around a unit quaternion

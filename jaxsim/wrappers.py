@@ -105,7 +105,7 @@ class Wrapper:
 
 @dataclass(frozen=True)
 class WorldWrapper(Wrapper):
-    """A wrapper of a world that is one itself for rollouts; see `jaxsim.worlds.base.World`.
+    """A wrapper of a world that is one itself for rollouts; see `jaxsim.worlds.world.World`.
 
     It adds `parts` and `attempt`.
     """

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from evaluation.sailon.novelties import Entry, NoveltyList
 from jaxsim.novelty import FAMILIES, Novelty
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE
-from jaxsim.worlds.cartpole3d.settings import FIELDS
+from jaxsim.worlds.cartpole3d.parameter_table import FIELDS
 
 SIZE = 1000
 COMPOSED = 0.2

@@ -22,7 +22,7 @@ from benchmarks.pages import replaced
 from evaluation.files import write_json, write_whole
 from evaluation.sailon import novelties
 from jaxsim.novelty import FAMILIES, Family
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 NONE = "–"
 STARTS = 128

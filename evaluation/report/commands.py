@@ -184,7 +184,7 @@ def _score(arguments: argparse.Namespace) -> int:
 def _metrics(arguments: argparse.Namespace) -> int:
     from evaluation.metrics.registry import SCOPES
     from evaluation.metrics.table import METRICS
-    from evaluation.report.catalogue import as_json, details, table
+    from evaluation.report.metric_catalogue import as_json, details, table
     from jaxsim import parameters
 
     rows = list(METRICS)

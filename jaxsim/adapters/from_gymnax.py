@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxsim import parameters, rng
 from jaxsim.parameters import Parameter
 from jaxsim.registry import GYMNAX, EnvSpec
-from jaxsim.worlds.base import all_finite
+from jaxsim.worlds.world import all_finite
 
 try:
     from gymnax import registration

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.agents.lookahead import CART_ROOM
 from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
-from jaxsim.agents.rollouts import CART_ROOM
 from jaxsim.backend import materialise, opaque_one
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact.broadphase import ERP

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.rollouts import Field, Model, directions, pull
+from jaxsim.agents.lookahead import Field, Model, directions, pull
 from jaxsim.agents.sight import Seen
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo

@@ -36,7 +36,7 @@ from jaxsim.lanes.traced import TracedStep
 from jaxsim.lanes.turns import Turns, no_prediction
 from jaxsim.lanes.worlds import Worlds
 from jaxsim.marks import Marks, marked
-from jaxsim.worlds.base import RUNNING, TERMINATED
+from jaxsim.worlds.world import RUNNING, TERMINATED
 
 GAPS = 0.2
 """Share of lifetimes that are over at which the others are moved together."""

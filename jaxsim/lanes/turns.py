@@ -20,7 +20,7 @@ from jaxsim.lanes.lists import Batch, Rows
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import History, Lanes, Lifetimes, like, where
 from jaxsim.lanes.worlds import Worlds
-from jaxsim.worlds.base import RUNNING, TERMINATED
+from jaxsim.worlds.world import RUNNING, TERMINATED
 
 
 class Turns:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from jaxsim.worlds.base import Attempt, WholeSteps
+from jaxsim.worlds.world import Attempt, WholeSteps
 
 
 class Work(Hashable, Protocol):

@@ -19,7 +19,7 @@ import optax
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
-from jaxsim.training import advantages, dynamics, features, network, normalise, surprise
+from jaxsim.training import advantages, features, forward_model, network, normalise, surprise
 from jaxsim.training.around import Blocks
 from jaxsim.training.features import Sight, View
 from jaxsim.training.network import Network
@@ -42,7 +42,7 @@ class Memory:
     parameters: Network
     optimiser: Any
     moments: Moments  # of what it sees, (F,)
-    model: dynamics.Model  # of the world
+    model: forward_model.Model  # of the world
     usual: surprise.Usual
     hyper: Hyper
     key: jax.Array  # typed, of the lifetime
@@ -154,7 +154,7 @@ def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) ->
         parameters=parameters,
         optimiser=_ADAM.init(parameters),
         moments=normalise.init(sight.size),
-        model=dynamics.init(sight.body, sight.actions),
+        model=forward_model.init(sight.body, sight.actions),
         usual=surprise.usual(),
         hyper=settings.of_lifetime(0),
         key=key,
@@ -344,8 +344,8 @@ def _drawing(
 
 
 def _taught(
-    sight: Sight, model: dynamics.Model, episodes: Episodes, rows: _Rows, words: rng.Words
-) -> dynamics.Model:
+    sight: Sight, model: forward_model.Model, episodes: Episodes, rows: _Rows, words: rng.Words
+) -> forward_model.Model:
     """Learn how the world moves from steps of the episodes."""
     step, final = episodes.trace, episodes.final
     at, episode = rows.draw(words, LESSONS)
@@ -358,9 +358,9 @@ def _taught(
     follows = rows.flat(step.body)[jnp.minimum(at + 1, width * horizon - 1)]
     after = jnp.where(last[:, None], final.body[episode], follows)
     done = jax.nn.one_hot(action, sight.actions)
-    lessons = dynamics.Lessons(body, done, after, calm, block, speed)
+    lessons = forward_model.Lessons(body, done, after, calm, block, speed)
     played = jnp.sum(rows.lengths > 0).astype(jnp.float32)
-    return dynamics.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
+    return forward_model.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
 
 
 def _loss(

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.training import around, dynamics, regression
+from jaxsim.training import around, forward_model, regression
 from jaxsim.training.around import Around, Blocks
-from jaxsim.training.dynamics import Model
+from jaxsim.training.forward_model import Model
 
 NUMBERS = 6
 """Numbers that tell of an episode."""
@@ -94,12 +94,12 @@ def watch(body: int) -> Watch:
 
 def seen(model: Model, watch: Watch, body: jax.Array, now: Around) -> Watch:
     """Compare an observation with what was expected."""
-    was = dynamics.flight(watch.before)
-    off = (body - watch.body) / regression.scale(model.body, dynamics.BODY_FLOOR)
+    was = forward_model.flight(watch.before)
+    off = (body - watch.body) / regression.scale(model.body, forward_model.BODY_FLOOR)
     missed = (now.blocks.speed - watch.speed) ** 2
 
     def of_blocks(fit: regression.Fit, there: jax.Array) -> tuple[jax.Array, jax.Array]:
-        size = jax.vmap(regression.scale, in_axes=(0, None))(fit, dynamics.SPEED_FLOOR)[:, 0]
+        size = jax.vmap(regression.scale, in_axes=(0, None))(fit, forward_model.SPEED_FLOOR)[:, 0]
         return jnp.sum(jnp.where(there, missed / size**2, 0.0)), jnp.sum(there)
 
     flown, flights = of_blocks(model.flying, was.flies)
@@ -124,8 +124,8 @@ def expect(model: Model, watch: Watch, body: jax.Array, now: Around, action: jax
     """Say what comes next, behind an action (A,), one-hot."""
     return watch._replace(
         steps=watch.steps + 1,
-        body=dynamics.body_after(model, body, action),
-        speed=dynamics.speed_after(model, now.blocks),
+        body=forward_model.body_after(model, body, action),
+        speed=forward_model.speed_after(model, now.blocks),
         before=now.blocks,
         calm=watch.calm & now.calm,
     )

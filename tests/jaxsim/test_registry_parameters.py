@@ -11,7 +11,7 @@ import jaxsim
 from jaxsim import parameters, registry
 from jaxsim.parameters import Parameter
 from jaxsim.worlds.cartpole3d import Config, Params
-from jaxsim.worlds.cartpole3d.settings import FIELDS, PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import FIELDS, PARAMETERS
 
 
 @pytest.fixture

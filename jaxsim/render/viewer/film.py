@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.imaging import ImagingState
-from jaxsim.leaning import LeaningState
+from jaxsim.lean_actions import LeaningState
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.worlds.cartpole3d import State

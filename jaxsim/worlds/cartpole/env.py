@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole import dynamics, generate, sensors
 from jaxsim.worlds.cartpole.levels import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole.types import ACTIONS, Config, Observation, Params, Scalar, State
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, rng
-from jaxsim.worlds.base import World, all_finite, configure
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
-from jaxsim.worlds.cartpole2d.levels import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole2d.levels import PARAMETERS, TASK, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
     ACTIONS,
     DT,
@@ -21,6 +20,7 @@ from jaxsim.worlds.cartpole2d.types import (
     State,
 )
 from jaxsim.worlds.cartpole3d.types import Observation
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -40,7 +40,7 @@ class CartPole2D(World):
     Inside a compiled program any action but 1 and 2 is "nothing".
     """
 
-    name = "CartPole2D"
+    name = TASK
     actions = ACTIONS
 
     config: Config = field(default_factory=Config)

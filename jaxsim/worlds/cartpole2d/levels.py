@@ -12,14 +12,17 @@ from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole2d.types import Config, Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 
+TASK = "CartPole2D"
+
 CATALOGUE: dict[int, Level] = {
     level.number: level
     for level in (
-        Level(50, "nominal", ({}, {}, {})),
+        Level(50, "nominal", ({}, {}, {}), TASK),
         Level(
             51,
             "the pole is longer, and its centre of mass higher",
             ({"pole_length": 2.0}, {"pole_length": 4.0}, {"pole_length": 7.0}),
+            TASK,
         ),
         Level(
             52,
@@ -30,11 +33,13 @@ CATALOGUE: dict[int, Level] = {
                 {"drag_min": 0.0125, "drag_max": 0.1},
                 {"side_push": 1.0},
             ),
+            TASK,
         ),
         Level(
             53,
             "sensors report one of a few values, and the episode ends by what they report",
             ({"bins": 30.0}, {"bins": 20.0}, {"bins": 10.0}),
+            TASK,
         ),
     )
 }

@@ -5,7 +5,7 @@
 | `env` | the environment: reset, step, reward, end of an episode |
 | `types` | configuration, parameters, state, observation |
 | `levels` | the novelty catalogue |
-| `settings` | parameters that a user may set by name |
+| `parameter_table` | parameters that a user may set by name |
 | `tick` | one physics tick: terms, free motion, contacts |
 | `dynamics` | free motion of cart, pole and blocks |
 | `geometry` | vectors, rotations, the cart's prism |
@@ -27,8 +27,8 @@ from jaxsim.worlds.cartpole3d.levels import Level, levels
 from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.original.quirks import Quirk
 from jaxsim.worlds.cartpole3d.original.world_state import from_world_state
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS, check_values, fill_values
 from jaxsim.worlds.cartpole3d.sensors import observe, to_vector
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values, fill_values
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Config, Observation, Params, State
 
 __all__ = [

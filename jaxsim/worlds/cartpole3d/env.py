@@ -9,23 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, parameters, rng
-from jaxsim.worlds.base import (
-    FULL,
-    RUNNING,
-    TERMINATED,
-    TRUNCATED,
-    Attempt,
-    World,
-    all_finite,
-    configure,
-    ending,
-    rows_of,
-)
 from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.levels import SAME_START
-from jaxsim.worlds.cartpole3d.settings import (
+from jaxsim.worlds.cartpole3d.parameter_table import (
     PARAMETERS,
     capacity,
     most_blocks,
@@ -58,6 +46,18 @@ from jaxsim.worlds.cartpole3d.types import (
     Scalar,
     State,
     Vector,
+)
+from jaxsim.worlds.world import (
+    FULL,
+    RUNNING,
+    TERMINATED,
+    TRUNCATED,
+    Attempt,
+    World,
+    all_finite,
+    configure,
+    ending,
+    rows_of,
 )
 
 MOVES: dict[int, Move] = {

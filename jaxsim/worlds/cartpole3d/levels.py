@@ -15,7 +15,6 @@ from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
 DIFFICULTIES = ("easy", "medium", "hard")
-FIRST_OF_3D = 100  # levels below this are CartPole2D's
 
 Overrides = Mapping[str, float]
 ByDifficulty = tuple[Overrides, Overrides, Overrides]
@@ -29,16 +28,13 @@ class Level:
       number: as in the original generator; its hundreds tell the groups apart.
       change: what differs from level 200, or below 100 from level 50, in words.
       overrides: fields of the task's `Params` by difficulty, in the order of `DIFFICULTIES`.
+      task: that plays the level.
     """
 
     number: int
     change: str
     overrides: ByDifficulty
-
-    @property
-    def task(self) -> str:
-        """Task that plays the level."""
-        return "CartPole2D" if self.number < FIRST_OF_3D else "CartPole3D"
+    task: str = "CartPole3D"
 
     @property
     def hints(self) -> dict[int, list[dict[str, Any]]]:

@@ -19,7 +19,7 @@ from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.generate import start as starts
 from jaxsim.worlds.cartpole3d.generate.start import AIM_HEIGHT, LINE_REACH
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, SAME_START, params_of
-from jaxsim.worlds.cartpole3d.settings import capacity, most_blocks, params_from_values
+from jaxsim.worlds.cartpole3d.parameter_table import capacity, most_blocks, params_from_values
 from jaxsim.worlds.cartpole3d.types import (
     ENGINES,
     RESTING,

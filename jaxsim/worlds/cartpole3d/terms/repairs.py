@@ -6,7 +6,7 @@
   that should do so is empty.
 
 The third repair, `repairs/pull_to_centroid` for level 205, is a change of sign and is made where
-parameters are read (`settings`).
+parameters are read (`parameter_table`).
 """
 
 from collections.abc import Sequence

@@ -12,10 +12,10 @@ import pytest
 import jaxsim
 from evaluation import scanner
 from evaluation.schedule import Block, Schedule, level_variant
-from jaxsim import agents, leaning, rng, spaces, training
+from jaxsim import agents, lean_actions, rng, spaces, training
 from jaxsim.agents import leans
 from jaxsim.testing import check_env
-from jaxsim.training import leans as sights
+from jaxsim.training import ppo_leans as sights
 from jaxsim.training.features import Frame
 from jaxsim.worlds.cartpole3d.types import Observation, Vector
 from tests.compiling import HURRIED
@@ -107,7 +107,7 @@ def test_a_step_is_some_ticks_of_pushes_towards_a_lean(world, lanes32, first_dec
     action = jnp.arange(LANES, dtype=jnp.int32) % env.num_actions
     wanted = leans.LEANS[np.asarray(action)]
     seen, state, total = first_decision[0].observation, first_decision[1].inner, jnp.zeros(LANES)
-    for _ in range(leaning.TICKS):
+    for _ in range(lean_actions.TICKS):
         push = push_towards(seen, wanted[:, 0], wanted[:, 1])
         seen, state, reward, terminated, truncated, info = lanes32.step(state, push, params)
         total = total + reward
@@ -136,15 +136,15 @@ class Drawing:
 
 
 def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
-    monkeypatch.setattr(leaning, "_seen", lambda observation: observation)
+    monkeypatch.setattr(lean_actions, "_seen", lambda observation: observation)
     key = jax.random.key(3)
-    state = leaning.LeaningState(jnp.int32(0), jnp.asarray(True))
-    paid = float(leaning.Leaning(Drawing()).step(key, state, jnp.int32(0), None)[2])
+    state = lean_actions.LeaningState(jnp.int32(0), jnp.asarray(True))
+    paid = float(lean_actions.Leaning(Drawing()).step(key, state, jnp.int32(0), None)[2])
     drawn = [
         float(rng.uniform(rng.fold(rng.words(key), number), jnp.uint32(0)))
-        for number in range(leaning.TICKS)
+        for number in range(lean_actions.TICKS)
     ]
-    assert len(set(drawn)) == leaning.TICKS
+    assert len(set(drawn)) == lean_actions.TICKS
     assert paid == pytest.approx(sum(drawn), rel=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_a_mirrored_room_looks_the_same(first_decision, outlook):
         block_velocity=tuple(map(mirrored, o.block_velocity)),
         block_alive=o.block_alive,
     )
-    views = [sights.sight.look(leaning.Leaned(each, outlook(each))) for each in (o, other)]
+    views = [sights.sight.look(lean_actions.Leaned(each, outlook(each))) for each in (o, other)]
     # Turned and mirrored numbers round otherwise.
     np.testing.assert_allclose(views[0].inputs, views[1].inputs, atol=1e-4)
     chosen = [leans.LEANS[np.asarray(view.actions)] for view in views]
@@ -264,7 +264,7 @@ def test_rooms_with_many_blocks_and_other_tasks_are_refused():
     with pytest.raises(ValueError, match="with at most 4 blocks, and this is CartPole3D with 8"):
         jaxsim.make("CartPole3DLeans-v0", max_blocks=8)
     with pytest.raises(ValueError, match="this is CartPole with 0; play it by pushes"):
-        leaning.Leaning(jaxsim.make("CartPole-v1")[0])
+        lean_actions.Leaning(jaxsim.make("CartPole-v1")[0])
 
 
 def test_a_rollout_is_of_ticks(world):
@@ -315,7 +315,7 @@ def test_a_learner_of_leans_learns():
     performance = records.columns["performance"]
     assert records.columns["complete"].all()
     # Ticks are counted, not decisions.
-    assert len(np.unique(np.round(performance * 200) % leaning.TICKS)) > 1
+    assert len(np.unique(np.round(performance * 200) % lean_actions.TICKS)) > 1
     assert (performance > 0).all() and (performance <= 1).all()
 
 

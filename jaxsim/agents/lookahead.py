@@ -48,7 +48,7 @@ SWEEPS = 2  # over the contacts of a tick
 END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
 
 
-class Plan(NamedTuple):
+class LeanPlan(NamedTuple):
     """A reference for the pole's lean, rad: given tick by tick, then that of going to a place."""
 
     lean_x: Any  # (H, K)
@@ -79,7 +79,7 @@ class Model:
     on_lines: jax.Array  # bool, blocks slide on lines, without drag
 
 
-class World(NamedTuple):
+class BodyState(NamedTuple):
     """Where everything is; leaves (), of blocks (4,), and of lanes side by side (L,) and (4, L)."""
 
     pose: Pose
@@ -117,7 +117,7 @@ def lean(r: Rotation, velocity: Velocity) -> tuple[Vector, Vector]:
     return axis, geo.cross(spin, axis)
 
 
-def going(plan: Plan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar]:
+def going(plan: LeanPlan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar]:
     """Lean that brings the cart to the place of a plan, rad."""
     ax = HOME * (plan.target_x - x) - DAMPING * vx
     ay = HOME * (plan.target_y - y) - DAMPING * vy
@@ -136,7 +136,9 @@ def demand(axis: Vector, rate: Vector, wanted: tuple[Scalar, Scalar]) -> tuple[A
     return dx, dy
 
 
-def screened(model: Model, world: World, plan: Plan, left: jax.Array) -> tuple[jax.Array, Any]:
+def screened(
+    model: Model, world: BodyState, plan: LeanPlan, left: jax.Array
+) -> tuple[jax.Array, Any]:
     """Follow plans in many lanes side by side as if there were no contacts.
 
     Args:
@@ -162,7 +164,7 @@ def screened(model: Model, world: World, plan: Plan, left: jax.Array) -> tuple[j
 
 
 def followed(
-    model: Model, world: World, plan: Plan, left: jax.Array, bound: jax.Array
+    model: Model, world: BodyState, plan: LeanPlan, left: jax.Array, bound: jax.Array
 ) -> tuple[jax.Array, Any]:
     """Follow plans of one lane.
 
@@ -224,7 +226,7 @@ def followed(
     return _total(now, left), now.used
 
 
-def _started(model: Model, world: World, plan: Plan) -> _Now:
+def _started(model: Model, world: BodyState, plan: LeanPlan) -> _Now:
     """Futures before their first tick."""
     shape = plan.cap.shape
     pose, velocity = jax.tree.map(
@@ -250,7 +252,7 @@ def _total(now: _Now, left: jax.Array) -> jax.Array:
 
 
 def _tick(
-    model: Model, body: dynamics.Bodies, plan: Plan, left: jax.Array, now: _Now, meets: bool
+    model: Model, body: dynamics.Bodies, plan: LeanPlan, left: jax.Array, now: _Now, meets: bool
 ) -> tuple[_Now, Any]:
     """One tick of all futures, with contacts or without, and the impulses of these, N s."""
     pose, velocity, block, t = now.pose, now.velocity, now.block, now.tick

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsim.agents.base import Agent
 from jaxsim.agents.leans import LEANS, Outlook
-from jaxsim.leaning import Leaned
+from jaxsim.lean_actions import Leaned
 from jaxsim.training import around, features, ppo
 from jaxsim.training.features import BLOCKS, EACH, PAIRS, Frame, Sight, View
 from jaxsim.training.settings import Settings
@@ -62,7 +62,7 @@ def _told(outlook: Outlook) -> jnp.ndarray:
 
 PARTS = len(Outlook._fields)
 sight = Sight("leans", 2 * PAIRS + BLOCKS * EACH + PARTS * len(LEANS), 2 * PAIRS, len(LEANS), _look)
-"""Of `jaxsim.leaning.Leaning`."""
+"""Of `jaxsim.lean_actions.Leaning`."""
 
 SETTINGS = Settings(updates=32, discount=0.96, trace_decay=0.96)
 """For some 256 episodes side by side; a step is several ticks, and a dodge takes a second."""
