@@ -23,7 +23,7 @@ from benchmarks.pages import add_out, put, replaced
 from benchmarks.scores import Score, holm
 from evaluation.files import write_json
 from jaxsim.agents import mpc
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
 BEGIN, END = "<!-- measured: generated -->", "<!-- measured: end -->"
 CONTROL, DETECTION, EVALUATIONS = (
@@ -205,7 +205,7 @@ def paired(found: control.Measurement, agent: str) -> list[Paired]:
 def _control_rows(found: control.Measurement) -> Iterator[list[str]]:
     both = paired(found, "mpc")
     adjusted = dict(zip((p.cell for p in both), holm(np.array([p.p for p in both])), strict=True))
-    order = {level: place for place, level in enumerate(detection.LEVELS)}
+    order = {level: place for place, level in enumerate(EVALUATED)}
     difficulty = {"easy": 0, "medium": 1, "hard": 2}
     for one in sorted(both, key=lambda p: (order[p.cell[0]], difficulty[p.cell[1]])):
         pd, mpc = (found.find(*one.cell, name) for name in ("pd", "mpc"))
@@ -303,7 +303,7 @@ def _searching(found: control.Measurement) -> Iterator[str]:
 def _whole(rows: list[control.Row]) -> Iterator[str]:
     """What the full evaluation of `mpc` would cost, by what its cells were measured to cost."""
     of = {name_of((row.level, row.difficulty)): row for row in rows}
-    cells = [(level, difficulty) for level in detection.LEVELS for difficulty in DIFFICULTIES]
+    cells = [(level, difficulty) for level in EVALUATED for difficulty in DIFFICULTIES]
     if NOMINAL_NAME not in of or any(name_of(cell) not in of for cell in cells):
         return
     seconds = futures = 0.0
@@ -365,7 +365,7 @@ def _command(evaluation: Mapping[str, Any]) -> str:
     levels = sorted({cell["level"] for cell in evaluation["cells"]})
     told = sorted({cell["visibility"] for cell in evaluation["cells"]})
     parts = [f"jaxsim sailon evaluate --agent {evaluation['agent']}"]
-    if set(levels) != set(detection.LEVELS):
+    if set(levels) != set(EVALUATED):
         parts.append(f"--levels {','.join(map(str, levels))}")
     difficulties = list(dict.fromkeys(cell["difficulty"] for cell in evaluation["cells"]))
     if len(difficulties) < 3:

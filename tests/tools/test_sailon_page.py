@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import control, detection
 from benchmarks.control import Measurement, Row
+from jaxsim.worlds.cartpole3d.levels import EVALUATED
 from tools import sailon_page
 
 
@@ -44,7 +45,7 @@ def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, ca
 
 
 def test_what_a_whole_evaluation_would_take():
-    cells = detection.cells(list(detection.LEVELS), ["hard", "easy", "medium"])
+    cells = detection.cells(list(EVALUATED), ["hard", "easy", "medium"])
     rows = [Row(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0) for cell in cells]
     # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
     # in the three cells of level 200 are at 2 ms too.

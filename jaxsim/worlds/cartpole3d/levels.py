@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, hint
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, NOTHING, TOLD, hint
 from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
@@ -35,6 +35,11 @@ class Level:
     change: str
     overrides: ByDifficulty
     task: str = "CartPole3D"
+
+    @property
+    def varies(self) -> bool:
+        """Whether the level is another one at each difficulty."""
+        return any(other != self.overrides[0] for other in self.overrides)
 
     @property
     def hints(self) -> dict[int, list[dict[str, Any]]]:
@@ -180,6 +185,11 @@ CATALOGUE: dict[int, Level] = {
     )
 }
 LEVELS = tuple(CATALOGUE)
+NOMINAL = 200
+NAMED = tuple(number for number in LEVELS if TOLD[number] != NOTHING)
+"""Levels that hints describe, so that agents can name them."""
+EVALUATED = (NOMINAL, *sorted(NAMED, key=lambda number: (-(number // 100), number)))
+"""Levels of a full evaluation: the nominal one, then those of phase 3 and those of phase 2."""
 SAME_START = 112  # the level whose episodes are all the same
 
 

@@ -1,7 +1,7 @@
 """Starts exactly as the original generator draws them, on the host.
 
 The original seeds a NumPy `RandomState` per episode and draws in a fixed order; each level replaces
-a part of it.
+a part of it. `STREAMS` says which: a level that is not there is refused.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from jaxsim.worlds.cartpole3d.blocks import spawn
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
 from jaxsim.worlds.cartpole3d.generate import start as starts
 from jaxsim.worlds.cartpole3d.generate.start import AIM_HEIGHT, LINE_REACH
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, LEVELS, SAME_START, params_of
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, params_of
 from jaxsim.worlds.cartpole3d.parameter_table import capacity, most_blocks, params_from_values
 from jaxsim.worlds.cartpole3d.types import (
     ENGINES,
@@ -32,6 +32,8 @@ from jaxsim.worlds.cartpole3d.types import (
 )
 
 Draws = np.random.RandomState
+Places = list[np.ndarray]  # (3,) m each
+Speeds = list[np.ndarray]  # (3,) m/s each
 
 
 def wsu_start(
@@ -96,10 +98,11 @@ def wsu_starts(
 def _drawn(plan: tuple[int, int, str], dtype: str, engine: str, zeroed: bool) -> "_Drawn":
     seed, level, difficulty = plan
     _check(seed, level, difficulty, dtype, engine)
-    draws = generator(0 if level == SAME_START else seed)
+    stream = STREAMS[level]
+    draws = generator(seed if stream.seed is None else stream.seed)
     # The constructor draws restitution or wind before the world draws anything.
-    bounce = draws.random_sample() / 10 if level == 204 else 0.0
-    angle = 2 * np.pi * draws.random_sample() if level == 206 else 0.0
+    bounce = draws.random_sample() / 10 if stream.bounce else 0.0
+    angle = 2 * np.pi * draws.random_sample() if stream.wind else 0.0
     return _Drawn(_draw_world(draws, level, difficulty, engine, zeroed), bounce, angle)
 
 
@@ -129,11 +132,12 @@ def _draw_world(
     lean = draws.uniform(-0.01, 0.01, 6)
     if zeroed:
         xy, push, lean = 0 * xy, 0 * push, 0 * lean
-    count = 1 if level == 112 else draws.randint(3) + 2
-    if level == 202:
-        return _World(xy, push, lean, _on_lines(draws, difficulty, engine, count, xy, lean[0]))
+    stream, params = STREAMS[level], params_of(level, difficulty, np.float64)
+    count = draws.randint(3) + 2 if stream.blocks is None else stream.blocks
+    if stream.lines:
+        return _World(xy, push, lean, _on_lines(draws, params, engine, count, xy, lean[0]))
     positions = [_position(draws, xy) for _ in range(count)]
-    velocities = _velocities(draws, level, difficulty, positions, xy)
+    velocities = stream.velocities(draws, params, positions, xy)
     return _World(xy, push, lean, list(map(_block, positions, velocities)))
 
 
@@ -146,10 +150,9 @@ def _flag(value: bool) -> Any:
 
 
 def _on_lines(
-    draws: Draws, difficulty: str, engine: str, count: int, xy: np.ndarray, lean: float
+    draws: Draws, params: Params, engine: str, count: int, xy: np.ndarray, lean: float
 ) -> list[Block]:
     """Draw all lines, then the place and speed of each block on its line."""
-    params = params_of(202, difficulty, np.float64)
     drawn = [_line(draws, params, xy) for _ in range(count)]
     return [_place_on(draws, params, *line, lean, engine) for line in drawn]
 
@@ -182,8 +185,8 @@ def _place_on(
 def _check(seed: int, level: int, difficulty: str, dtype: str, engine: str) -> None:
     if seed < 0:
         raise ValueError(f"seed is {seed}; the original accepts whole numbers from 0")
-    if level not in LEVELS:
-        known = ", ".join(map(str, LEVELS))
+    if level not in STREAMS:
+        known = ", ".join(map(str, STREAMS))
         raise ValueError(f"level is {level}; the original's random stream is known for: {known}")
     if difficulty not in DIFFICULTIES:
         raise ValueError(f"difficulty is {difficulty!r}; it must be 'easy', 'medium' or 'hard'")
@@ -223,36 +226,50 @@ def _towards(p: np.ndarray, target: np.ndarray, speed: float) -> np.ndarray:
     return d * (speed / np.linalg.norm(d))
 
 
-def _velocities(
-    draws: Draws, level: int, difficulty: str, positions: list[np.ndarray], xy: np.ndarray
-) -> list[np.ndarray]:
-    """Draw the blocks' velocities in the order of the level."""
-    params = params_of(level, difficulty, np.float64)
-    if level == 102:
-        return [np.zeros(3) for _ in positions]
-    if level in (103, 113):
-        point = draws.uniform(-BLOCK_SPREAD, BLOCK_SPREAD, 3) + np.array([0, 0, BLOCK_MIDDLE])
-        speed = float(params.gather_speed_max) * draws.random_sample()
-        return [_towards(p, point, speed) for p in positions]
-    if level == 203:
-        draws.random_sample()
-    if level in (112, 114, 203):
-        return [_aimed(draws, level, params, p, xy) for p in positions]
+def _usual(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
     return [_nominal(draws) for _ in positions]
 
 
-def _aimed(draws: Draws, level: int, params: Params, p: np.ndarray, xy: np.ndarray) -> np.ndarray:
-    """Velocity of a block that may be aimed at the cart."""
-    high = np.array([*xy, AIM_HEIGHT])
-    if level == 112:
-        return _towards(p, np.array([*xy, 0.0]), 2 + 2 * draws.random_sample())
-    if draws.random_sample() < float(params.aim_share):
-        if level == 114:
-            return _towards(p, high, float(params.aim_speed_max))
-        return _towards(p, high, float(params.aim_speed_max) * draws.random_sample())
-    if level == 114:
+def _at_rest(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
+    return [np.zeros(3) for _ in positions]
+
+
+def _gathered(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
+    """All blocks fly towards one point at one speed."""
+    point = draws.uniform(-BLOCK_SPREAD, BLOCK_SPREAD, 3) + np.array([0, 0, BLOCK_MIDDLE])
+    speed = float(params.gather_speed_max) * draws.random_sample()
+    return [_towards(p, point, speed) for p in positions]
+
+
+def _at_cart(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
+    """Every block flies towards the cart's origin."""
+    low = np.array([*xy, 0.0])
+    return [_towards(p, low, 2 + 2 * draws.random_sample()) for p in positions]
+
+
+def _some_at_cart(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
+    """A share of the blocks flies towards the cart; one number is drawn and not used."""
+    draws.random_sample()
+    target = np.array([*xy, AIM_HEIGHT])
+
+    def one(p: np.ndarray) -> np.ndarray:
+        if draws.random_sample() < float(params.aim_share):
+            return _towards(p, target, float(params.aim_speed_max) * draws.random_sample())
+        return _nominal(draws)
+
+    return [one(p) for p in positions]
+
+
+def _scattered(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
+    """A share of the blocks flies towards the cart at one speed, the others in any direction."""
+    target = np.array([*xy, AIM_HEIGHT])
+
+    def one(p: np.ndarray) -> np.ndarray:
+        if draws.random_sample() < float(params.aim_share):
+            return _towards(p, target, float(params.aim_speed_max))
         return draws.uniform(-1.0, 1.0, 3) * float(params.scatter_speed)
-    return _nominal(draws)
+
+    return [one(p) for p in positions]
 
 
 def _states(
@@ -353,21 +370,77 @@ def from_wsu_seed(
     own, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
     params = params or own
     start = starts.fitted(start, config)
-    if level == 105:
-        # What the original draws in its hidden tick; nothing is left to draw from the key.
-        share = wsu_shares(seed, 1, start_zeroed_out=start_zeroed_out)[0]
-        pull = params.pull_centroid + params.pull_centroid_random * share
-        params = replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
-    if level == 208:
-        # Likewise the block that appears in the hidden tick, if one does.
-        drawn = wsu_spawns(seed, difficulty, 1, start_zeroed_out=start_zeroed_out)
-        start = _with_first_spawn(start, drawn, params)
-        params = replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
+    if hidden := STREAMS[level].hidden:
+        start, params = hidden(start, params, seed, difficulty, start_zeroed_out)
     key = rng.words(jax.random.key(seed))
     return _begin(start, params, config, key)
 
 
-def _with_first_spawn(start: State, drawn: tuple[np.ndarray, np.ndarray], params: Params) -> State:
+def _first_share(
+    start: State, params: Params, seed: int, difficulty: str, zeroed: bool
+) -> tuple[State, Params]:
+    """Force of the hidden tick as the original draws it; nothing is left to draw from the key."""
+    share = wsu_shares(seed, 1, start_zeroed_out=zeroed)[0]
+    pull = params.pull_centroid + params.pull_centroid_random * share
+    return start, replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
+
+
+def _first_spawn(
+    start: State, params: Params, seed: int, difficulty: str, zeroed: bool
+) -> tuple[State, Params]:
+    """Block that appears in the hidden tick, if one does; none is left to draw from the key."""
+    drawn = wsu_spawns(seed, difficulty, 1, start_zeroed_out=zeroed)
     dtype = jnp.result_type(start.pose.x)
-    p, v = (Vector(*jnp.asarray(own[0], dtype)) for own in drawn)
-    return spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))
+    p, v = (Vector(*jnp.asarray(first[0], dtype)) for first in drawn)
+    start = spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))
+    return start, replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
+
+
+class Stream(NamedTuple):
+    """What the original draws in a level, where it differs from the nominal one.
+
+    Attributes:
+      velocities: draws the blocks' velocities from params, positions and the cart's place.
+      blocks: number of them; None for 2 to 4, drawn.
+      seed: of every episode; None for its own.
+      lines: blocks are drawn on lines.
+      bounce: extra restitution is drawn first.
+      wind: the wind's direction is drawn first.
+      hidden: gives the hidden tick what the original draws in it.
+    """
+
+    velocities: Callable[[Draws, Params, Places, np.ndarray], Speeds] = _usual
+    blocks: int | None = None
+    seed: int | None = None
+    lines: bool = False
+    bounce: bool = False
+    wind: bool = False
+    hidden: Callable[[State, Params, int, str, bool], tuple[State, Params]] | None = None
+
+
+NOMINAL = Stream()
+STREAMS: dict[int, Stream] = {
+    101: NOMINAL,
+    102: Stream(_at_rest),
+    103: Stream(_gathered),
+    104: NOMINAL,
+    105: Stream(hidden=_first_share),
+    106: NOMINAL,
+    107: NOMINAL,
+    108: NOMINAL,
+    111: NOMINAL,
+    112: Stream(_at_cart, blocks=1, seed=0),
+    113: Stream(_gathered),
+    114: Stream(_scattered),
+    115: NOMINAL,
+    200: NOMINAL,
+    201: NOMINAL,
+    202: Stream(lines=True),
+    203: Stream(_some_at_cart),
+    204: Stream(bounce=True),
+    205: NOMINAL,
+    206: Stream(wind=True),
+    207: NOMINAL,
+    208: Stream(hidden=_first_spawn),
+}
+"""Random stream of each level."""
