@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.imaging import ImagingState
-from jaxsim.lean_actions import LeaningState
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.worlds.cartpole3d import State
@@ -149,7 +147,7 @@ def poses(env: Any, params: Any, states: Any) -> Scene:
       params: its parameters, leaves ().
       states: leaves (T,).
     """
-    while isinstance(states, ImagingState | LeaningState):
+    while hasattr(states, "inner"):  # the state of a wrapper
         env, states = env.env, states.inner
     if isinstance(states, State):
         blocks = tuple(replace(block, rail=None) for block in states.blocks)
