@@ -32,6 +32,10 @@ class EnvTable(NamedTuple):
     params: Any
 
 
+_latest: list[tuple[Schedule, "Tasks"]] = []
+"""The schedule that was built last, with its tasks: a command checks one, and then plays it."""
+
+
 @dataclass(frozen=True)
 class Tasks:
     """What a schedule plays; P variants in W worlds.
@@ -55,6 +59,9 @@ class Tasks:
         Raises:
           ValueError: an unknown task or parameter, or tasks whose observations or actions differ.
         """
+        for known, tasks in tuple(_latest):  # of one moment: other threads build as well
+            if known is schedule:
+                return tasks
         made = [registry.make(task, dict(values)) for task, values in schedule.variants]
         envs, world = _shared([env for env, _ in made])
         members = [np.flatnonzero(world == index) for index in range(len(envs))]
@@ -68,7 +75,9 @@ class Tasks:
             # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
             levels[inside] = np.asarray(table.novelty_level).astype(np.int32) % LEVELS_PER_GROUP
         _check_spaces(worlds, [schedule.variants[inside[0]][0] for inside in members])
-        return cls(tuple(worlds), world, row, levels)
+        tasks = cls(tuple(worlds), world, row, levels)
+        _latest[:] = [(schedule, tasks)]
+        return tasks
 
     def env(self, index: int) -> Any:
         """Return the environment of one variant."""

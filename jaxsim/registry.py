@@ -62,7 +62,8 @@ def register(
 
     Args:
       env_id: "<Task>-v<number>".
-      factory: called as `factory(values, **options)`, returns (env, params).
+      factory: called as `factory(values, **options)` with values that `make` has checked against
+        the table one by one; returns (env, params).
       table: parameters a user may set, by path.
       fill: completes values by path; None to take every default from the table.
       check: raises `ValueError` for values that contradict one another; None if none can.

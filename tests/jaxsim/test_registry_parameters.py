@@ -34,6 +34,17 @@ def test_make_returns_an_environment_and_its_parameters():
         assert float(leaf) == pytest.approx(field.default, rel=1e-7)  # float32 rounding
 
 
+@pytest.mark.parametrize("name", ["CartPole-v1", "CartPole2D-v0", "CartPole3D-v0"])
+def test_a_value_is_checked_once(monkeypatch, name):
+    looks = []
+    problem = Parameter.problem
+    monkeypatch.setattr(
+        Parameter, "problem", lambda row, value: looks.append(row.path) or problem(row, value)
+    )
+    jaxsim.make(name, {"gravity": 5.0})
+    assert looks == ["gravity"]
+
+
 def test_a_task_name_means_its_newest_version(registered):
     for version in (9, 10, 2):
         registered.register(f"Toy-v{version}", dict, {})

@@ -100,7 +100,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
-      values: parameters by path.
+      values: parameters by path, already checked against the table.
       **options: `max_steps` and `dtype` of `Config`.
 
     Raises:

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole.types import Config, Params
 
@@ -40,12 +39,8 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
     """Turn values by path into traced parameters.
 
     Args:
-      values: by path; what is missing takes its default.
+      values: by path, already checked; what is missing takes its default.
       config: precision.
-
-    Raises:
-      ValueError: an unknown path or a refused value.
     """
-    parameters.check(PARAMETERS, values)
     own = {FIELDS[path]: value for path, value in values.items()}
     return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **own))

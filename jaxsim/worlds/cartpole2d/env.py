@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim import backend, rng
+from jaxsim import backend, parameters, rng
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole2d.levels import PARAMETERS, TASK, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
@@ -126,7 +126,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
-      values: parameters by path.
+      values: parameters by path, already checked against the table.
       **options: `level` (50) and `difficulty` as shorthands of the parameters `novelty/level`
         and `novelty/difficulty`; `max_steps`, `dtype` and `engine` of `Config`.
 
@@ -135,6 +135,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, named)
     config = configure(Config, options, shorthands)
     return CartPole2D(config), params_from_values({**values, **named}, config)
 

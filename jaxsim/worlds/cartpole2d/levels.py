@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole2d.types import Config, Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
@@ -118,13 +117,12 @@ def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
     """Turn values by path into traced parameters.
 
     Args:
-      values: by path; what is missing takes its level's value.
+      values: by path, checked one by one; what is missing takes its level's value.
       config: precision.
 
     Raises:
-      ValueError: an unknown path, a refused value, or values that contradict one another.
+      ValueError: values that contradict one another.
     """
-    parameters.check(PARAMETERS, values)
     level = values.get("novelty/level", 50)
     difficulty = values.get("novelty/difficulty", "easy")
     params = params_of(level, difficulty, config.dtype)

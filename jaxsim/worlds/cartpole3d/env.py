@@ -15,9 +15,8 @@ from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.levels import SAME_START
 from jaxsim.worlds.cartpole3d.parameter_table import (
     PARAMETERS,
-    capacity,
-    most_blocks,
     params_from_values,
+    slots_for,
     wanted_terms,
 )
 from jaxsim.worlds.cartpole3d.terms import actions, delays
@@ -369,11 +368,10 @@ def make(
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, named)
     values = {**values, **named}
     if options.get("max_blocks") is None:
-        parameters.check(PARAMETERS, values)
-        needed = most_blocks(values, options.get("max_steps", Config().max_steps))
-        options["max_blocks"] = capacity(needed)
+        options["max_blocks"] = slots_for(values, options.get("max_steps", Config().max_steps))
     params, config = params_from_values(values, configure(Config, options, shorthands), host)
     return CartPole3D(config), params
 

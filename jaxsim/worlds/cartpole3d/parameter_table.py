@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsim import parameters
 from jaxsim.parameters import Parameter, Rows
 from jaxsim.worlds.cartpole3d.blocks.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
@@ -317,17 +316,16 @@ def params_from_values(
     """Turn values by path into traced parameters and the configuration they need.
 
     Args:
-      values: by path; what is missing takes its level's value.
+      values: by path, checked one by one; what is missing takes its level's value.
       config: capacity and precision.
       host: whether parameters stay NumPy arrays, for tables of many rows.
 
     Raises:
-      ValueError: an unknown path, a refused value, or values that contradict one another.
+      ValueError: values that contradict one another, or more blocks than the capacity.
     """
-    parameters.check(PARAMETERS, values)
     check_values(values)
     filled = fill_values(values)
-    needed = most_blocks(values, config.max_steps)
+    needed = most_blocks(filled, config.max_steps)
     if needed > config.max_blocks:
         raise ValueError(
             f"an episode may hold {needed} blocks ({_reason(filled)}); max_blocks is "
@@ -344,15 +342,24 @@ def params_from_values(
     return numbers_only if host else jax.device_put(numbers_only), replace(config, terms=terms)
 
 
-def most_blocks(values: Mapping[str, Any], max_steps: int) -> int:
-    """Most blocks that an episode with these values can hold.
+def most_blocks(filled: Mapping[str, Any], max_steps: int) -> int:
+    """Most blocks that an episode can hold.
+
+    Args:
+      filled: all values by path, see `fill_values`.
+      max_steps: steps after which an episode is truncated.
+    """
+    return needed_slots(filled["blocks/count_max"], filled["spawn/period"], max_steps)
+
+
+def slots_for(values: Mapping[str, Any], max_steps: int) -> int:
+    """Capacity of an environment without the option `max_blocks`.
 
     Args:
       values: by path; what is missing takes its level's value.
       max_steps: steps after which an episode is truncated.
     """
-    filled = fill_values(values)
-    return needed_slots(filled["blocks/count_max"], filled["spawn/period"], max_steps)
+    return capacity(most_blocks(fill_values(values), max_steps))
 
 
 def capacity(needed: int) -> int:

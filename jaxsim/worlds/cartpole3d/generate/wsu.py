@@ -19,7 +19,7 @@ from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.generate import start as starts
 from jaxsim.worlds.cartpole3d.generate.start import AIM_HEIGHT, LINE_REACH
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, params_of
-from jaxsim.worlds.cartpole3d.parameter_table import capacity, most_blocks, params_from_values
+from jaxsim.worlds.cartpole3d.parameter_table import params_from_values, slots_for
 from jaxsim.worlds.cartpole3d.types import (
     ENGINES,
     RESTING,
@@ -366,7 +366,7 @@ def from_wsu_seed(
     """
     start = wsu_start(seed, level, difficulty, dtype, engine, start_zeroed_out=start_zeroed_out)
     values = {"novelty/level": level, "novelty/difficulty": difficulty}
-    slots = capacity(most_blocks(values, Config().max_steps))
+    slots = slots_for(values, Config().max_steps)
     own, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
     params = params or own
     start = starts.fitted(start, config)
