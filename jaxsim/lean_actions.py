@@ -8,7 +8,6 @@ ticks. One decision stands for several ticks, so that what follows from it is cr
 and learners have fewer of them to make.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,9 +18,11 @@ import numpy as np
 
 from jaxsim import inputs, rng, spaces
 from jaxsim.agents.leans import LEANS, Outlook, outlook, push_towards
+from jaxsim.parameters import Values
+from jaxsim.pytrees import State, Step
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Observation, Params
-from jaxsim.wrappers import Step, Wrapper
+from jaxsim.wrappers import Wrapper
 
 TICKS = 4
 """Ticks of a step."""
@@ -44,7 +45,7 @@ class LeaningState:
       begun: () or (L,) bool, the hidden first tick was played.
     """
 
-    inner: Any
+    inner: State
     begun: jax.Array
 
 
@@ -104,7 +105,7 @@ class Leaning(Wrapper):
         wanted = jnp.asarray(LEANS)[jnp.clip(action, 0, len(LEANS) - 1)]
         words = rng.words(key)
 
-        def tick(inner: Any, number: jax.Array) -> Step:
+        def tick(inner: State, number: jax.Array) -> Step:
             code = push_towards(self.env.observe(inner), wanted[..., 0], wanted[..., 1])
             return self.env.step(rng.to_key(rng.fold(words, number)), inner, code, params)
 
@@ -130,7 +131,7 @@ class Leaning(Wrapper):
         return _seen(observation), LeaningState(inner, jnp.ones_like(state.begun)), *rest
 
 
-def make(values: Mapping[str, Any], **options: Any) -> tuple[Leaning, Params]:
+def make(values: Values, **options: Any) -> tuple[Leaning, Params]:
     """Build the environment and its parameters; arguments and errors are those of CartPole3D's."""
     env, params = cartpole3d.make(values, **options)
     return Leaning(env), params

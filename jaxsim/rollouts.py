@@ -17,6 +17,7 @@ from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
+from jaxsim.pytrees import Params
 from jaxsim.worlds.world import NONFINITE, TERMINATED, World
 
 MAX_EPISODES = 1 << 28
@@ -38,7 +39,7 @@ class Totals:
 
 def rollout(
     env: World,
-    params: Any,
+    params: Params,
     agent: Agent,
     episodes: int,
     *,
@@ -179,7 +180,7 @@ def _no_score(env: Any) -> str:
     )
 
 
-def _table(params: Any, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:
+def _table(params: Params, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:
     """Parameters as a table of rows, and the row of each episode, (E,) int32."""
     params = jax.tree.map(np.asarray, params)
     shapes = {leaf.shape for leaf in jax.tree.leaves(params)}

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, rng
+from jaxsim.pytrees import Params
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
@@ -175,7 +176,7 @@ def action_space(env: Any) -> Discrete:
     return Discrete(env.num_actions)
 
 
-def observation_space(env: Any, params: Any = None) -> Box:
+def observation_space(env: Any, params: Params = None) -> Box:
     """Return the space of what `flatten` makes of an environment's observations.
 
     Args:
@@ -207,7 +208,7 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 
 @singledispatch
-def unflatten(env: Any, params: Any, vector: Any) -> Any:
+def unflatten(env: Any, params: Params, vector: Any) -> Any:
     """Turn what `flatten` has made back into an observation.
 
     Args:
@@ -228,7 +229,7 @@ def unflatten(env: Any, params: Any, vector: Any) -> Any:
     return jax.tree.unflatten(structure, [column.astype(leaf.dtype) for column, leaf in pairs])
 
 
-def sensors_of(env: Any, params: Any, vector: Any) -> Observation:
+def sensors_of(env: Any, params: Params, vector: Any) -> Observation:
     """`unflatten` for environments with CartPole3D's observation."""
     slots = _observation_of_one(env, params).block_alive  # one by one, or all in one leaf
     counts = [math.prod(slot.shape) for slot in slots]
@@ -255,7 +256,7 @@ def sensors_of(env: Any, params: Any, vector: Any) -> Observation:
 unflatten.register(CartPole3D, sensors_of)
 
 
-def _observation_of_one(env: Any, params: Any) -> Any:
+def _observation_of_one(env: Any, params: Params) -> Any:
     """Shapes and types of an observation of one lane."""
     one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
     return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
@@ -270,7 +271,7 @@ def _columns(vector: Any, width: int) -> list[jax.Array]:
 
 
 @singledispatch
-def bounds(env: Any, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def bounds(env: Any, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest value of each element of `flatten`, both (D,)."""
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     vector = jax.eval_shape(lambda o: flatten(env, o), observation)
@@ -279,7 +280,7 @@ def bounds(env: Any, params: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 @bounds.register
-def _(env: CartPole3D, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: CartPole3D, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """What no episode exceeds, given that each velocity is clamped.
 
     Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.packing import Packed
+from jaxsim.pytrees import Observation, Params, State, Tree
 
 
 class Keys(NamedTuple):
@@ -51,7 +52,7 @@ class Running(NamedTuple):
     key: rng.Words
     steps: rng.Words
     count: Any
-    state: Any
+    state: State
 
 
 class Outcome(NamedTuple):
@@ -67,7 +68,7 @@ class Outcome(NamedTuple):
       right: whether the program was right for this step.
     """
 
-    observation: Any
+    observation: Observation
     reward: Any
     terminated: Any
     truncated: Any
@@ -80,7 +81,7 @@ View = Callable[[Any, Any], Any]
 """What an environment's observation, leaves (), is shown as; traced."""
 
 
-def as_it_is(env: Any, observation: Any) -> Any:
+def as_it_is(env: Any, observation: Observation) -> Any:
     """Show an observation unchanged."""
     return observation
 
@@ -94,7 +95,7 @@ class Stepper:
       view: what observations are shown as.
     """
 
-    def __init__(self, env: Any, params: Any, view: View = as_it_is) -> None:
+    def __init__(self, env: Any, params: Params, view: View = as_it_is) -> None:
         self.env = env
         self._programs = _Programs.of(env, view)
         self._params = _packed(jax.tree.map(jnp.asarray, params))
@@ -121,12 +122,12 @@ class Stepper:
         self._running = self._programs.draw(keys, self._params)
         return self.step(0)
 
-    def begin_at(self, start: Any, keys: Keys) -> Outcome:
+    def begin_at(self, start: State, keys: Keys) -> Outcome:
         """Begin at a given state before the hidden first step, leaves (), which is played."""
         self.go_on_from(start, keys)
         return self.step(0)
 
-    def go_on_from(self, state: Any, keys: Keys) -> None:
+    def go_on_from(self, state: State, keys: Keys) -> None:
         """Take a given state, leaves (); the next step has the key `keys.first`."""
         self._running = _packed(Running(keys.first, keys.steps, keys.count, state))
 
@@ -151,7 +152,7 @@ class Stepper:
         """The environment's state, NumPy leaves; None before the first episode."""
         return None if self._running is None else self._running.read().state
 
-    def observe(self) -> Any:
+    def observe(self) -> Observation:
         """What the present state is shown as."""
         assert self._running is not None, "no episode has begun"
         return self._programs.observe(self._running).read()
@@ -198,7 +199,7 @@ class _Programs:
 
 
 @jax.jit
-def _packed(tree: Any) -> Packed:
+def _packed(tree: Tree) -> Packed:
     return Packed.of(tree)
 
 
@@ -223,5 +224,5 @@ def _advanced(
     return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
 
 
-def _whole_step(env: Any, key: jax.Array, *given: Any) -> Any:
+def _whole_step(env: Any, key: jax.Array, *given: Tree) -> Any:
     return env.step(key, *given), jnp.ones((), bool)

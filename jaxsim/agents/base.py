@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Observation, Tree
+
 Memory = Any
 
 UNNAMED = -1
@@ -42,7 +44,7 @@ class Episodes:
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
     played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
-    trace: Any = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
+    trace: Tree = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
     rewards: Any = None  # (W, T) of each step, if there is a trace
     final: Any = None  # leaves (W, ...), what `Agent.trace` says to the last observation
 
@@ -102,7 +104,7 @@ def _take_no_number(memory: Memory, number: jax.Array) -> Memory:
     return memory
 
 
-def check_pushes(observation: Any) -> None:
+def check_pushes(observation: Observation) -> None:
     """Refuse an observation of a task whose actions are no pushes.
 
     Raises:

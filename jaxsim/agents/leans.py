@@ -18,6 +18,7 @@ import numpy as np
 from jaxsim.agents.lookahead import CART_ROOM
 from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact.broadphase import ERP
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
@@ -108,7 +109,7 @@ def outlook(observation: Observation) -> Outlook:
     wanted = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
     blocks = (tuple(o.block_position), tuple(o.block_velocity))
 
-    def tick(carry: Any, t: jax.Array) -> Any:
+    def tick(carry: Tree, t: jax.Array) -> Any:
         body, (place, speed), (moved, sped), up, least = carry
         # As large as what it divides: a division by what is broadcast becomes a multiplication.
         one = opaque_one(body.x)
@@ -143,7 +144,7 @@ def outlook(observation: Observation) -> Outlook:
         up = jnp.where((up < t) | tipped, up, up + 1.0)
         return (body, (place, speed), (moved, sped), up, least), None
 
-    carry: Any = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
+    carry: Tree = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
     (body, _, _, up, least), _ = jax.lax.scan(tick, carry, jnp.arange(LOOK, dtype=jnp.float32))
     end_x, end_y = body.lx + RATE_GAIN * body.dx, body.ly + RATE_GAIN * body.dy
     end = jnp.sqrt(end_x * end_x + end_y * end_y)

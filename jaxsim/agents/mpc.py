@@ -36,6 +36,7 @@ from jaxsim.agents.lookahead import (
 from jaxsim.agents.repair import Fit
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
@@ -327,7 +328,7 @@ def _planned(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
     """The planning of one lane with a number of candidates; that of a batch is one program."""
 
     @jax.custom_batching.custom_vmap
-    def one(*arguments: Any) -> Any:
+    def one(*arguments: Tree) -> Any:
         several = jax.tree.map(lambda leaf: leaf[None], arguments)
         return jax.tree.map(lambda leaf: leaf[0], _plan_lanes(number, *several))
 
@@ -349,7 +350,7 @@ def _plan_lanes(
     Lanes that have a good plan that no block comes near to need no search. Leaves are (L, ...).
     """
 
-    def last(tree: Any) -> Any:
+    def last(tree: Tree) -> Any:
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), tree)
 
     kept = _shifted(last(plans))
@@ -386,11 +387,11 @@ def _search(
       plans that were there already among them.
     """
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         done, _, costs = carry
         return (done < rounds) & (costs[0] > GOOD)
 
-    def generation(carry: Any) -> Any:
+    def generation(carry: Tree) -> Any:
         done, plans, costs = carry
         usual = _with_usual(plans)
         tried = jax.tree.map(

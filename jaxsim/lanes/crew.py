@@ -22,6 +22,7 @@ from jaxsim.agents.base import Agent, NoveltyPrediction, learn_nothing, never_fa
 from jaxsim.lanes.lists import Batch, Rounds, Rows
 from jaxsim.lanes.program import Program, Sizes
 from jaxsim.lanes.work import scores_by_length, work_of
+from jaxsim.pytrees import State
 
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
@@ -304,7 +305,7 @@ def _shared_where_equal(table: Any) -> Any:
 def _start_of(agent: Agent) -> Any:
     """Compiled memories of lifetimes before their first episodes."""
 
-    def start(root: rng.Words, numbers: jax.Array) -> Any:
+    def start(root: rng.Words, numbers: jax.Array) -> State:
         keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
         return jax.vmap(agent.assign)(jax.vmap(agent.init)(keys), numbers)
 

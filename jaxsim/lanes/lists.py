@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxsim import rng
+from jaxsim.pytrees import State
 
 
 @jax.tree_util.register_dataclass
@@ -26,7 +27,7 @@ class Rounds:
     entry: Any = None  # `agents.Entry` of the block
     hint: Any = None  # `agents.Told`, what the agent is told before the round; None for nothing
     has_start: Any = None  # bool, whether `start` is used; None where every start is drawn
-    start: Any = None  # states before the hidden first step
+    start: State = None  # states before the hidden first step
 
 
 class Batch(NamedTuple):

@@ -20,6 +20,7 @@ from jaxsim.lanes.lists import Batch, Rows
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import History, Lanes, Lifetimes, like, where
 from jaxsim.lanes.worlds import Worlds
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.world import RUNNING, TERMINATED
 
 
@@ -152,7 +153,7 @@ class Turns:
         """Copy what belongs to lifetimes, (K, ...), to their lanes, (K W, ...)."""
         return jnp.repeat(leaf, self.width, axis=0)
 
-    def round_of(self, lifetimes: Lifetimes, leaves: Any) -> Any:
+    def round_of(self, lifetimes: Lifetimes, leaves: Tree) -> Any:
         """What the lists hold for the present rounds: leaves (R, P, ...) to (K, ...)."""
 
         def one(leaf: jax.Array) -> jax.Array:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from jaxsim.pytrees import Observation, Params, State
 from jaxsim.worlds.world import Attempt, WholeSteps
 
 
@@ -97,14 +98,14 @@ class Stepped(WholeSteps):
         """Steps after which an episode is truncated."""
         return int(self.env.max_steps)
 
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def start(self, key: jax.Array, params: Params) -> State:
         """Draw states before the hidden first step."""
         return self.env.start(key, params)
 
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of states."""
         return self.env.observe(state)
 
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
         """Advance one step."""
         return self.env.step(key, state, action, params)

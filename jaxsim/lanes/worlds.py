@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxsim import counters, rng
 from jaxsim.lanes.state import where
 from jaxsim.lanes.work import is_scored, scores_by_length
+from jaxsim.pytrees import State
 
 Varying = list[jax.Array]
 """Leaves of the parameters of lanes that differ between rows of the table."""
@@ -55,7 +56,7 @@ class Worlds:
         return work.carried(work.start(start_key, self.params(world, varying)))
 
     def adopted(
-        self, world: int, drawn: Any, use: jax.Array, start: Any, key: rng.Words, varying: Varying
+        self, world: int, drawn: Any, use: jax.Array, start: State, key: rng.Words, varying: Varying
     ) -> Any:
         """Replace drawn starts where others are to be used, if the environment adopts starts.
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Entry
+from jaxsim.pytrees import Tree
 from jaxsim.training import features, network, normalise, ppo
 from jaxsim.training.features import Sight
 from jaxsim.training.network import Layer, Network
@@ -43,7 +44,7 @@ def _init(parameters: Network) -> Consolidated:
     return Consolidated(zero, zero, zero, jnp.int32(0))
 
 
-def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
     """Consolidate what the phase before has taught."""
     held: Consolidated = memory.extra
     joined = jax.tree.map(jnp.add, held.importance, held.recent)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
+from jaxsim.pytrees import Params
 from jaxsim.training import around
 from jaxsim.training.around import Around
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
@@ -168,7 +169,7 @@ cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIO
 """Of CartPole3D and the worlds embedded in its observation; the number of slots is free."""
 
 
-def flat(env: Any, params: Any) -> Sight:
+def flat(env: Any, params: Params) -> Sight:
     """Return the sight of any environment: all numbers of its observation, one after the other.
 
     Of an observation with a picture it is the picture alone, as `spaces.flatten` has it.

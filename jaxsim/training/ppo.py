@@ -19,6 +19,7 @@ import optax
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
+from jaxsim.pytrees import Observation, Tree
 from jaxsim.training import advantages, features, forward_model, network, normalise, surprise
 from jaxsim.training.around import Blocks
 from jaxsim.training.features import Sight, View
@@ -103,7 +104,7 @@ def no_penalty(memory: Memory, parameters: Any, key: jax.Array) -> float:
     return 0.0
 
 
-def _just_go_on(memory: Memory, entry: Entry, fresh: Any) -> Memory:
+def _just_go_on(memory: Memory, entry: Entry, fresh: Tree) -> Memory:
     return memory
 
 
@@ -191,7 +192,7 @@ def _begin(sight: Sight, memory: Memory, key: jax.Array) -> Memory:
 
 
 def _view(
-    sight: Sight, memory: Memory, observation: Any
+    sight: Sight, memory: Memory, observation: Observation
 ) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
     """See an observation: its view, how it surprises, log-probabilities and value."""
     view = sight.look(observation)
@@ -201,7 +202,7 @@ def _view(
 
 
 def _act(
-    sight: Sight, memory: Memory, observation: Any, key: jax.Array
+    sight: Sight, memory: Memory, observation: Observation, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
     """Draw an action, or take the best one where nothing is to be learned."""
     view, watch, chances, _ = _view(sight, memory, observation)
@@ -215,7 +216,7 @@ def _act(
     return action, said, replace(memory, watch=watch)
 
 
-def _trace(sight: Sight, memory: Memory, observation: Any, action: jax.Array) -> Step:
+def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.Array) -> Step:
     """Keep what a step teaches; the same values as in `_act`, which the compiler shares."""
     view, watch, chances, value = _view(sight, memory, observation)
     output = view.actions == action
@@ -248,7 +249,7 @@ def _learn(
     rows = _Rows.of(there)
     draw = _drawing(settings, sight, memory, episodes, rows)
 
-    def update(carry: Any, number: jax.Array) -> Any:
+    def update(carry: Tree, number: jax.Array) -> Any:
         parameters, optimiser = carry
         words = rng.fold(rng.words(key), number)
         decisions = draw(words)
@@ -399,7 +400,7 @@ def _stepped(
     return moved, optimiser
 
 
-def all_finite(tree: Any) -> jax.Array:
+def all_finite(tree: Tree) -> jax.Array:
     """() bool, whether every number of a tree is finite."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, inputs
+from jaxsim.pytrees import Observation, Params, State, Tree
 
 C = TypeVar("C")
 
@@ -29,11 +30,11 @@ class WholeSteps(ABC):
         """
         return (FULL,)
 
-    def carried(self, state: Any) -> Any:
+    def carried(self, state: State) -> State:
         """Return what of a state its observation and the next step of a running episode read."""
         return state
 
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
+    def resumed(self, carried: State, length: jax.Array) -> State:
         """Return a state that `attempt` and `observe` take for the one that was carried.
 
         Args:
@@ -45,9 +46,9 @@ class WholeSteps(ABC):
     def attempt(
         self,
         key: jax.Array,
-        state: Any,
+        state: State,
         action: jax.Array,
-        params: Any,
+        params: Params,
         active: jax.Array,
         effort: int,
     ) -> "Attempt":
@@ -66,7 +67,7 @@ class WholeSteps(ABC):
         return Attempt(after, ending(result), active, 0, reward, info["performance"])
 
     @abstractmethod
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
         """Advance one step; see `jaxsim.env.Env.step`."""
 
 
@@ -103,27 +104,27 @@ class World(WholeSteps):
         """
         return jnp.asarray(inputs.action_codes(action, self.num_actions, self.actions))
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         return self.restart(key, self.start(key, params), params)
 
-    def restart(self, key: jax.Array, start: Any, params: Any) -> tuple[Any, Any]:
+    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Any, Any]:
         """Begin an episode at a given state before the hidden first step."""
         observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
         return observation, state
 
     @abstractmethod
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
 
     @abstractmethod
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of a state; see `jaxsim.env.Env.observe`."""
 
     # What `jaxsim.stepper` asks besides.
 
     def quick_step(
-        self, key: jax.Array, state: Any, action: jax.Array, params: Any
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[Any, jax.Array]:
         """Advance one step by the cheapest program there is.
 
@@ -151,7 +152,7 @@ class World(WholeSteps):
         """Whether `backend.compiled` has XLA's older emitters compile loops over its steps."""
         return False
 
-    def parts(self, params: Any) -> tuple[tuple["World", ...], np.ndarray]:
+    def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
         """Find simpler environments that play some of the rows of a table as this one does.
 
         Args:
@@ -172,7 +173,7 @@ class World(WholeSteps):
         """Reward of a step by its number, from 1; (...)."""
 
 
-def rows_of(params: Any) -> int:
+def rows_of(params: Params) -> int:
     """Rows of a table of parameters whose leaves are () or (V,): V, or 1 if all are ()."""
     return max(np.size(leaf) for leaf in jax.tree.leaves(params))
 
@@ -194,7 +195,7 @@ def ending(result: tuple[Any, ...]) -> jax.Array:
 class Attempt(NamedTuple):
     """What became of lanes in one step; leaves (L,)."""
 
-    state: Any
+    state: State
     ending: jax.Array  # int32
     right: jax.Array  # bool, where the rest may be used
     needs: Any = 0  # int32, place among the efforts of the one that may be right elsewhere
@@ -202,7 +203,7 @@ class Attempt(NamedTuple):
     performance: Any = None  # after the step; None where `score` gives it
 
 
-def all_finite(tree: Any, ndim: int) -> jax.Array:
+def all_finite(tree: Tree, ndim: int) -> jax.Array:
     """Whether every floating-point number of each lane is finite: any that is not spoils the sum.
 
     Args:

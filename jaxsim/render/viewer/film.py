@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.pytrees import Params
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.worlds.cartpole3d import State
@@ -113,7 +114,7 @@ class Film:
         return values
 
 
-def film(env: Any, params: Any, states: Any, **fields: Any) -> Film:
+def film(env: Any, params: Params, states: Any, **fields: Any) -> Film:
     """Make a film of the states of an episode.
 
     Args:
@@ -139,7 +140,7 @@ def film(env: Any, params: Any, states: Any, **fields: Any) -> Film:
     return made
 
 
-def poses(env: Any, params: Any, states: Any) -> Scene:
+def poses(env: Any, params: Params, states: Any) -> Scene:
     """Return where everything is, not what sensors that are a tick late report of it.
 
     Args:

@@ -1,6 +1,5 @@
 """CartPole2D: levels 50 to 53, a cart on a rail with a pole on a hinge and no room around them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import backend, parameters, rng
+from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole2d.levels import PARAMETERS, TASK, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
@@ -122,7 +122,7 @@ def _has_fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.out_of_bounds(params, state.reported)
 
 
-def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]:
+def make(values: Values, **options: Any) -> tuple[CartPole2D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:

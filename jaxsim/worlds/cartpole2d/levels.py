@@ -1,13 +1,12 @@
 """Levels 50 to 53 and the parameters that a user may set by name."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim.parameters import Parameter, Rows
+from jaxsim.parameters import Parameter, Rows, Values
 from jaxsim.worlds.cartpole2d.types import Config, Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 
@@ -113,7 +112,7 @@ PARAMETERS: dict[str, Parameter] = {
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
 
-def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
+def params_from_values(values: Values, config: Config) -> Params:
     """Turn values by path into traced parameters.
 
     Args:

@@ -1,6 +1,5 @@
 """CartPole3D: balance a pole on a cart in a room full of flying blocks."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, parameters, rng
+from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots
@@ -351,9 +351,7 @@ def _fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
 
 
-def make(
-    values: Mapping[str, Any], *, host: bool = False, **options: Any
-) -> tuple[CartPole3D, Params]:
+def make(values: Values, *, host: bool = False, **options: Any) -> tuple[CartPole3D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import opaque_one
+from jaxsim.pytrees import Tree
+
+T = TypeVar("T")
 
 PART = 64
 """Lanes with stacked blocks that are taken together: in loops of other lengths numbers may be
@@ -15,8 +18,8 @@ rounded otherwise."""
 
 
 def replaced(
-    compute: Callable[..., Any], size: int, pending: jax.Array, arguments: Any, result: Any
-) -> Any:
+    compute: Callable[..., T], size: int, pending: jax.Array, arguments: Tree, result: T
+) -> T:
     """Replace some lanes of a result by what `compute` makes of their arguments.
 
     Groups of up to `size` lanes are gathered, computed and scattered back until none is left.
@@ -33,7 +36,7 @@ def replaced(
     lanes = pending.shape[0]
     size = min(size, lanes)
 
-    def wide(leaf: Any) -> jax.Array:
+    def wide(leaf: jax.Array) -> jax.Array:
         return jnp.asarray(leaf) if jnp.ndim(leaf) else jnp.broadcast_to(leaf, (lanes,))
 
     arguments = jax.tree.map(wide, arguments)
@@ -41,7 +44,7 @@ def replaced(
     def take(leaf: jax.Array, chosen: jax.Array) -> jax.Array:
         return leaf.at[..., chosen].get(mode="clip")
 
-    def group(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+    def group(carry: tuple[jax.Array, T]) -> tuple[jax.Array, T]:
         pending, result = carry
         chosen = jnp.nonzero(pending, size=size, fill_value=lanes)[0]
         own = compute(*jax.tree.map(partial(take, chosen=chosen), arguments), chosen < lanes)
@@ -54,7 +57,7 @@ def replaced(
     return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), group, (pending, result))[1]
 
 
-def in_parts(compute: Callable[..., Any], size: int, arguments: Any, *, apart: bool = False) -> Any:
+def in_parts(compute: Callable[..., T], size: int, arguments: Tree, *, apart: bool = False) -> T:
     """Compute for equal parts of the lanes, one part after the other.
 
     A part is the same program for any number of lanes, which rounds a lane's numbers alike.
@@ -88,11 +91,11 @@ def in_parts(compute: Callable[..., Any], size: int, arguments: Any, *, apart: b
 
     each = [split(leaf) if v else leaf for v, leaf in zip(varied, leaves, strict=True)]
 
-    def part(index: Any) -> Any:
+    def part(index: jax.Array | int) -> T:
         own = [leaf[index] if v else leaf for v, leaf in zip(varied, each, strict=True)]
         return compute(*jax.tree.unflatten(tree, own))
 
-    def put(index: jax.Array, result: Any) -> Any:
+    def put(index: jax.Array, result: T) -> T:
         return jax.tree.map(lambda all_, own: all_.at[index].set(own), result, part(index))
 
     empty = jax.tree.map(

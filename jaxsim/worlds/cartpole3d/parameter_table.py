@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsim.parameters import Parameter, Rows
+from jaxsim.parameters import Parameter, Rows, Values
 from jaxsim.worlds.cartpole3d.blocks.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.terms import noise
@@ -286,7 +286,7 @@ _RANGES = (
 _OFF_AT_ZERO = ("blocks/line_far",)
 
 
-def fill_values(values: Mapping[str, Any]) -> dict[str, Any]:
+def fill_values(values: Values) -> dict[str, Any]:
     """Complete values by path: what is missing is taken from the level that they name."""
     table = {path: row.default for path, row in PARAMETERS.items()}
     level = CATALOGUE[values.get("novelty/level", table["novelty/level"])]
@@ -295,7 +295,7 @@ def fill_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return table | {_PATHS[field]: value for field, value in overrides.items()} | dict(values)
 
 
-def check_values(values: Mapping[str, Any]) -> None:
+def check_values(values: Values) -> None:
     """Check that values do not contradict one another.
 
     Raises:
@@ -310,9 +310,7 @@ def check_values(values: Mapping[str, Any]) -> None:
             )
 
 
-def params_from_values(
-    values: Mapping[str, Any], config: Config, host: bool = False
-) -> tuple[Params, Config]:
+def params_from_values(values: Values, config: Config, host: bool = False) -> tuple[Params, Config]:
     """Turn values by path into traced parameters and the configuration they need.
 
     Args:
@@ -342,7 +340,7 @@ def params_from_values(
     return numbers_only if host else jax.device_put(numbers_only), replace(config, terms=terms)
 
 
-def most_blocks(filled: Mapping[str, Any], max_steps: int) -> int:
+def most_blocks(filled: Values, max_steps: int) -> int:
     """Most blocks that an episode can hold.
 
     Args:
@@ -352,7 +350,7 @@ def most_blocks(filled: Mapping[str, Any], max_steps: int) -> int:
     return needed_slots(filled["blocks/count_max"], filled["spawn/period"], max_steps)
 
 
-def slots_for(values: Mapping[str, Any], max_steps: int) -> int:
+def slots_for(values: Values, max_steps: int) -> int:
     """Capacity of an environment without the option `max_blocks`.
 
     Args:
@@ -367,7 +365,7 @@ def capacity(needed: int) -> int:
     return next((size for size in CAPACITIES if size >= needed), needed)
 
 
-def _reason(filled: Mapping[str, Any]) -> str:
+def _reason(filled: Values) -> str:
     """Where the blocks of an episode come from."""
     at_start = f"parameter 'blocks/count_max' is {filled['blocks/count_max']}"
     period = filled["spawn/period"]

@@ -93,7 +93,7 @@ def rarely_fitting(
         return jax.lax.while_loop(unfinished, again, (jnp.int32(TOGETHER), v))[1]
 
     v = grouping.replaced(go_on, GROUP, ~fits(given, v), (given, v), v)
-    return Vector(*(c.reshape(shape) for c in v))
+    return Vector(*(jnp.reshape(c, shape) for c in v))
 
 
 def clear_of(k: rng.Words, base: jax.Array | int, x: Scalar, y: Scalar, dtype: jnp.dtype) -> Vector:

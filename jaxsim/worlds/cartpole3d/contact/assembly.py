@@ -18,6 +18,12 @@ from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.broadphase import separating_speed
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Rail, Scalar, Vector
 
+Slots = np.ndarray | jax.Array
+"""Slot of each row's block: (R,), or (R, ...) int32 where lanes differ."""
+
+Slot = np.int64 | jax.Array
+"""Slot of one row's block: (), or (...) where lanes differ."""
+
 
 class Mobility(NamedTuple):
     """What impulses do to blocks."""
@@ -52,7 +58,7 @@ class Prepared(NamedTuple):
     read: Any
     kick: Any
 
-    def row(self, index: Any) -> "Prepared":
+    def row(self, index: jax.Array | int) -> "Prepared":
         """One row of the class."""
         own = [None if a is None else a[:, index] for a in (self.normal, self.read, self.kick)]
         return Prepared(self.target[index], self.mass[index], *own)
@@ -76,8 +82,8 @@ class Touching(NamedTuple):
     """A class of contacts of a block with another block, or with cart or pole."""
 
     rows: Prepared
-    first: Any  # slot of each row's block: (R,) NumPy, or (R, ...) int32 where lanes differ
-    second: Any  # slot of the other block; None if there is none
+    first: Slots  # slot of each row's block: (R,) NumPy, or (R, ...) int32 where lanes differ
+    second: Slots | None  # slot of the other block; None if there is none
     used: jax.Array | None  # (...) int32, rows in use; None for all R
     sliding: Sliding | None
 
@@ -90,14 +96,14 @@ class Rows(NamedTuple):
     structure: Prepared
 
 
-def _many(slots: Any, values: jax.Array, axis: int = 0) -> jax.Array:
+def _many(slots: Slots, values: jax.Array, axis: int = 0) -> jax.Array:
     """Read the slots of a class from an array that has them at `axis`."""
     if isinstance(slots, np.ndarray):
         return values[(slice(None),) * axis + (slots,)]
     return candidates.take(values, slots, axis)
 
 
-def one_slot(slot: Any, values: jax.Array, axis: int = 0) -> jax.Array:
+def one_slot(slot: Slot, values: jax.Array, axis: int = 0) -> jax.Array:
     """Read one slot, the same for all lanes or one for each."""
     if isinstance(slot, np.integer):
         return values[(slice(None),) * axis + (int(slot),)]
@@ -184,7 +190,7 @@ class Builder:
             self._pole(pole, jnp.minimum(in_pole, most)),
         ]
 
-    def _chosen(self, slots: Any, count: jax.Array | None) -> Block:
+    def _chosen(self, slots: Slots, count: jax.Array | None) -> Block:
         """Blocks of a class; those behind the end of its list are not alive."""
         chosen = jax.tree.map(lambda leaf: _many(slots, leaf), self.blocks)
         if count is None:
@@ -192,7 +198,7 @@ class Builder:
         number = jnp.arange(slots.shape[0]).reshape((-1,) + (1,) * count.ndim)
         return Block(chosen.p, chosen.v, chosen.alive & (number < count), chosen.rail)
 
-    def _pairs(self, first: Any, second: Any, count: jax.Array | None) -> Touching:
+    def _pairs(self, first: Slots, second: Slots, count: jax.Array | None) -> Touching:
         params, one = self.s.params, self.s.one
         a, b = self._chosen(first, count), self._chosen(second, count)
         row = rows_of.pair_rows(params, a, b)
@@ -220,13 +226,13 @@ class Builder:
         slides = jnp.asarray(self.mobility.light) > 0
         return jnp.any(self.walls.active & across & slides, axis=0)
 
-    def _cart(self, slots: Any, count: jax.Array | None) -> Touching:
+    def _cart(self, slots: Slots, count: jax.Array | None) -> Touching:
         touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
         return self._on_structure(
             touch, slots, count, rows_of.cart_slides, self.s.params.friction_cart
         )
 
-    def _pole(self, slots: Any, count: jax.Array | None) -> Touching:
+    def _pole(self, slots: Slots, count: jax.Array | None) -> Touching:
         touch = rows_of.pole_rows(self.s, self._chosen(slots, count))
         return self._on_structure(
             touch, slots, count, rows_of.pole_slides, self.s.params.friction_pole
@@ -235,7 +241,7 @@ class Builder:
     def _on_structure(
         self,
         touch: rows_of.Touch,
-        slots: Any,
+        slots: Slots,
         count: jax.Array | None,
         slides: Callable[[rows_of.Structure, rows_of.Touch], list[rows_of.Row]],
         friction: Scalar,

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise, opaque_one, whole
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.contact import broadphase, candidates, solver
@@ -357,13 +358,13 @@ def _iterate(
     present = rows.target > -jnp.inf
     each_pass = _short_pass if len(rows.mass) == FEW.rows else _long_pass
 
-    def sweep(carry: Any) -> Any:
+    def sweep(carry: Tree) -> Tree:
         count, live, impulses = carry
         new, matter = each_pass(s, rows, effects, live, impulses)
         live = mask(live & (matter | (first & (count == 0))), s.one)
         return count + 1, live, new
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         return (carry[0] < solver.SWEEPS) & jnp.any(carry[1])
 
     live = needed & jnp.any(present, axis=0)
@@ -391,7 +392,7 @@ def _long_pass(
     visited = jnp.any(rows.target > -jnp.inf, axis=1)
     order = jnp.nonzero(visited, size=visited.shape[0], fill_value=0)[0]
 
-    def visit(i: jax.Array, carry: Any) -> Any:
+    def visit(i: jax.Array, carry: Tree) -> Tree:
         impulses, matter = carry
         k = order[i]
         own = impulses[k]

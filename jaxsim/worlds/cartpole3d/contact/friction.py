@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d.contact import broadphase
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
 from jaxsim.worlds.cartpole3d.contact.meeting import Contact, Meeting, Response, along, response
@@ -75,12 +76,12 @@ def _iterated(system: System, needed: jax.Array, one: jax.Array) -> Sequence[jax
     """Impulses along the three rows, N s, as `solver` finds them."""
     zero = jnp.zeros_like(system.target[1])
 
-    def sweep(carry: Any) -> Any:
+    def sweep(carry: Tree) -> Tree:
         count, live, old = carry
         new, worst = _swept(system, live, old, one)
         return count + 1, mask(live & (worst * worst > RESIDUAL), one), new
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         return (carry[0] < SWEEPS) & jnp.any(carry[1])
 
     live = jnp.broadcast_to(needed, zero.shape)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim.backend import mask, materialise, opaque_one
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
@@ -24,6 +24,7 @@ from jaxsim.worlds.cartpole3d.contact.assembly import (
     Mobility,
     Prepared,
     Rows,
+    Slot,
     Touching,
     one_slot,
 )
@@ -150,7 +151,7 @@ def _iterate(
     lanes = v.shape[2:]
     changes = (jnp.zeros_like(v), jnp.zeros((6, *lanes), v.dtype))
 
-    def sweep(carry: Any) -> Any:
+    def sweep(carry: Tree) -> Tree:
         count, live, impulses, changes = carry
         solver = _Sweep(live, mobility, one, *changes)
         impulses = solver.run(rows, impulses)
@@ -158,7 +159,7 @@ def _iterate(
         live = mask(live & (worst * worst > RESIDUAL), one)
         return count + 1, live, impulses, (solver.dv, solver.dg)
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         return (carry[0] < sweeps) & jnp.any(carry[1])
 
     carry = (0, jnp.broadcast_to(needed, lanes), _no_impulses(rows), changes)
@@ -199,7 +200,7 @@ class _Sweep:
         if t.used is None:
             return jnp.stack([correct(self, k, impulse[k]) for k in range(impulse.shape[0])])
 
-        def visit(k: jax.Array, carry: Any) -> Any:
+        def visit(k: jax.Array, carry: Tree) -> Tree:
             impulse, self.dv, self.dg, self.worst = carry
             impulse = impulse.at[k].set(correct(self, k, impulse[k]))
             return impulse, self.dv, self.dg, self.worst
@@ -224,7 +225,7 @@ class _Sweep:
         self.dv = self.dv + self.mobility.push(p.normal * change)
         return impulse + change
 
-    def speed(self, p: Prepared, first: Any, second: Any) -> jax.Array:
+    def speed(self, p: Prepared, first: Slot, second: Slot | None) -> jax.Array:
         """Present change of a row's relative velocity."""
         v = one_slot(first, self.dv, 1)
         if second is not None:
@@ -232,7 +233,7 @@ class _Sweep:
         speed = jnp.sum(p.normal * v, axis=0)
         return speed if p.read is None else speed + jnp.sum(p.read * self.dg, axis=0)
 
-    def push(self, p: Prepared, change: jax.Array, first: Any, second: Any) -> None:
+    def push(self, p: Prepared, change: jax.Array, first: Slot, second: Slot | None) -> None:
         """Apply a change of a row's impulse to what it touches."""
         self._move(first, p.normal * change)
         if second is not None:
@@ -240,10 +241,10 @@ class _Sweep:
         if p.kick is not None:
             self.dg = self.dg + p.kick * change
 
-    def _move(self, slot: Any, impulse: jax.Array) -> None:
+    def _move(self, slot: Slot, impulse: jax.Array) -> None:
         """Apply an impulse (3, ...) to one block."""
         step = self.mobility.of(lambda leaf: one_slot(slot, leaf)).push(impulse)
-        if np.ndim(slot):
+        if isinstance(slot, jax.Array) and slot.ndim:
             self.dv = self.dv.at[:, slot, jnp.arange(slot.shape[0])].add(step)
         else:
             self.dv = self.dv.at[:, slot].add(step)
@@ -255,15 +256,15 @@ class _Sweep:
         return impulse + change
 
 
-def _slots(t: Touching, k: Any) -> tuple[Any, Any]:
+def _slots(t: Touching, k: jax.Array | int) -> tuple[Slot, Slot | None]:
     """Blocks of row k."""
     return t.first[k], None if t.second is None else t.second[k]
 
 
-def _touch_row(t: Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
+def _touch_row(t: Touching) -> Callable[[_Sweep, jax.Array | int, jax.Array], jax.Array]:
     """Return how a row of a class is corrected: what pushes never pulls."""
 
-    def correct(sweep: _Sweep, k: Any, impulse: jax.Array) -> jax.Array:
+    def correct(sweep: _Sweep, k: jax.Array | int, impulse: jax.Array) -> jax.Array:
         p, slots = t.rows.row(k), _slots(t, k)
         change = sweep.correct(p, sweep.speed(p, *slots), impulse)
         correction = change / p.mass
@@ -274,7 +275,9 @@ def _touch_row(t: Touching) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
     return correct
 
 
-def _slide_row(t: Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Array], jax.Array]:
+def _slide_row(
+    t: Touching, pushed: jax.Array
+) -> Callable[[_Sweep, jax.Array | int, jax.Array], jax.Array]:
     """Return how a contact's friction is corrected: within a cone around what is `pushed`.
 
     Both directions ask for the end of sliding by themselves; together they are shortened to the
@@ -283,7 +286,7 @@ def _slide_row(t: Touching, pushed: jax.Array) -> Callable[[_Sweep, Any, jax.Arr
     assert t.sliding is not None
     sliding = t.sliding
 
-    def correct(sweep: _Sweep, k: Any, impulse: jax.Array) -> jax.Array:
+    def correct(sweep: _Sweep, k: jax.Array | int, impulse: jax.Array) -> jax.Array:
         slots = _slots(t, k)
         limit = sliding.coefficient * pushed[k]
         each = [rows.row(k) for rows in sliding.rows]

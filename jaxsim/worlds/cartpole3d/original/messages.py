@@ -51,7 +51,9 @@ FLOAT32 = {np.float32, np.bool_}
 SCALARS = {np.float32, np.float64, np.bool_}  # types of an observation's leaves on the host
 FLAT = re.compile(r"block_(0|[1-9][0-9]*)")
 
-Hint = Sequence[Mapping[str, Any]]
+JsonObject = dict[str, Any]
+JsonMapping = Mapping[str, Any]
+Hint = Sequence[JsonMapping]
 Ids = Sequence[int]
 
 
@@ -71,7 +73,7 @@ class Extras:
     image: str | None = None
     block_ids: tuple[int, ...] | None = None
     walls: tuple[tuple[float, ...], ...] | None = None
-    hint: tuple[dict[str, Any], ...] | None = None
+    hint: tuple[JsonObject, ...] | None = None
 
     @property
     def first(self) -> bool:
@@ -96,7 +98,7 @@ def feature_vector(
     block_ids: Ids | None = None,
     image: str | None = None,
     flat_blocks: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Say an observation as the original generator does.
 
     Args:
@@ -141,7 +143,7 @@ def feature_vectors(
     block_ids: Sequence[Ids | None] | None = None,
     image: Sequence[str | None] | None = None,
     flat_blocks: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Say a batch of observations; as many calls of `feature_vector`, but one transfer.
 
     Args:
@@ -256,11 +258,11 @@ def _listed(name: str, values: Sequence[Any] | None, count: int) -> Sequence[Any
     return values
 
 
-def _emit(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
+def _emit(row: list[float], lane: _Lane, place: str) -> JsonObject:
     """One vector from one row of `_table`; its checks are those of parsing."""
     x, y, vx, vy, *pole = row[:BODY]
     height = FLAT_CART_HEIGHT if lane.flat_blocks else 0.0
-    vector: dict[str, Any] = {
+    vector: JsonObject = {
         "cart": _named(CART, [x, y, height, vx, vy, 0.0], _join(place, "cart")),
         "pole": _named(POLE, pole, _join(place, "pole")),
         **_emit_blocks(row, lane, place),
@@ -277,7 +279,7 @@ def _emit(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
     return vector
 
 
-def _emit_blocks(row: list[float], lane: _Lane, place: str) -> dict[str, Any]:
+def _emit_blocks(row: list[float], lane: _Lane, place: str) -> JsonObject:
     slots = [row[i + 1 : i + PER_BLOCK] for i in range(BODY, len(row), PER_BLOCK) if row[i]]
     if lane.flat_blocks:
         names = [f"block_{i}" for i in range(len(slots))]
@@ -303,7 +305,7 @@ def _named(names: Sequence[str], values: Sequence[float], path: str) -> dict[str
 
 
 def parse_feature_vector(
-    mapping: Mapping[str, Any], config: Config | None = None
+    mapping: JsonMapping, config: Config | None = None
 ) -> tuple[Observation, Extras]:
     """Read one feature vector, of either form.
 
@@ -327,7 +329,7 @@ def parse_feature_vector(
 
 
 def parse_feature_vectors(
-    mappings: Sequence[Mapping[str, Any]], config: Config | None = None
+    mappings: Sequence[JsonMapping], config: Config | None = None
 ) -> tuple[Observation, tuple[Extras, ...]]:
     """Read a batch of feature vectors, for each lane as `parse_feature_vector` does.
 
@@ -362,7 +364,7 @@ def loads_feature_vector(
     return parse_feature_vector(mapping, config)
 
 
-def feature_vector_schema() -> dict[str, Any]:
+def feature_vector_schema() -> JsonObject:
     """Return the JSON schema (draft 2020-12) of both forms of the feature vector.
 
     A schema cannot say that ids differ, that a quaternion has unit length or that block_0,
@@ -371,7 +373,7 @@ def feature_vector_schema() -> dict[str, Any]:
     return _shipped("feature_vector.schema.json")
 
 
-def domain_specification() -> dict[str, Any]:
+def domain_specification() -> JsonObject:
     """Return the domain for machines: actions, sensors and their ranges on every level.
 
     `python -m tools.domain` generates the file, `cartpole.json`, by playing every level.
@@ -379,9 +381,9 @@ def domain_specification() -> dict[str, Any]:
     return _shipped("cartpole.json")
 
 
-def _shipped(name: str) -> dict[str, Any]:
+def _shipped(name: str) -> JsonObject:
     text = (resources.files("jaxsim.worlds.cartpole3d.original") / name).read_text(encoding="utf-8")
-    values: dict[str, Any] = json.loads(text)
+    values: JsonObject = json.loads(text)
     return values
 
 
@@ -443,7 +445,7 @@ def _parse(vector: object, place: str, config: Config) -> tuple[list[float], Ext
     return row, extras
 
 
-def _top_level(vector: object, place: str) -> Mapping[str, Any]:
+def _top_level(vector: object, place: str) -> JsonMapping:
     """Check the names of the outermost fields, of whichever form they are."""
     names = _object(vector, place or "the feature vector")
     flat = sum(1 for name in names if FLAT.fullmatch(str(name)))
@@ -461,7 +463,7 @@ def _top_level(vector: object, place: str) -> Mapping[str, Any]:
 
 
 def _parse_blocks(
-    fields: Mapping[str, Any], place: str, most: int
+    fields: JsonMapping, place: str, most: int
 ) -> tuple[list[list[float]], tuple[int, ...] | None]:
     """Numbers of each block, in spawn order, and their ids, if the form has any."""
     if "blocks" not in fields:
@@ -496,7 +498,7 @@ def _wrong(path: str, value: object, wanted: str) -> ValueError:
     return ValueError(f"{path!r} is {reprlib.repr(value)}; it must be {wanted}")
 
 
-def _object(value: object, path: str) -> Mapping[str, Any]:
+def _object(value: object, path: str) -> JsonMapping:
     if not isinstance(value, Mapping):
         raise _wrong(path, value, "an object with named fields")
     return value
@@ -510,7 +512,7 @@ def _list(value: object, path: str) -> Sequence[Any]:
 
 def _fields(
     value: object, needed: Sequence[str], path: str, optional: Iterable[str] = ()
-) -> Mapping[str, Any]:
+) -> JsonMapping:
     """Return `value` if it is an object with all of `needed` and nothing beyond `optional`."""
     fields = _object(value, path)
     allowed = dict.fromkeys([*needed, *optional])
@@ -555,7 +557,7 @@ def _image(value: object, path: str) -> str | None:
 
 
 def _optional(
-    read: Callable[[object, str], Any], fields: Mapping[str, Any], name: str, place: str
+    read: Callable[[object, str], Any], fields: JsonMapping, name: str, place: str
 ) -> Any:
     return read(fields[name], _join(place, name)) if name in fields else None
 
@@ -570,14 +572,14 @@ def _walls(value: object, path: str) -> tuple[tuple[float, ...], ...]:
     )
 
 
-def _hint(value: object, path: str) -> tuple[dict[str, Any], ...]:
+def _hint(value: object, path: str) -> tuple[JsonObject, ...]:
     objects = _list(value, path)
     if not objects:
         raise _wrong(path, value, "a list of one or more objects")
     return tuple(_hint_object(one, f"{path}[{i}]") for i, one in enumerate(objects))
 
 
-def _hint_object(value: object, path: str) -> dict[str, Any]:
+def _hint_object(value: object, path: str) -> JsonObject:
     fields = _fields(value, hints.FIELDS, path)
     for name in hints.FIELDS:
         kind, wanted = (int, "a whole number") if name == "level" else (str, "a string")
@@ -587,7 +589,7 @@ def _hint_object(value: object, path: str) -> dict[str, Any]:
     return {name: fields[name] for name in hints.FIELDS}
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
     """Build an object, but not one that has a field twice, of which JSON keeps the last."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
