@@ -21,7 +21,7 @@ from jaxsim import spaces
 from jaxsim.embedding import SLOTS, embed
 from jaxsim.image_settings import GROUP, USUAL
 from jaxsim.parameters import Values
-from jaxsim.pytrees import Observation, Params, State, Step
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step
 from jaxsim.render.camera import Camera
 from jaxsim.render.image import image
 from jaxsim.render.scene import SIZES, scene_of
@@ -195,7 +195,7 @@ def _(env: Imaging, observation: Imaged) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Imaging, params: Params, vector: Any) -> Any:
+def _(env: Imaging, params: Params, vector: Leaf) -> Any:
     raise ValueError("a picture cannot be turned back into an observation")
 
 

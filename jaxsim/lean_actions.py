@@ -19,7 +19,7 @@ import numpy as np
 from jaxsim import inputs, rng, spaces
 from jaxsim.agents.leans import LEANS, Outlook, outlook, push_towards
 from jaxsim.parameters import Values
-from jaxsim.pytrees import State, Step
+from jaxsim.pytrees import Leaf, State, Step
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d.types import UNROLLED, Observation, Params
 from jaxsim.wrappers import Wrapper
@@ -149,7 +149,7 @@ def _(env: Leaning, observation: Leaned) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Leaning, params: Any, vector: Any) -> Leaned:
+def _(env: Leaning, params: Any, vector: Leaf) -> Leaned:
     vector = jnp.asarray(vector)
     sensors = len(spaces.bounds(env.env, params)[0])
     width = sensors + len(Outlook._fields) * len(LEANS)

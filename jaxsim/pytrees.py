@@ -10,6 +10,9 @@ import jax
 Tree = Any
 """Any pytree of arrays."""
 
+Leaf = Any
+"""One leaf: an array of JAX or NumPy, or a number; None where its field says so."""
+
 Params = Any
 """Physics of an environment; leaves () or (L,)."""
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, rng
-from jaxsim.pytrees import Params
+from jaxsim.pytrees import Leaf, Params
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
@@ -63,7 +63,7 @@ class Discrete:
         """
         return (rng.bits(rng.words(key), 0) % jnp.uint32(self.n)).astype(self.dtype)
 
-    def contains(self, x: Any) -> jax.Array:
+    def contains(self, x: Leaf) -> jax.Array:
         """Tell for each element of an array whether it is in the space.
 
         Args:
@@ -77,7 +77,7 @@ class Discrete:
             return jnp.zeros(x.shape, bool)
         return (x >= 0) & (x < self.n)
 
-    def checked(self, x: Any, shape: tuple[int, ...] = ()) -> Any:
+    def checked(self, x: Leaf, shape: tuple[int, ...] = ()) -> Any:
         """Return elements that a caller passed, after checking them outside traced code.
 
         Args:
@@ -153,7 +153,7 @@ class Box:
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
         return rng.uniform(words, slots, low, high, self.dtype)
 
-    def contains(self, x: Any) -> jax.Array:
+    def contains(self, x: Leaf) -> jax.Array:
         """Tell whether arrays are in the box; NaN never is.
 
         Args:
@@ -208,7 +208,7 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 
 @singledispatch
-def unflatten(env: Any, params: Params, vector: Any) -> Any:
+def unflatten(env: Any, params: Params, vector: Leaf) -> Any:
     """Turn what `flatten` has made back into an observation.
 
     Args:
@@ -229,7 +229,7 @@ def unflatten(env: Any, params: Params, vector: Any) -> Any:
     return jax.tree.unflatten(structure, [column.astype(leaf.dtype) for column, leaf in pairs])
 
 
-def sensors_of(env: Any, params: Params, vector: Any) -> Observation:
+def sensors_of(env: Any, params: Params, vector: Leaf) -> Observation:
     """`unflatten` for environments with CartPole3D's observation."""
     slots = _observation_of_one(env, params).block_alive  # one by one, or all in one leaf
     counts = [math.prod(slot.shape) for slot in slots]
@@ -262,7 +262,7 @@ def _observation_of_one(env: Any, params: Params) -> Any:
     return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
 
 
-def _columns(vector: Any, width: int) -> list[jax.Array]:
+def _columns(vector: Leaf, width: int) -> list[jax.Array]:
     """The elements of a vector, (...) each."""
     vector = jnp.asarray(vector)
     if vector.ndim < 1 or vector.shape[-1] != width:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.packing import Packed
-from jaxsim.pytrees import Observation, Params, State, Tree
+from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 
 
 class Keys(NamedTuple):
@@ -36,7 +36,7 @@ class Keys(NamedTuple):
     start: rng.Words
     first: rng.Words
     steps: rng.Words
-    count: Any
+    count: Leaf
 
 
 class Running(NamedTuple):
@@ -51,7 +51,7 @@ class Running(NamedTuple):
 
     key: rng.Words
     steps: rng.Words
-    count: Any
+    count: Leaf
     state: State
 
 
@@ -69,10 +69,10 @@ class Outcome(NamedTuple):
     """
 
     observation: Observation
-    reward: Any
+    reward: Leaf
     terminated: Any
     truncated: Any
-    performance: Any
+    performance: Leaf
     nonfinite: Any
     right: Any
 
@@ -213,7 +213,7 @@ def _observed(env: Any, view: View, running: Packed) -> Packed:
 
 
 def _advanced(
-    env: Any, view: View, step: Any, running: Packed, action: Any, params: Packed
+    env: Any, view: View, step: Any, running: Packed, action: Leaf, params: Packed
 ) -> tuple[Packed, Packed]:
     before: Running = running.unpack()
     stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.pytrees import Params, State, Tree
+from jaxsim.pytrees import Leaf, Params, State, Tree
 
 VARIANTS = 10  # different params in one batch
 SPREAD = 0.02  # every float parameter is scaled by 1 - this to 1 + this
@@ -136,7 +136,7 @@ def _mix(params: Params, lanes: int) -> Any:
     """Parameters by lane: every float but a level's number scaled by one of `VARIANTS` factors."""
     factor = np.linspace(1 - SPREAD, 1 + SPREAD, VARIANTS)[np.arange(lanes) % VARIANTS]
 
-    def by_lane(path: Any, leaf: Any) -> jax.Array:
+    def by_lane(path: Any, leaf: Leaf) -> jax.Array:
         leaf = jnp.asarray(leaf)
         is_name = LEVEL_NUMBER in jax.tree_util.keystr(path)
         if is_name or not jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -194,7 +194,7 @@ def _equal(a: Any, b: Any) -> bool:
     )
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: Leaf) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
 
 
@@ -264,7 +264,7 @@ def _check_traces(
         )
 
 
-def _check_types(first: Any, played: list[_Played]) -> None:
+def _check_types(first: Tree, played: list[_Played]) -> None:
     lanes = np.shape(played[0].action)
     for one in (played[0], played[-1]):
         observation, state, reward, terminated, truncated, info = one.result
@@ -280,7 +280,7 @@ def _check_types(first: Any, played: list[_Played]) -> None:
             _require(leaf.shape == lanes, f"{path} of step has shape {leaf.shape}, not {lanes}")
 
 
-def _check_finite(first: Any, played: list[_Played]) -> None:
+def _check_finite(first: Tree, played: list[_Played]) -> None:
     for number, result in enumerate([first, *(one.result for one in played)]):
         for path, leaf in _named(result):
             if _is_float(leaf):
@@ -292,14 +292,14 @@ def _check_finite(first: Any, played: list[_Played]) -> None:
         _require(not np.any(info["nonfinite"]), "info['nonfinite'] is set, yet all is finite")
 
 
-def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Any) -> Any:
+def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> Any:
     """What `reset` gives for other keys, after the same keys gave the same."""
     _require(_equal(first, programs.reset(keys, params)), "the same keys give another start")
     return programs.reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
 
 
 def _check_keys_decide(
-    programs: Programs, keys: jax.Array, params: Params, first: Any, played: list[_Played]
+    programs: Programs, keys: jax.Array, params: Params, first: Tree, played: list[_Played]
 ) -> None:
     """Other keys give other states, and that shows in what is observed, if not at once.
 
@@ -319,14 +319,14 @@ def _check_keys_decide(
     raise AssertionError(ignored + "other keys are never seen to make a difference")
 
 
-def _check_one_start(programs: Programs, keys: jax.Array, params: Params, first: Any) -> None:
+def _check_one_start(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> None:
     other = _other_starts(programs, keys, params, first)
     _require(_equal(first, other), "one_start is set, but other keys give another start")
     row = [_lane(first, i) for i in (0, VARIANTS)]
     _require(_equal(*row), "one_start is set, but two lanes with one physics start differently")
 
 
-def _check_start(programs: Programs, keys: jax.Array, params: Params, first: Any) -> None:
+def _check_start(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> None:
     """`reset` is `start` and one step whose action is of no account."""
     start = programs.start(keys, params)
     _check_same_tree(start, first[1], "states of start and reset")

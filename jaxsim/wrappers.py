@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, rng, spaces
-from jaxsim.pytrees import Observation, Params, State, Step, Tree
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 Mode = Literal["same_step", "next_step", "freeze"]
 Make = Callable[[jax.Array, Params], Tree]
@@ -334,12 +334,12 @@ def _(env: FlattenObservation, observation: Observation) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Wrapper, params: Params, vector: Any) -> Any:
+def _(env: Wrapper, params: Params, vector: Leaf) -> Any:
     return spaces.unflatten(env.env, params, vector)
 
 
 @spaces.unflatten.register
-def _(env: FlattenObservation, params: Params, vector: Any) -> Any:
+def _(env: FlattenObservation, params: Params, vector: Leaf) -> Any:
     return vector
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.pytrees import Observation, Tree
+from jaxsim.pytrees import Leaf, Observation, Tree
 
 Memory = Any
 
@@ -56,7 +56,7 @@ class Entry:
 
     block: Any  # () int32, from 0
     phase: Any  # () int32, number of its phase, from 1
-    variant: Any  # () int32, number of what is played, task and parameters, from 0
+    variant: Leaf  # () int32, number of what is played, task and parameters, from 0
     learning: Any  # () bool, whether `learn` will be called in it
     new_phase: Any  # () bool, whether a training or testing phase begins with it
 

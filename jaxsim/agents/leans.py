@@ -18,7 +18,7 @@ import numpy as np
 from jaxsim.agents.lookahead import CART_ROOM
 from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
 from jaxsim.backend import materialise, opaque_one
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact.broadphase import ERP
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
@@ -151,7 +151,7 @@ def outlook(observation: Observation) -> Outlook:
     return Outlook(*(jnp.moveaxis(leaf, 0, -1) for leaf in (up / LOOK, least, end)))
 
 
-def _single(leaf: Any) -> jax.Array:
+def _single(leaf: Leaf) -> jax.Array:
     """A number in float32; flags as they are."""
     leaf = jnp.asarray(leaf)
     return leaf.astype(jnp.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf

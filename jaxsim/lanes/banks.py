@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf, Tree
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ def _bank(dtype: Any) -> str:
     return "int32" if dtype in (jnp.bool_, jnp.uint32) else str(jnp.dtype(dtype))
 
 
-def _is_keys(leaf: Any) -> bool:
+def _is_keys(leaf: Leaf) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 

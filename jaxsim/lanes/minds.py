@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.base import Agent
+from jaxsim.agents.base import Agent, Memory
 from jaxsim.pytrees import Observation, Tree
 
 
@@ -34,7 +34,7 @@ class Minds:
     width: int
 
     @classmethod
-    def of(cls, agent: Agent, memory: Any, observation: Observation, width: int) -> "Minds":
+    def of(cls, agent: Agent, memory: Memory, observation: Observation, width: int) -> "Minds":
         """Look which leaves an agent only reads in an episode.
 
         Args:
@@ -55,7 +55,7 @@ class Minds:
         shared = tuple(a is b for a, b in zip(before, traced.outvars, strict=True))
         return cls(agent, structure, shared, width)
 
-    def split(self, memory: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+    def split(self, memory: Memory) -> tuple[list[jax.Array], list[jax.Array]]:
         """Split memories of lifetimes into shared and local leaves, all (P, ...)."""
         marked = list(zip(self.shared, jax.tree.leaves(memory), strict=True))
         return [leaf for shared, leaf in marked if shared], [
@@ -78,7 +78,7 @@ class Minds:
     def begin(self, shared: Tree, local: Any, key: jax.Array) -> list[jax.Array]:
         """Call `Agent.begin`; return the local leaves."""
 
-        def one(memory: Any, key: jax.Array) -> list[jax.Array]:
+        def one(memory: Memory, key: jax.Array) -> list[jax.Array]:
             return self.split(self.agent.begin(memory, key))[1]
 
         result: list[jax.Array] = self._each(one, shared, local, key)
@@ -87,7 +87,7 @@ class Minds:
     def act(self, shared: Tree, local: Any, observation: Observation, key: jax.Array) -> Any:
         """Call `Agent.act`; return (action, prediction, local leaves)."""
 
-        def one(memory: Any, observation: Observation, key: jax.Array) -> Any:
+        def one(memory: Memory, observation: Observation, key: jax.Array) -> Any:
             action, prediction, after = self.agent.act(memory, observation, key)
             return action, prediction, self.split(after)[1]
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.pytrees import Params, Tree
+from jaxsim.pytrees import Leaf, Params, Tree
 
 T = TypeVar("T")
 
@@ -18,17 +18,17 @@ class Lanes:
     """Episodes on their way; leaves (L, ...), L = P W."""
 
     ending: Any  # int32, `RUNNING` or how the episode ended
-    needs: Any  # int32, 0 for an action and the cheapest step, else the effort of the chosen action
-    length: Any  # int32, steps taken; -1 before the hidden first one
-    world: Any  # int32, place of the environment; None if there is only one
+    needs: Leaf  # int32, effort of the chosen action; 0 for an action and the cheapest step
+    length: Leaf  # int32, steps taken; -1 before the hidden first one
+    world: Leaf  # int32, place of the environment; None if there is only one
     key: rng.Words  # of the episode
     params: Params  # for each environment, those leaves of its parameters that differ between rows
     states: tuple[Any, ...]  # one an environment, what the next step reads
-    action: Any  # int32, chosen for the next step
+    action: Leaf  # int32, chosen for the next step
     local: list[Any]  # of the memory, see `Minds`
     prediction: Any  # None if nobody asks
-    reward: Any  # sum so far; None if all environments are scored by length
-    performance: Any  # as `reward`
+    reward: Leaf  # sum so far; None if all environments are scored by length
+    performance: Leaf  # as `reward`
 
 
 @jax.tree_util.register_dataclass
@@ -36,12 +36,12 @@ class Lanes:
 class Lifetimes:
     """Lifetimes on their way; leaves (P, ...)."""
 
-    place: Any  # int32, place in the batch
+    place: Leaf  # int32, place in the batch
     round: Any  # int32, -1 before the first
-    over: Any  # bool
+    over: Leaf  # bool
     key: rng.Words  # what the keys of its episodes are folded from
     shared: list[Any]  # of the memory, see `Minds`
-    fault: Any  # int32 as the round began; None for agents without faults
+    fault: Leaf  # int32 as the round began; None for agents without faults
 
 
 @jax.tree_util.register_dataclass

@@ -11,6 +11,7 @@ from jaxsim import counters, rng
 from jaxsim.agents.base import (
     Agent,
     Episodes,
+    Memory,
     NoveltyPrediction,
     enter_unmoved,
     hear_nothing,
@@ -98,7 +99,7 @@ class Turns:
         number = self.round_of(lifetimes, self.rounds.episode)
         return jax.vmap(self.agent.init)(rng.to_key(rng.fold(lifetimes.key, number, counters.INIT)))
 
-    def introduced(self, lifetimes: Lifetimes, memory: Any) -> Any:
+    def introduced(self, lifetimes: Lifetimes, memory: Memory) -> Any:
         """Tell the agent what the protocol tells of the round, and of the block it begins."""
         agent, rounds, size = self.agent, self.rounds, lifetimes.place.shape[0]
         if rounds.hint is not None and agent.tell is not hear_nothing:
@@ -164,7 +165,7 @@ class Turns:
 
         return jax.tree.map(one, leaves)
 
-    def row(self, lifetimes: Lifetimes, lanes: Lanes, memory: Any) -> tuple[jax.Array, Rows]:
+    def row(self, lifetimes: Lifetimes, lanes: Lanes, memory: Memory) -> tuple[jax.Array, Rows]:
         """Results of the round that is over, and where they go, (K W,); R if there was none."""
         size = lifetimes.place.shape[0]
         number = self.each(jnp.where(lifetimes.round >= 0, lifetimes.round, self.number))
@@ -178,7 +179,7 @@ class Turns:
         )
 
     def learned(
-        self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Any
+        self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Memory
     ) -> Any:
         """Let lifetimes learn from their rounds."""
         size, width = lifetimes.place.shape[0], self.width

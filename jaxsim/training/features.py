@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
-from jaxsim.pytrees import Params
+from jaxsim.pytrees import Leaf, Params
 from jaxsim.training import around
 from jaxsim.training.around import Around
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
@@ -65,11 +65,11 @@ class Frame(NamedTuple):
     swap: jax.Array  # () bool, whether x and y then change places
 
     @classmethod
-    def of(cls, x: Any, y: Any) -> "Frame":
+    def of(cls, x: Leaf, y: Leaf) -> "Frame":
         """The frame in which a horizontal vector points along x more than along y, forwards."""
         return cls(_sign(x), _sign(y), jnp.abs(y) > jnp.abs(x))
 
-    def seen(self, x: Any, y: Any) -> tuple[jax.Array, jax.Array]:
+    def seen(self, x: Leaf, y: Leaf) -> tuple[jax.Array, jax.Array]:
         """Turn a horizontal vector."""
         x, y = self.x * x, self.y * y
         return jnp.where(self.swap, y, x), jnp.where(self.swap, x, y)
@@ -119,7 +119,7 @@ def told(pairs: list[Pair], frame: Frame | None = None) -> jax.Array:
     return jnp.stack([number for pair in shown for number in pair])
 
 
-def _sign(number: Any) -> jax.Array:
+def _sign(number: Leaf) -> jax.Array:
     return jnp.where(number < 0, -1.0, 1.0)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, inputs
-from jaxsim.pytrees import Observation, Params, State, Tree
+from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 
 C = TypeVar("C")
 
@@ -96,7 +96,7 @@ class World(WholeSteps):
         """Steps after which an episode is truncated."""
         return int(self.config.max_steps)
 
-    def checked(self, action: Any) -> jax.Array:
+    def checked(self, action: Leaf) -> jax.Array:
         """Return an action that `step` was given.
 
         Raises:
@@ -198,9 +198,9 @@ class Attempt(NamedTuple):
     state: State
     ending: jax.Array  # int32
     right: jax.Array  # bool, where the rest may be used
-    needs: Any = 0  # int32, place among the efforts of the one that may be right elsewhere
-    reward: Any = None  # of the step; None where `step_reward` gives it
-    performance: Any = None  # after the step; None where `score` gives it
+    needs: Leaf = 0  # int32, place among the efforts of the one that may be right elsewhere
+    reward: Leaf = None  # of the step; None where `step_reward` gives it
+    performance: Leaf = None  # after the step; None where `score` gives it
 
 
 def all_finite(tree: Tree, ndim: int) -> jax.Array:

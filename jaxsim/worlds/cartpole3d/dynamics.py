@@ -10,12 +10,13 @@ constant while a frame turns, as in Bullet's multibody integrator, and so they a
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.geometry import Rotation
@@ -277,7 +278,7 @@ def _series(square: jax.Array, largest: float, coefficients: list[float]) -> jax
     """Sum a power series of a small number, without the terms that are lost in rounding."""
     eps = float(jnp.finfo(jnp.result_type(square)).eps)
     kept = [c for k, c in enumerate(coefficients) if abs(c) * largest ** (2 * k) > 0.1 * eps]
-    total: Any = kept[-1]
+    total: Leaf = kept[-1]
     for coefficient in reversed(kept[:-1]):
         total = coefficient + square * total
     return jnp.asarray(total)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from jaxsim.parameters import Parameter, Rows, Values
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.blocks.spawn import needed_slots
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, LEVELS, SAME_START
 from jaxsim.worlds.cartpole3d.terms import noise
@@ -409,6 +410,6 @@ def _above(params: Params, limits: Mapping[str, float]) -> Any:
     return reduce(np.logical_or, (np.asarray(getattr(params, f)) > m for f, m in limits.items()))
 
 
-def _any(*numbers: Any) -> Any:
+def _any(*numbers: Leaf) -> Any:
     """Whether any of some numbers is not zero."""
     return reduce(np.logical_or, (np.asarray(number) != 0 for number in numbers))

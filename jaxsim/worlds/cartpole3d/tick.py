@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import mask, materialise, on_cpu, opaque_one
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics, grouping, lines
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.blocks import slots, spawn
@@ -39,7 +40,7 @@ class Moved(NamedTuple):
 
     moving: Moving
     right: jax.Array  # bool, for which of the active lanes
-    needs: Any  # int32, the effort that may be right for the others
+    needs: Leaf  # int32, the effort that may be right for the others
 
 
 Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.types import Scalar, Vector
@@ -73,7 +74,7 @@ def rarely_fitting(
     """
     shape = jnp.broadcast_shapes(*(jnp.shape(leaf) for leaf in jax.tree.leaves(given)))
 
-    def flat(leaf: Any) -> jax.Array:
+    def flat(leaf: Leaf) -> jax.Array:
         return jnp.broadcast_to(leaf, shape).reshape(-1)
 
     given = jax.tree.map(flat, given)

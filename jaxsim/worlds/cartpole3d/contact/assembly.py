@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.backend import materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.contact import broadphase, candidates
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
@@ -54,9 +55,9 @@ class Prepared(NamedTuple):
 
     target: jax.Array  # (R, ...) m/s, wanted change of the relative velocity; -inf if absent
     mass: jax.Array  # (R, ...) kg, inverse of the velocity change per unit impulse
-    normal: Any  # these three as in `rows_of.Row`; None where the class has no such part
-    read: Any
-    kick: Any
+    normal: Leaf  # these three as in `rows_of.Row`; None where the class has no such part
+    read: Leaf
+    kick: Leaf
 
     def row(self, index: jax.Array | int) -> "Prepared":
         """One row of the class."""

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise, opaque_one, whole
-from jaxsim.pytrees import Tree
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import grouping
 from jaxsim.worlds.cartpole3d.contact import broadphase, candidates, solver
@@ -62,14 +62,14 @@ def resolve(
     if blocks[0].rail is not None:
         # The caller takes the whole tick in parts.
         return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
-    world: Any = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
+    world: Tree = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
     if needed.shape:
         return grouping.in_parts(_with_room, grouping.PART, world)
     result = _with_room(*jax.tree.map(lambda a: jnp.asarray(a)[..., None], world))
     return jax.tree.map(lambda leaf: leaf[..., 0], result)
 
 
-def _with_room(*world: Any) -> Any:
+def _with_room(*world: Tree) -> Any:
     *arguments, needed = world
     result, beyond = _resolved(FEW, *world)
     return grouping.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
@@ -265,7 +265,7 @@ def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: 
     """Rows of a class with every part."""
     present = p.target > -jnp.inf
 
-    def part(leaf: Any, size: int) -> jax.Array:
+    def part(leaf: Leaf, size: int) -> jax.Array:
         return jnp.zeros((size, *p.target.shape), p.target.dtype) if leaf is None else leaf
 
     slots = [

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.contact import broadphase
@@ -36,7 +37,7 @@ class Response(NamedTuple):
     """What a unit impulse along a row does."""
 
     steps: Sequence[Vector]  # to its blocks, m/s
-    kick: Any  # to cart and pole, (6, ...) or None
+    kick: Leaf  # to cart and pole, (6, ...) or None
 
 
 def response(s: rows_of.Structure, meeting: Meeting, row: rows_of.Row) -> Response:

@@ -6,12 +6,13 @@ axes. The full tick runs on few lanes, so wide arrays and few operations are wha
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact.broadphase import BREAKING, WALL, breaking_size
@@ -44,9 +45,9 @@ class Row(NamedTuple):
     active: jax.Array  # (R, ...) bool
     gap: Scalar  # (R, ...) m
     restitution: Scalar
-    normal: Any = None  # (3, R, ...) world frame; None if it touches no block
-    read: Any = None  # (6, R, ...) see `generalized`; None if it touches neither cart nor pole
-    kick: Any = None  # (6, R, ...) change of g per unit impulse
+    normal: Leaf = None  # (3, R, ...) world frame; None if it touches no block
+    read: Leaf = None  # (6, R, ...) see `generalized`; None if it touches neither cart nor pole
+    kick: Leaf = None  # (6, R, ...) change of g per unit impulse
 
 
 def generalized(velocity: Velocity, r: Rotation) -> jax.Array:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import mask, materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase, friction
 from jaxsim.worlds.cartpole3d.contact import rows as rows_of
@@ -157,7 +158,7 @@ def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
     numbers = materialise(numbers, one)
     flags = [mask(rows.active[k], one) for k in range(rows.active.shape[0])]
 
-    def picked(leaf: Any, axis: int) -> Any:
+    def picked(leaf: Leaf, axis: int) -> Any:
         """The entry of the active row, of leaves that have rows on an axis."""
         if leaf is None or jnp.ndim(leaf) != rows.active.ndim + axis:
             return leaf

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.blocks.placement import (
     BLOCK_MIDDLE,
@@ -122,7 +123,7 @@ def _draw_lines(
     dtype = jnp.dtype(config.dtype)
     base = jnp.arange(number).reshape((number,) + (1,) * x.ndim) * _SLOTS_PER_LINE
 
-    def unit(k: rng.Words, base: jax.Array, slot: Any) -> jax.Array:
+    def unit(k: rng.Words, base: jax.Array, slot: Leaf) -> jax.Array:
         return rng.uniform(k, base + slot, dtype=dtype)
 
     def line(given: Any, attempt: jax.Array | int) -> Vector:
@@ -170,7 +171,7 @@ def _draw_lines(
 LINE_REACH = 10.0  # m, blocks start within +- this along their line
 
 
-def joint_position(s: Any, lean: Any, engine: str) -> Any:
+def joint_position(s: Any, lean: Leaf, engine: str) -> Any:
     """Place on the line that an engine's reset sets for a drawn one, m.
 
     The patched engine divides every joint position it sets by the length of two numbers, of which
@@ -179,7 +180,7 @@ def joint_position(s: Any, lean: Any, engine: str) -> Any:
     return s / (s * s + lean * lean) ** 0.5 if engine == "tbplanar" else s
 
 
-def starts_inside(base: Vector, angle: Any, s: Any) -> Any:
+def starts_inside(base: Vector, angle: Leaf, s: Any) -> Any:
     """Whether the original accepts a place on a line, by its own mistaken direction.
 
     It takes the z component of the line's quaternion for the line's angle.
@@ -189,7 +190,7 @@ def starts_inside(base: Vector, angle: Any, s: Any) -> Any:
     return (jnp.abs(px) < BLOCK_SPREAD) & (jnp.abs(py) < BLOCK_SPREAD)
 
 
-def on_line(base: Vector, angle: Any, s: Any, speed: Any) -> Block:
+def on_line(base: Vector, angle: Leaf, s: Any, speed: Leaf) -> Block:
     """A block on a line, before the hidden tick.
 
     Args:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import rng
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.blocks import spawn
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD, CLEARANCE
 from jaxsim.worlds.cartpole3d.generate import start as starts
@@ -277,7 +278,7 @@ def _states(
 ) -> State:
     """Assemble the states of episodes, joined leaf by leaf."""
 
-    def leaf(*values: Any) -> np.ndarray:
+    def leaf(*values: Leaf) -> np.ndarray:
         joined = join(values)
         return joined if joined.dtype == bool else joined.astype(dtype)
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d.types import (
     Observation,
     Params,
@@ -130,7 +131,7 @@ def _once(one: jax.Array, leaf: jax.Array) -> jax.Array:
 
 
 def _block(
-    k: rng.Words, sensors: Sensors, number: Any, alive: jax.Array, p: Vector, v: Vector
+    k: rng.Words, sensors: Sensors, number: Leaf, alive: jax.Array, p: Vector, v: Vector
 ) -> tuple[Vector, Vector]:
     """Readings of a block, or of stacked ones, whose slots are the last axis."""
     if jnp.ndim(number):
@@ -165,13 +166,13 @@ def _errors(sensors: Sensors) -> _Errors:
     return _Errors(*(_Error(*kind) for kind in kinds))
 
 
-def _read(k: rng.Words, error: _Error, slot: Any, value: Vector) -> Vector:
+def _read(k: rng.Words, error: _Error, slot: Leaf, value: Vector) -> Vector:
     noise = _draw(k, slot, error.deviation)
     exact = (error.gain * a + error.offset for a in value)
     return Vector(*(_rounded(a + n, error.step) for a, n in zip(exact, noise, strict=True)))
 
 
-def _draw(k: rng.Words, slot: Any, deviation: Scalar) -> Vector:
+def _draw(k: rng.Words, slot: Leaf, deviation: Scalar) -> Vector:
     """Three numbers of a normal distribution."""
     dtype = jnp.result_type(deviation)
     return Vector(*(deviation * rng.normal(k, slot + i, dtype) for i in range(3)))
