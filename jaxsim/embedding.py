@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, spaces
+from jaxsim.env import Env
 from jaxsim.pytrees import Params, State, Step
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole import CartPole
@@ -175,7 +176,7 @@ def _stacked(there: tuple[Any, ...], nothing: Any, empty: int) -> Any:
 
 
 @singledispatch
-def embed(env: Any, slots: int = SLOTS) -> Any:
+def embed(env: Env, slots: int = SLOTS) -> Any:
     """Return an environment with CartPole3D's observation and actions.
 
     Args:

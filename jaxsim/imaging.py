@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxsim import spaces
 from jaxsim.embedding import SLOTS, embed
+from jaxsim.env import Env
 from jaxsim.image_settings import GROUP, USUAL
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step
@@ -169,7 +170,7 @@ class ImagingWorld(Imaging, WorldWrapper):
         return attempt._replace(state=replace(state, inner=attempt.state))
 
 
-def with_image(env: Any, values: Values) -> Imaging:
+def with_image(env: Env, values: Values) -> Imaging:
     """Wrap an environment, for `jaxsim.make`.
 
     Args:

@@ -166,7 +166,7 @@ class _Share:
         return padded.reshape(self.rounds, self.lanes)
 
 
-def _no_score(env: Any) -> str:
+def _no_score(env: World) -> str:
     """What to do with an environment whose scores do not follow from the number of steps."""
     inside, path = env, "env"
     while not hasattr(inside, "score") and hasattr(inside, "env"):

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, rng
+from jaxsim.env import Env
 from jaxsim.pytrees import Leaf, Params
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
@@ -171,12 +172,12 @@ class Box:
         return jnp.all(inside, axis=tuple(range(-size, 0)))
 
 
-def action_space(env: Any) -> Discrete:
+def action_space(env: Env) -> Discrete:
     """Return the action space of an environment."""
     return Discrete(env.num_actions)
 
 
-def observation_space(env: Any, params: Params = None) -> Box:
+def observation_space(env: Env, params: Params = None) -> Box:
     """Return the space of what `flatten` makes of an environment's observations.
 
     Args:
@@ -187,7 +188,7 @@ def observation_space(env: Any, params: Params = None) -> Box:
 
 
 @singledispatch
-def flatten(env: Any, observation: Any) -> jax.Array:
+def flatten(env: Env, observation: Any) -> jax.Array:
     """Flatten an observation to a vector.
 
     Args:
@@ -208,7 +209,7 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 
 @singledispatch
-def unflatten(env: Any, params: Params, vector: Leaf) -> Any:
+def unflatten(env: Env, params: Params, vector: Leaf) -> Any:
     """Turn what `flatten` has made back into an observation.
 
     Args:
@@ -229,7 +230,7 @@ def unflatten(env: Any, params: Params, vector: Leaf) -> Any:
     return jax.tree.unflatten(structure, [column.astype(leaf.dtype) for column, leaf in pairs])
 
 
-def sensors_of(env: Any, params: Params, vector: Leaf) -> Observation:
+def sensors_of(env: Env, params: Params, vector: Leaf) -> Observation:
     """`unflatten` for environments with CartPole3D's observation."""
     slots = _observation_of_one(env, params).block_alive  # one by one, or all in one leaf
     counts = [math.prod(slot.shape) for slot in slots]
@@ -256,7 +257,7 @@ def sensors_of(env: Any, params: Params, vector: Leaf) -> Observation:
 unflatten.register(CartPole3D, sensors_of)
 
 
-def _observation_of_one(env: Any, params: Params) -> Any:
+def _observation_of_one(env: Env, params: Params) -> Any:
     """Shapes and types of an observation of one lane."""
     one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
     return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
@@ -271,7 +272,7 @@ def _columns(vector: Leaf, width: int) -> list[jax.Array]:
 
 
 @singledispatch
-def bounds(env: Any, params: Params) -> tuple[np.ndarray, np.ndarray]:
+def bounds(env: Env, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest value of each element of `flatten`, both (D,)."""
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     vector = jax.eval_shape(lambda o: flatten(env, o), observation)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.env import Env
 from jaxsim.packing import Packed
 from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 
@@ -81,7 +82,7 @@ View = Callable[[Any, Any], Any]
 """What an environment's observation, leaves (), is shown as; traced."""
 
 
-def as_it_is(env: Any, observation: Observation) -> Any:
+def as_it_is(env: Env, observation: Observation) -> Any:
     """Show an observation unchanged."""
     return observation
 
@@ -203,17 +204,17 @@ def _packed(tree: Tree) -> Packed:
     return Packed.of(tree)
 
 
-def _drawn(env: Any, keys: Keys, params: Packed) -> Packed:
+def _drawn(env: Env, keys: Keys, params: Packed) -> Packed:
     start = env.start(rng.to_key(keys.start), params.unpack())
     return Packed.of(Running(keys.first, keys.steps, keys.count, start))
 
 
-def _observed(env: Any, view: View, running: Packed) -> Packed:
+def _observed(env: Env, view: View, running: Packed) -> Packed:
     return Packed.of(view(env, env.observe(running.unpack().state)))
 
 
 def _advanced(
-    env: Any, view: View, step: Any, running: Packed, action: Leaf, params: Packed
+    env: Env, view: View, step: Any, running: Packed, action: Leaf, params: Packed
 ) -> tuple[Packed, Packed]:
     before: Running = running.unpack()
     stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
@@ -224,5 +225,5 @@ def _advanced(
     return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
 
 
-def _whole_step(env: Any, key: jax.Array, *given: Tree) -> Any:
+def _whole_step(env: Env, key: jax.Array, *given: Tree) -> Any:
     return env.step(key, *given), jnp.ones((), bool)

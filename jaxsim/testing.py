@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.env import Env
 from jaxsim.pytrees import Leaf, Params, State, Tree
 
 VARIANTS = 10  # different params in one batch
@@ -48,7 +49,7 @@ class Programs:
       env: an environment, see `jaxsim.env.Env`.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Env) -> None:
         self.env = env
         self.reset, self.step = _Counted(env.reset), _Counted(env.step)
         self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
@@ -67,7 +68,7 @@ class _Played(NamedTuple):
 
 
 def check_env(
-    env: Any,
+    env: Env,
     params: Params,
     *,
     key: jax.Array | None = None,
@@ -227,7 +228,7 @@ def _lane(tree: Tree, index: int) -> Any:
 # --- the properties ---------------------------------------------------------------------------
 
 
-def _check_keys_are_typed(env: Any, key: jax.Array, params: Params) -> None:
+def _check_keys_are_typed(env: Env, key: jax.Array, params: Params) -> None:
     raw = jnp.zeros(2, jnp.uint32)
     state = jax.eval_shape(env.reset, key, params)[1]
     action = jax.ShapeDtypeStruct((), jnp.int32)
@@ -242,7 +243,7 @@ def _check_keys_are_typed(env: Any, key: jax.Array, params: Params) -> None:
         raise AssertionError(f"{name} accepts a raw uint32 key; it must raise TypeError")
 
 
-def _check_dt(env: Any, params: Params, lanes: int) -> None:
+def _check_dt(env: Env, params: Params, lanes: int) -> None:
     dt = np.asarray(env.dt(params))
     _require(dt.shape in ((), (lanes,)), f"dt has shape {dt.shape}, not () or ({lanes},)")
     _require(np.all(np.isfinite(dt) & (dt > 0)), f"dt is {dt.min()}; it must be above 0")

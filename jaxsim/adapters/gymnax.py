@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import spaces
+from jaxsim.env import Env
 from jaxsim.pytrees import Params, State, Tree
 from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation
 
@@ -49,7 +50,7 @@ class GymnaxState:
 class GymnaxEnv(environment.Environment):
     """An environment of this package that follows gymnax' contract; see `to_gymnax`."""
 
-    def __init__(self, env: Any, params: Params) -> None:
+    def __init__(self, env: Env, params: Params) -> None:
         self._core = FlattenObservation(env)
         self._auto = FlattenObservation(AutoReset(env, "same_step"))
         self._params = params
@@ -162,7 +163,7 @@ class GymnaxEnv(environment.Environment):
         return self._params if params is None else params
 
 
-def to_gymnax(env: Any, params: Params) -> GymnaxEnv:
+def to_gymnax(env: Env, params: Params) -> GymnaxEnv:
     """Present an environment to gymnax code.
 
     Observations are vectors (`jaxsim.spaces.flatten`). Episodes reset themselves as gymnax' own

@@ -13,6 +13,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim import rng, spaces
+from jaxsim.env import Env
 from jaxsim.packing import Packed
 from jaxsim.pytrees import Observation, State, Tree
 from jaxsim.stepper import Keys, Outcome, Stepper
@@ -106,7 +107,7 @@ def shown(observation: Observation) -> Any:
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
 
 
-def _shown(env: Any, observation: Observation) -> jax.Array:
+def _shown(env: Env, observation: Observation) -> jax.Array:
     image: jax.Array = shown(spaces.flatten(env, observation))
     return image
 
@@ -157,7 +158,7 @@ class Single(Stream):
 
 @partial(jax.jit, static_argnames="env")
 def _advance(
-    env: Any, root: rng.Words, count: Any, state: Packed, action: Any, params: Packed
+    env: Env, root: rng.Words, count: Any, state: Packed, action: Any, params: Packed
 ) -> tuple[Packed, Packed]:
     """Step with the key that belongs to a count of steps; one program for all instances.
 
@@ -247,7 +248,7 @@ class Lanes(Stream):
         """Advance every lane."""
         return self._advance(self._env, action)
 
-    def _advance(self, env: Any, action: np.ndarray) -> Results:
+    def _advance(self, env: Env, action: np.ndarray) -> Results:
         """NumPy observation, reward, terminated, truncated and info of a step."""
         count = np.uint32(self.count)
         self._packed, outcome = _advance(

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from jaxsim.env import Env
 from jaxsim.pytrees import Observation, Params, State
 from jaxsim.worlds.world import Attempt, WholeSteps
 
@@ -86,7 +87,7 @@ def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
 class Stepped(WholeSteps):
     """An environment that follows `jaxsim.env` and offers no more."""
 
-    env: Any
+    env: Env
 
     @property
     def num_actions(self) -> int:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.embedding import embed
+from jaxsim.env import Env
 from jaxsim.pytrees import Params, State
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole3d.types import PIVOT_HEIGHT, Observation, Scalar, Vector
@@ -69,7 +70,7 @@ def _along(scene: Scene, distance: Scalar) -> Vector:
     )
 
 
-def scene(env: Any, params: Params, state: State) -> Scene:
+def scene(env: Env, params: Params, state: State) -> Scene:
     """Return the scene that the sensors of an environment report of a state.
 
     Args:
@@ -83,7 +84,7 @@ def scene(env: Any, params: Params, state: State) -> Scene:
     return scene_of(env, params, env.observe(state))
 
 
-def scene_of(env: Any, params: Params, observation: Any) -> Scene:
+def scene_of(env: Env, params: Params, observation: Any) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
     while hasattr(observation, "observation"):  # of a wrapper that shows more beside it
         env, observation = getattr(env, "env", env), observation.observation

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
+from jaxsim.env import Env
 from jaxsim.pytrees import Leaf, Params
 from jaxsim.training import around
 from jaxsim.training.around import Around
@@ -169,7 +170,7 @@ cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIO
 """Of CartPole3D and the worlds embedded in its observation; the number of slots is free."""
 
 
-def flat(env: Any, params: Params) -> Sight:
+def flat(env: Env, params: Params) -> Sight:
     """Return the sight of any environment: all numbers of its observation, one after the other.
 
     Of an observation with a picture it is the picture alone, as `spaces.flatten` has it.

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.env import Env
 from jaxsim.pytrees import Params
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
@@ -114,7 +115,7 @@ class Film:
         return values
 
 
-def film(env: Any, params: Params, states: Any, **fields: Any) -> Film:
+def film(env: Env, params: Params, states: Any, **fields: Any) -> Film:
     """Make a film of the states of an episode.
 
     Args:
