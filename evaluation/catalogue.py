@@ -5,9 +5,9 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from jaxsim.novelty import Family
@@ -44,7 +44,7 @@ several joined by +, a line of JSON each. Play one by
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add all of them to the subcommands of `jaxsim`."""
     tasks = add_command(
         commands, "tasks", "list tasks and the parameters a syllabus may set", TASKS_EXAMPLES

@@ -4,9 +4,9 @@ import argparse
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 from evaluation.sciencebirds import demo_agent, legacy
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ The agent prints the announcements and levels that it met, and exits with 0 on s
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `sciencebirds` to the subcommands of `jaxsim`."""
     parser = commands.add_parser(
         "sciencebirds",
@@ -63,7 +63,7 @@ def add_to(commands: Any) -> None:
     demo.set_defaults(handler=demo_agent.play)
 
 
-def _add_generate(parts: Any) -> None:
+def _add_generate(parts: Commands) -> None:
     generate = add_command(
         parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES
     )
@@ -98,7 +98,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_serve(parts: Any) -> None:
+def _add_serve(parts: Commands) -> None:
     serve = add_command(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
     serve.add_argument("--config", type=Path, metavar="FILE", help="trials that are run")
     serve.add_argument(
