@@ -16,7 +16,7 @@ from jaxsim.pytrees import Leaf, Observation, Tree
 Memory = Any
 
 UNNAMED = -1
-"""What an agent that names no novelties of its own names."""
+"""Value of `named` for agents that do not name novelties."""
 
 
 @jax.tree_util.register_dataclass

@@ -69,9 +69,9 @@ def _after(memory: ppo.Memory, decisions: ppo.Decisions, key: jax.Array) -> Cons
     held: Consolidated = memory.extra
     rounds = held.rounds + 1
     x = normalise.apply(memory.moments, decisions.seen)
-    found = fisher(memory.parameters, x, decisions.output)
+    information = fisher(memory.parameters, x, decisions.output)
     share = 1.0 / jnp.minimum(rounds, WINDOW)
-    recent = jax.tree.map(lambda old, new: old + share * (new - old), held.recent, found)
+    recent = jax.tree.map(lambda old, new: old + share * (new - old), held.recent, information)
     return held._replace(recent=recent, rounds=rounds)
 
 
@@ -98,11 +98,11 @@ def fisher(parameters: Network, x: jax.Array, action: jax.Array) -> Network:
 
     gradients, taken = jax.grad(chance, has_aux=True)(still)
     number = x.shape[0]
-    found = [
+    layers = [
         Layer((a**2).T @ (g**2) / number, jnp.mean(g**2, axis=0))
         for a, g in zip(taken, gradients, strict=True)
     ]
-    return Network(tuple(found[:-1]), found[-1])
+    return Network(tuple(layers[:-1]), layers[-1])
 
 
 VARIANT = ppo.Variant(_init, _enter, _penalty, _after)

@@ -50,7 +50,7 @@ class Memory:
     rounds: jax.Array  # () int32, calls of `learn`
     fault: jax.Array  # () int32, place in `FAULTS` + 1, 0 for none
     learning: jax.Array  # () bool, whether what is played now is learned from
-    extra: Any  # a variant's own
+    extra: Any  # a variant's loss_key
     watch: surprise.Watch  # the episode in play
 
 
@@ -83,10 +83,10 @@ class Variant(NamedTuple):
     """What a lifelong variant adds to the learner.
 
     Attributes:
-      init: (parameters) -> its own part of the memory.
+      init: (parameters) -> its loss_key part of the memory.
       enter: (memory, entry, fresh) -> memory, as a block begins; `fresh(memory)` forgets all.
       penalty: (memory, parameters, key) -> () added to the loss.
-      after: (memory, decisions, key) -> its own part of the memory, at the end of `learn`.
+      after: (memory, decisions, key) -> its loss_key part of the memory, at the end of `learn`.
     """
 
     init: Callable[[Any], Any]
@@ -210,10 +210,10 @@ def _act(
     drawn = chances - jnp.where(memory.learning, jnp.log(-jnp.log(noise)), 0.0)
     output = jnp.arange(sight.actions) == jnp.argmax(drawn)
     action = jnp.sum(jnp.where(output, view.actions, 0)).astype(jnp.int32)
-    said = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
+    prediction = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
     done = jax.nn.one_hot(action, sight.actions)
     watch = surprise.expect(memory.model, watch, view.body, view.around, done)
-    return action, said, replace(memory, watch=watch)
+    return action, prediction, replace(memory, watch=watch)
 
 
 def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.Array) -> Step:
@@ -244,17 +244,19 @@ def _learn(
     """Learn from W episodes; what is broken, or not to be learned from, changes nothing."""
     played = True if episodes.played is None else episodes.played[:, None]
     steps = jnp.arange(episodes.rewards.shape[1])
-    there = (steps < episodes.length[:, None]) & played
+    mask = (steps < episodes.length[:, None]) & played
     key = jax.random.fold_in(memory.key, memory.rounds)
-    rows = _Rows.of(there)
+    rows = _Rows.of(mask)
     draw = _drawing(settings, sight, memory, episodes, rows)
 
     def update(carry: Tree, number: jax.Array) -> Any:
         parameters, optimiser = carry
         words = rng.fold(rng.words(key), number)
         decisions = draw(words)
-        own = rng.to_key(rng.fold(words, 1))
-        loss, gradients = jax.value_and_grad(_loss)(parameters, variant, memory, decisions, own)
+        loss_key = rng.to_key(rng.fold(words, 1))
+        loss, gradients = jax.value_and_grad(_loss)(
+            parameters, variant, memory, decisions, loss_key
+        )
         parameters, optimiser = _stepped(memory.hyper, parameters, optimiser, gradients)
         return (parameters, optimiser), loss
 
@@ -268,9 +270,9 @@ def _learn(
         memory,
         parameters=parameters,
         optimiser=optimiser,
-        moments=normalise.update(memory.moments, episodes.trace.seen, there),
+        moments=normalise.update(memory.moments, episodes.trace.seen, mask),
         model=_taught(sight, memory.model, episodes, rows, rng.fold(last, 2)),
-        usual=surprise.calibrate(memory.usual, episodes.final.told, there[:, 0]),
+        usual=surprise.calibrate(memory.usual, episodes.final.told, mask[:, 0]),
         rounds=memory.rounds + 1,
     )
     new = replace(new, extra=variant.after(new, draw(last), rng.to_key(rng.fold(last, 1))))
@@ -282,18 +284,18 @@ def _learn(
 class _Rows(NamedTuple):
     """The steps of W episodes as rows of one table."""
 
-    there: jax.Array  # (W, T) bool, which were made
+    mask: jax.Array  # (W, T) bool, which were made
     lengths: jax.Array  # (W,)
     ends: jax.Array  # (W,) steps made up to the end of each episode
 
     @classmethod
-    def of(cls, there: jax.Array) -> "_Rows":
-        lengths = jnp.sum(there, axis=1)
-        return cls(there, lengths, jnp.cumsum(lengths))
+    def of(cls, mask: jax.Array) -> "_Rows":
+        lengths = jnp.sum(mask, axis=1)
+        return cls(mask, lengths, jnp.cumsum(lengths))
 
     def draw(self, words: rng.Words, number: int) -> tuple[jax.Array, jax.Array]:
         """Draw a step from each of as many equal shares: its row and its episode, (B,) each."""
-        width, horizon = self.there.shape
+        width, horizon = self.mask.shape
         slots = jnp.arange(number)
         place = (slots + rng.uniform(words, slots)) * (self.ends[-1] / number)
         place = jnp.minimum(place.astype(jnp.int32), self.ends[-1] - 1)
@@ -303,7 +305,7 @@ class _Rows(NamedTuple):
 
     def flat(self, leaf: jax.Array) -> jax.Array:
         """One row for each step, (W T, ...)."""
-        return leaf.reshape(self.there.size, *leaf.shape[2:])
+        return leaf.reshape(self.mask.size, *leaf.shape[2:])
 
 
 def _drawing(
@@ -323,10 +325,10 @@ def _drawing(
         hyper.discount,
         hyper.trace_decay,
     )
-    there = rows.there
-    number = jnp.maximum(jnp.sum(there), 1)
-    mean = jnp.sum(jnp.where(there, better, 0.0)) / number
-    spread = jnp.sqrt(jnp.sum(jnp.where(there, (better - mean) ** 2, 0.0)) / number)
+    mask = rows.mask
+    number = jnp.maximum(jnp.sum(mask), 1)
+    mean = jnp.sum(jnp.where(mask, better, 0.0)) / number
+    spread = jnp.sqrt(jnp.sum(jnp.where(mask, (better - mean) ** 2, 0.0)) / number)
     numbers = jnp.stack([step.output, step.chance, better, step.value], axis=-1)
     seen, kept = rows.flat(step.seen), rows.flat(numbers)
 
@@ -354,7 +356,7 @@ def _taught(
         lambda leaf: rows.flat(leaf)[at],
         (step.body, step.block, step.speed, step.action, step.calm),
     )
-    width, horizon = rows.there.shape
+    width, horizon = rows.mask.shape
     last = at - episode * horizon == rows.lengths[episode] - 1
     follows = rows.flat(step.body)[jnp.minimum(at + 1, width * horizon - 1)]
     after = jnp.where(last[:, None], final.body[episode], follows)

@@ -40,5 +40,5 @@ def params_from_values(values: Values, config: Config) -> Params:
       values: by path, already checked; what is missing takes its default.
       config: precision.
     """
-    own = {FIELDS[path]: value for path, value in values.items()}
-    return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **own))
+    changed = {FIELDS[path]: value for path, value in values.items()}
+    return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **changed))

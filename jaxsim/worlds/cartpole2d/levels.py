@@ -125,8 +125,8 @@ def params_from_values(values: Values, config: Config) -> Params:
     level = values.get("novelty/level", 50)
     difficulty = values.get("novelty/difficulty", "easy")
     params = params_of(level, difficulty, config.dtype)
-    own = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
-    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in own.items()})
+    changed = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
+    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in changed.items()})
     least, most = float(params.drag_min), float(params.drag_max)
     if least > most:
         raise ValueError(f"parameter 'drag/min' is {least:g}, above 'drag/max', which is {most:g}")

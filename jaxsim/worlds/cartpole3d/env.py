@@ -83,10 +83,10 @@ SEPARABLE = frozenset(
         "wind",
     }
 )
-"""Terms without which a lane may be played that does not need them, though others do."""
+"""Terms that can be compiled out for lanes that do not use them."""
 
 MOST_PARTS = 8
-"""Environments that lanes are shared among, the first of them the simplest."""
+"""Most environments that the lanes of a batch are divided among, the simplest first."""
 
 MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
 """Lanes of a device and of a chunk, on a processor, where slots are stacked."""
@@ -141,8 +141,8 @@ class CartPole3D(World):
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
         start = slots.inward(self.adopt(start, key, params))
-        begun = generate.begin(start, params, self.config, _tick_key(key))
-        state = slots.outward(sensors.follow(begun, params, self.config.terms))
+        after = generate.begin(start, params, self.config, _tick_key(key))
+        state = slots.outward(sensors.follow(after, params, self.config.terms))
         return sensors.observe(state), state
 
     def covering(self, other: "CartPole3D") -> "CartPole3D":
@@ -208,19 +208,19 @@ class CartPole3D(World):
         return (FREE, SINGLE, *walled, *((EVERY,) if "lines" in terms else ()), FULL)
 
     def parts(self, params: Params) -> tuple[tuple[World, ...], np.ndarray]:
-        """Those with fewer terms; see `World.parts`."""
-        own = [term for term in self.config.terms if term in SEPARABLE]
+        """Environments with fewer terms; see `World.parts`."""
+        separable = [term for term in self.config.terms if term in SEPARABLE]
         rows = rows_of(params)
-        if not own or len(self.efforts) == 1:
+        if not separable or len(self.efforts) == 1:
             return super().parts(params)
         wanted = wanted_terms(params)
-        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in own], axis=-1)
+        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in separable], axis=-1)
         sets, place = np.unique(flags, axis=0, return_inverse=True)
         order = np.argsort(sets.sum(axis=1), kind="stable")[: MOST_PARTS - 1]
         parts: list[World] = []
         number = np.full(rows, -1, np.int32)
         for index in order:
-            idle = {term for term, used in zip(own, sets[index], strict=True) if not used}
+            idle = {term for term, used in zip(separable, sets[index], strict=True) if not used}
             if idle:
                 number[place.reshape(-1) == index] = len(parts)
                 terms = tuple(term for term in self.config.terms if term not in idle)

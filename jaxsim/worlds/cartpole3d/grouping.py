@@ -47,12 +47,12 @@ def replaced(
     def group(carry: tuple[jax.Array, T]) -> tuple[jax.Array, T]:
         pending, result = carry
         chosen = jnp.nonzero(pending, size=size, fill_value=lanes)[0]
-        own = compute(*jax.tree.map(partial(take, chosen=chosen), arguments), chosen < lanes)
+        part = compute(*jax.tree.map(partial(take, chosen=chosen), arguments), chosen < lanes)
 
         def put(old: jax.Array, new: jax.Array) -> jax.Array:
             return old.at[..., chosen].set(new, mode="drop", unique_indices=True)
 
-        return put(pending, jnp.zeros(size, bool)), jax.tree.map(put, result, own)
+        return put(pending, jnp.zeros(size, bool)), jax.tree.map(put, result, part)
 
     return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), group, (pending, result))[1]
 
@@ -92,11 +92,11 @@ def in_parts(compute: Callable[..., T], size: int, arguments: Tree, *, apart: bo
     each = [split(leaf) if v else leaf for v, leaf in zip(varied, leaves, strict=True)]
 
     def part(index: jax.Array | int) -> T:
-        own = [leaf[index] if v else leaf for v, leaf in zip(varied, each, strict=True)]
-        return compute(*jax.tree.unflatten(tree, own))
+        local = [leaf[index] if v else leaf for v, leaf in zip(varied, each, strict=True)]
+        return compute(*jax.tree.unflatten(tree, local))
 
     def put(index: jax.Array, result: T) -> T:
-        return jax.tree.map(lambda all_, own: all_.at[index].set(own), result, part(index))
+        return jax.tree.map(lambda whole, local: whole.at[index].set(local), result, part(index))
 
     empty = jax.tree.map(
         lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), jax.eval_shape(part, 0)

@@ -88,10 +88,10 @@ def place_ahead(
     Returns:
       (position, whether it is free, numbers drawn). A cart that has not moved has no way.
     """
-    own = _supply_of(state)
-    size = dynamics.norm(own.heading)
+    kept = _supply_of(state)
+    size = dynamics.norm(kept.heading)
     moved = size > 0
-    ahead = geo.scale(own.heading, 1 / jnp.where(moved, size, 1.0))
+    ahead = geo.scale(kept.heading, 1 / jnp.where(moved, size, 1.0))
 
     def place(attempt: jax.Array | int) -> Vector:
         p = geo.scale(ahead, REACH * share(attempt))
@@ -99,7 +99,7 @@ def place_ahead(
 
     def free(p: Vector) -> jax.Array:
         origin = jnp.zeros_like(p.x)
-        clear = _apart(p, own.base.x, own.base.y) & _apart(p, origin, origin)
+        clear = _apart(p, kept.base.x, kept.base.y) & _apart(p, origin, origin)
         for block in state.blocks:
             apart = ~block.alive | _apart(p, block.p.x, block.p.y)
             clear = clear & slots.over(jnp.all, apart, p.x)
@@ -126,9 +126,9 @@ def add_block(
     else:
         number = slots.count(state)
         blocks = tuple(_choose(b, p, v, here & (number == i)) for i, b in enumerate(state.blocks))
-    own = _supply_of(state)
-    heading = Vector(*(jnp.where(due, 0.0, c) for c in own.heading))
-    return replace(state, blocks=blocks, supply=Supply(own.base, heading))
+    kept = _supply_of(state)
+    heading = Vector(*(jnp.where(due, 0.0, c) for c in kept.heading))
+    return replace(state, blocks=blocks, supply=Supply(kept.base, heading))
 
 
 def _put(block: Block, p: Vector, v: Vector, here: jax.Array, slot: jax.Array) -> Block:
@@ -162,9 +162,9 @@ def _choose(block: Block, p: Vector, v: Vector, here: jax.Array) -> Block:
 
 def remember(state: State) -> State:
     """Add the cart velocity that was just reported to the way it is heading."""
-    own, old, v = _supply_of(state), state.reported, state.velocity
-    said = geo.yaw(old.cos, old.sin, Vector(v.vx, v.vy, 0.0 * v.vx))
-    return replace(state, supply=Supply(own.base, geo.add(own.heading, said)))
+    kept, old, v = _supply_of(state), state.reported, state.velocity
+    shift = geo.yaw(old.cos, old.sin, Vector(v.vx, v.vy, 0.0 * v.vx))
+    return replace(state, supply=Supply(kept.base, geo.add(kept.heading, shift)))
 
 
 def _supply_of(state: State) -> Supply:

@@ -167,12 +167,12 @@ class Builder:
     def _unrolled(self, number: int) -> list[Touching]:
         """Every pair and every block against cart and pole."""
         pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
-        found = []
+        classes = []
         if pairs:
             first, second = (np.array(side) for side in zip(*pairs, strict=True))
-            found.append(self._pairs(first, second, None))
+            classes.append(self._pairs(first, second, None))
         slots = np.arange(number)
-        return [*found, self._cart(slots, None), self._pole(slots, None)]
+        return [*classes, self._cart(slots, None), self._pole(slots, None)]
 
     def _listed(self) -> list[Touching]:
         """The pairs that touch and the blocks near cart and pole."""

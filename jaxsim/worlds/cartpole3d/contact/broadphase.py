@@ -169,13 +169,12 @@ def beyond_planes(
 
 def held_up(params: Params, blocks: Sequence[Block]) -> jax.Array:
     """Whether a block on a line is in a corner, or at a side wall that its line hardly crosses."""
-    found = jnp.asarray(False)
+    held = jnp.asarray(False)
     for block in blocks:
         if block.rail is not None:
-            found = found | (
-                block.alive & block.rail.holds & _is_held_up(params, block.p, block.rail)
-            )
-    return found
+            stuck = _is_held_up(params, block.p, block.rail)
+            held = held | (block.alive & block.rail.holds & stuck)
+    return held
 
 
 def _is_held_up(params: Params, p: Vector, rail: Rail) -> jax.Array:

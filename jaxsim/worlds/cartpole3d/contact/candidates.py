@@ -182,14 +182,14 @@ def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) ->
         around = jnp.full(number.shape, len(p[0]), jnp.int32)
         return slots, jnp.concatenate([words, spare]), number, around
 
-    slots, words, found, around = _in_a_crowd(look, block)
+    slots, words, total_pairs, around = _in_a_crowd(look, block)
     slot, offset, number = _each_partner(slots, words, size, one)
     partner = slot + offset
     partner = jnp.where(partner >= around, partner - around, partner)
     inside = ranks(size, number) < number
     first = whole(jnp.where(inside, jnp.minimum(slot, partner), 0), one)
     second = whole(jnp.where(inside, jnp.maximum(slot, partner), 0), one)
-    return Pairs(first, second, jnp.maximum(found, number))
+    return Pairs(first, second, jnp.maximum(total_pairs, number))
 
 
 def _ring(number: int) -> int:

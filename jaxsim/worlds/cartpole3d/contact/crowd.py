@@ -95,16 +95,16 @@ def _resolved(
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
     moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))
-    found = _find(room, s, moving.block)
-    free, bounces = _off_walls(s, moving, found.held)
-    alone, hits = _alone(s, moving, found)
-    sharing, beyond = _sharing(room, s, moving, found)
+    listing = _find(room, s, moving.block)
+    free, bounces = _off_walls(s, moving, listing.held)
+    alone, hits = _alone(s, moving, listing)
+    sharing, beyond = _sharing(room, s, moving, listing)
     impulses = _iterate(s, sharing, moving.number, needed, bounces | hits)
     push = sharing.normal * impulses
     pushes = [*alone, (sharing.first, push), (sharing.second, -push)]
     kicks = total(jnp.swapaxes(sharing.kick * impulses, 0, 1))
     after = _pushed(s, free, pushes)
-    return ([after], solver.applied(velocity, r, kicks)), found.beyond | beyond
+    return ([after], solver.applied(velocity, r, kicks)), listing.beyond | beyond
 
 
 class Moving(NamedTuple):
@@ -125,7 +125,7 @@ class Moving(NamedTuple):
         return Block(p, v, listed), jnp.stack(v)
 
 
-class Found(NamedTuple):
+class NearContacts(NamedTuple):
     """The contacts that a tick may have."""
 
     pairs: candidates.Pairs  # of blocks; (K, L)
@@ -137,7 +137,7 @@ class Found(NamedTuple):
     beyond: jax.Array  # (L,) bool, whether a list is too short
 
 
-def _find(room: Room, s: rows_of.Structure, block: Block) -> Found:
+def _find(room: Room, s: rows_of.Structure, block: Block) -> NearContacts:
     """Search for contacts."""
     params, one = s.params, s.one
     cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
@@ -163,7 +163,7 @@ def _find(room: Room, s: rows_of.Structure, block: Block) -> Found:
     cart = candidates.flagged(flags & cart_bit > 0, room.near, one)
     pole = candidates.flagged(flags & pole_bit > 0, room.near, one)
     beyond = (pairs.number > room.pairs) | (cart[1] > room.near) | (pole[1] > room.near)
-    return Found(pairs, listed, mask(listed & shared, one), held, cart, pole, beyond)
+    return NearContacts(pairs, listed, mask(listed & shared, one), held, cart, pole, beyond)
 
 
 def _search(room: Room) -> Callable[..., candidates.Pairs]:
@@ -196,9 +196,11 @@ Push = tuple[jax.Array, jax.Array]
 """Slots (K, L), beyond the last one for none, and the impulses on them (3, K, L), N s."""
 
 
-def _alone(s: rows_of.Structure, moving: Moving, found: Found) -> tuple[list[Push], jax.Array]:
+def _alone(
+    s: rows_of.Structure, moving: Moving, listing: NearContacts
+) -> tuple[list[Push], jax.Array]:
     """Pushes of pairs that touch nothing else, and whether they matter, (L,) bool."""
-    pairs, alone = found.pairs, found.listed & ~found.shared
+    pairs, alone = listing.pairs, listing.listed & ~listing.shared
     a, va = moving.at(pairs.first, alone)
     b, vb = moving.at(pairs.second, alone)
     row = rows_of.pair_rows(s.params, a, b)
@@ -223,19 +225,19 @@ class Sharing(NamedTuple):
 
 
 def _sharing(
-    room: Room, s: rows_of.Structure, moving: Moving, found: Found
+    room: Room, s: rows_of.Structure, moving: Moving, listing: NearContacts
 ) -> tuple[Sharing, jax.Array]:
     """Build the rows, and tell for which lanes there is no room for them, (L,) bool."""
     nowhere = moving.number
-    walls, walled, many_walls = _wall_rows(room, s, moving, found.held)
-    place, number = candidates.flagged(found.shared, room.coupled, s.one)
+    walls, walled, many_walls = _wall_rows(room, s, moving, listing.held)
+    place, number = candidates.flagged(listing.shared, room.coupled, s.one)
     chosen = candidates.Pairs(
-        take(found.pairs.first, place), take(found.pairs.second, place), number
+        take(listing.pairs.first, place), take(listing.pairs.second, place), number
     )
     first, second, _ = chosen if room is MANY else candidates.in_order(chosen, s.one)
     pairs = _pair_rows(s, moving, first, second, _within(number, room.coupled))
-    cart = _structure_rows(room, s, moving, *found.cart, rows_of.cart_rows)
-    pole = _structure_rows(room, s, moving, *found.pole, rows_of.pole_rows)
+    cart = _structure_rows(room, s, moving, *listing.cart, rows_of.cart_rows)
+    pole = _structure_rows(room, s, moving, *listing.pole, rows_of.pole_rows)
     row = rows_of.structure_rows(s)
     faces = prepare(row, sum_of(row.read * moving.g[:, None]), 0.0, s.one)
     none = jnp.full_like(faces.target, nowhere, jnp.int32)
@@ -244,8 +246,8 @@ def _sharing(
         for rows, slots, others in (
             (walls, walled, None),
             (pairs, first, second),
-            (cart, found.cart[0], None),
-            (pole, found.pole[0], None),
+            (cart, listing.cart[0], None),
+            (pole, listing.pole[0], None),
             (faces, none, None),
         )
     ]

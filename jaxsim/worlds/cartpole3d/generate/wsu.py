@@ -368,8 +368,8 @@ def from_wsu_seed(
     start = wsu_start(seed, level, difficulty, dtype, engine, start_zeroed_out=start_zeroed_out)
     values = {"novelty/level": level, "novelty/difficulty": difficulty}
     slots = slots_for(values, Config().max_steps)
-    own, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
-    params = params or own
+    usual, config = params_from_values(values, Config(max_blocks=slots, dtype=dtype, engine=engine))
+    params = params or usual
     start = starts.fitted(start, config)
     if hidden := STREAMS[level].hidden:
         start, params = hidden(start, params, seed, difficulty, start_zeroed_out)
