@@ -51,7 +51,7 @@ class Rows:
     """
 
     length: Leaf  # int32, steps
-    ending: Any  # int32, see `worlds.base`
+    ending: Leaf  # int32, see `worlds.world`
     reward: Leaf  # float32, sum over the steps
     performance: Leaf  # float32, in [0, 1]
     prediction: Any  # `NoveltyPrediction` after the last step; None if nobody asks

@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Lanes:
     """Episodes on their way; leaves (L, ...), L = P W."""
 
-    ending: Any  # int32, `RUNNING` or how the episode ended
+    ending: Leaf  # int32, `RUNNING` or how the episode ended
     needs: Leaf  # int32, effort of the chosen action; 0 for an action and the cheapest step
     length: Leaf  # int32, steps taken; -1 before the hidden first one
     world: Leaf  # int32, place of the environment; None if there is only one

@@ -16,8 +16,8 @@ from jaxsim.worlds.world import Attempt, WholeSteps
 class Work(Hashable, Protocol):
     """An environment as the engine asks for it, over a batch of L lanes.
 
-    The defaults of `WholeSteps`, and what they mean, are in `worlds.base`. An environment whose sum
-    of rewards and performance follow from the number of steps has two more functions, `score` and
+    `worlds.world.WholeSteps` has the defaults and their meaning. An environment whose sum of
+    rewards and performance follow from the number of steps has two more functions, `score` and
     `step_reward` of `World`; the engine then carries neither.
     """
 
