@@ -1,4 +1,4 @@
-"""What the environments of all worlds have in common."""
+"""Base class of the environments of all worlds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ C = TypeVar("C")
 
 
 class WholeSteps(ABC):
-    """What the engine of lanes asks of an environment, where every step takes the whole effort.
+    """Default interface to the lane engine: every step is computed in full.
 
-    Most lanes need little work in most steps. An environment may offer cheap attempts that know for
-    which lanes they are right, and leave out of the carried state what neither its observation nor
-    the next step reads.
+    Most lanes need little work in most steps. An environment may override it with cheaper attempts,
+    which return a mask of the lanes where they are right. It may also drop the parts of the carried
+    state that neither its observation nor the next step reads.
     """
 
     @property
@@ -153,7 +153,7 @@ class World(WholeSteps):
         return False
 
     def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
-        """Find simpler environments that play some of the rows of a table as this one does.
+        """Find simpler environments that give the same result for some rows of a table.
 
         Args:
           params: NumPy leaves, each () or (V,).
@@ -182,7 +182,7 @@ FULL = 1 << 30
 """The effort that is right for every lane."""
 
 RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
-"""How an episode stands: it goes on, the task ended it, a limit did, or a number not finite."""
+"""Status of an episode: running, ended by the task, by a limit, or by a number not finite."""
 
 
 def ending(result: tuple[Any, ...]) -> jax.Array:
@@ -193,7 +193,7 @@ def ending(result: tuple[Any, ...]) -> jax.Array:
 
 
 class Attempt(NamedTuple):
-    """What became of lanes in one step; leaves (L,)."""
+    """Result of one attempted step; leaves (L,)."""
 
     state: State
     ending: jax.Array  # int32

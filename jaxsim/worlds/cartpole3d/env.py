@@ -187,7 +187,7 @@ class CartPole3D(World):
 
     @property
     def older_emitters(self) -> bool:
-        """Where they take as long: measured 28 s of the processor by either at level 200.
+        """Whether the older emitters are as fast: 28 s of CPU time with either at level 200.
 
         With wind they take 77 s instead of 50, with 205 blocks more than four times as long.
         """
@@ -195,11 +195,11 @@ class CartPole3D(World):
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Most lanes have no contact in most ticks: not where rooms fill with blocks.
+        """Efforts by terms and capacity; rooms that fill with blocks have the full one only.
 
-        With friction, which blocks on lines have, some contacts take very many passes. Where carts
-        and blocks rarely come to a wall or past it, such ticks are full ones: a tick of its own for
-        them would take longer to compile than it ever saves.
+        Blocks on lines have friction, so that some contacts take very many passes: these worlds try
+        few passes first. The effort for walls is compiled only where bodies often come to a wall;
+        elsewhere it takes longer to compile than it saves.
         """
         terms = self.config.terms
         if self.config.max_blocks > UNROLLED:

@@ -1,4 +1,4 @@
-"""What the agent is told: the state seen through the original's sensors."""
+"""Observation of a state through the original's sensors."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -36,7 +36,7 @@ GROUP = 32  # lanes that take the full version together; a multiple of the SIMD 
 
 
 class Moved(NamedTuple):
-    """What a tick has moved."""
+    """Result of a tick."""
 
     moving: Moving
     right: jax.Array  # bool, for which of the active lanes
@@ -44,18 +44,18 @@ class Moved(NamedTuple):
 
 
 Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]
-"""How a tick moves everything: what it makes of params, moving, forces and active. The flag says
-whether blocks often leave the room, see `LEAVE`."""
+"""Function of (params, moving, forces, active, leaving) that advances all bodies by one tick.
+`leaving` says whether blocks often leave the room, see `LEAVE`."""
 
 FREE, SINGLE, WALLED, EVERY, LONGER = range(5)
-"""What a tick knows of: blocks at walls that are planes; one other contact besides; also one block
-past a face of the room, and cart or pole at a wall; everything; everything, where it takes many
-passes over the contacts and a tick with few passes is tried before."""
+"""Efforts of a tick, by the contacts that it resolves. FREE: blocks at walls that are planes.
+SINGLE: one other contact besides. WALLED: also one block past a face of the room, and cart or pole
+at a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
 """Terms with which blocks leave the room: forces push them out, lines lead there, and walls make
-them faster than they can hold. Elsewhere the few that do leave take the full tick, and the others
-are spared the question."""
+them faster than they can hold. Without these terms, blocks that leave take the full tick, and the
+test for it is not compiled."""
 
 
 def free_tick(

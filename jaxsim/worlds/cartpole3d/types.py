@@ -1,4 +1,4 @@
-"""What CartPole3D is made of: static configuration, traced parameters, state, observation.
+"""Static configuration, traced parameters, state and observation of CartPole3D.
 
 Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its leading axis, as
 long as all leaves of a call broadcast together: the step is elementwise, so a batch needs no

@@ -1,4 +1,4 @@
-"""What the original does in a level that nobody would guess, all of it kept unless mended."""
+"""Unexpected behaviour of the original by level, reproduced unless a repair is switched on."""
 
 from dataclasses import dataclass
 

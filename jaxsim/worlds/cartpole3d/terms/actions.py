@@ -1,4 +1,4 @@
-"""What the four pushes do where a novelty scales them by axis or turns them."""
+"""Pushes that a novelty scales by axis or turns."""
 
 import jax
 import jax.numpy as jnp
