@@ -209,7 +209,7 @@ class _Course:
         trials.crew.remember(rows_at(known, number if start else np.zeros_like(number)))
         for first in range(start, part.rounds, trials.segment):
             stop = min(first + trials.segment, part.rounds)
-            outcome = trials.play(lists, first)
+            outcome = trials.play(lists, first, part.training)
             self._note(part.agent, outcome, places[first:stop])
             known = self.memories[part.agent] = _replaced(known, number, trials.crew.memory())
             yield stop, self._count(part, first, stop)
@@ -278,12 +278,12 @@ class _Trials:
         zeros = np.zeros(len(group.trials), np.uint32)
         self.crew = _crew(agent, group.tasks, root, zeros, options)
 
-    def play(self, lists: list[list[EpisodePlan]], start: int) -> Rows:
+    def play(self, lists: list[list[EpisodePlan]], start: int, training: bool) -> Rows:
         """Play a stretch of a list of episodes for each lifetime, from a round on."""
         part = [plans[start : start + self.segment] for plans in lists]
-        return self.crew.play(self.rounds(part, start))
+        return self.crew.play(self.rounds(part, start, training))
 
-    def rounds(self, lists: list[list[EpisodePlan]], first: int) -> Rounds:
+    def rounds(self, lists: list[list[EpisodePlan]], first: int, training: bool) -> Rounds:
         """Lists of up to S episodes for T lifetimes, (S, T), from number `first` on."""
         shape, tasks = (self.segment, len(lists)), self.group.tasks
         variant, count = np.zeros((2, *shape), np.int32)
@@ -295,7 +295,7 @@ class _Trials:
                 variant[place, lane] = self.group.variant(plan)
                 key = (plan.told, plan.variant, plan.hint_level)
                 if key not in known:
-                    known[key] = _told_codes(plan)
+                    known[key] = _told_codes(plan, training)
                 hint[:, place, lane] = known[key]
         has_start = np.zeros(shape, bool)
         original = self.experiment.settings.starts == "wsu"
@@ -331,8 +331,10 @@ class _Trials:
         return jax.tree.map(lambda leaf: leaf[index], drawn)
 
 
-def _told_codes(plan: EpisodePlan) -> tuple[int, ...]:
-    novel = -1 if plan.told is None else int(plan.told)
+def _told_codes(plan: EpisodePlan, training: bool) -> tuple[int, ...]:
+    """What an agent is told of an episode; training is known to be of level 200."""
+    indicator = False if training else plan.told
+    novel = -1 if indicator is None else int(indicator)
     return (novel, *hints.codes_of(plan.hint[0]))
 
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import Commands, add_command, add_metric, add_out, add_speed
+from evaluation.arguments import Commands, add_command, add_metric, add_out, add_speed, parameter
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import hearing
 from evaluation.report import terminal
@@ -96,13 +96,13 @@ def _add_generate(parts: Commands) -> None:
     part = add_command(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
     part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
     part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
-    _add_novelties(part)
+    _add_world(part)
     part.add_argument("--out", type=Path, required=True, metavar="FILE", help="the experiment")
     part.set_defaults(handler=_generate)
 
 
-def _add_novelties(part: Any) -> None:
-    """Add the options that choose novelties of a list in place of levels."""
+def _add_world(part: Any) -> None:
+    """Add the options that choose novelties of a list, and sensors."""
     part.add_argument(
         "--novelties",
         metavar="LIST",
@@ -112,13 +112,21 @@ def _add_novelties(part: Any) -> None:
     part.add_argument(
         "--split", metavar="NAME", help="those that are known or held-out alone (both)"
     )
+    part.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="of the sensors in every episode, as sensors/noise_position=0.01; may be repeated",
+    )
 
 
-def _novelties(arguments: argparse.Namespace) -> dict[str, Any]:
+def _world(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings that these options give."""
+    pairs = tuple(sorted(dict(parameter(text) for text in arguments.set).items()))
     split = None if arguments.split is None else arguments.split.replace("-", " ")
     given = {"novelty_list": arguments.novelties, "samples": arguments.samples, "split": split}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: v for name, v in {**given, "sensors": pairs or None}.items() if v is not None}
 
 
 def _add_run(parts: Commands) -> None:
@@ -169,7 +177,7 @@ def _add_evaluate(parts: Commands) -> None:
         ("visibilities", "0 and 1, with a comma between them (both)"),
     ):
         part.add_argument(f"--{option}", metavar="LIST", help=text)
-    _add_novelties(part)
+    _add_world(part)
     for option, text in (
         ("trials", "of each cell (30)"),
         ("episodes", "of a trial (45)"),
@@ -195,7 +203,7 @@ def _generate(arguments: argparse.Namespace) -> int:
     settings = experiment.settings_from(arguments.settings)
     if arguments.seed is not None:
         settings = replace(settings, seed=arguments.seed)
-    settings = replace(settings, **_novelties(arguments))
+    settings = replace(settings, **_world(arguments))
     drawn = experiment.generate(settings, arguments.out.stem)
     drawn.write(arguments.out)
     print(
@@ -315,7 +323,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         pace=checkpoint_commands.pace(arguments),
         options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
         **{name: value for name, value in given.items() if value is not None},
-        **_novelties(arguments),
+        **_world(arguments),
     )
     experiment = job.checked()
     processor.configure(job.options)

@@ -48,6 +48,7 @@ class Job:
       novelty_list: a list of novelties in place of levels, see `Settings`.
       samples: how many of them; None for all.
       split: "known" or "held out" for these alone.
+      sensors: (path, value) pairs of how the sensors err in every episode, see `Settings`.
       visibilities: 0 for agents that are not told of the novelty, 1 for those that are.
       hint_level: what those are told beside, -1 to 3.
       trials: of each cell.
@@ -71,6 +72,7 @@ class Job:
     novelty_list: str | None = None
     samples: int | None = None
     split: Split | None = None
+    sensors: tuple[tuple[str, float], ...] = ()
     visibilities: tuple[int, ...] = (0, 1)
     hint_level: int = -1
     trials: int = TRIALS
@@ -99,6 +101,7 @@ class Job:
             ("--novelties", self.novelty_list, None),
             ("--samples", self.samples, None),
             ("--split", self.split, None),
+            *(("--set", f"{path}={value}", None) for path, value in self.sensors),
             ("--visibilities", listed(self.visibilities, Job.visibilities), None),
             ("--trials", self.trials, TRIALS),
             ("--episodes", self.episodes, EPISODES),
@@ -126,6 +129,7 @@ class Job:
             novelty_list=self.novelty_list,
             samples=self.samples,
             split=self.split,
+            sensors=self.sensors,
             novelty_visibility=self.visibilities,
             hint_level=(self.hint_level,),
             trials=self.trials,

@@ -51,22 +51,27 @@ class LevelVariant:
       level: of the novelty catalogue.
       difficulty: "easy", "medium" or "hard".
       novelty: what it changes beside the level; None for nothing.
+      sensors: (path, value) pairs of how the sensors err, see `Settings`.
     """
 
     level: int
     difficulty: str
     novelty: Novelty | None = None
+    sensors: tuple[tuple[str, float], ...] = ()
 
     @property
     def of_schedule(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
         """Task and parameters, as of `Schedule.variants`."""
         task, values = level_variant(self.level, self.difficulty)
         more = self.novelty.parameters if self.novelty else ()
-        return task, tuple(sorted((*values, *more)))
+        merged = {**dict(self.sensors), **dict(values), **dict(more)}
+        return task, tuple(sorted(merged.items()))
 
     def to_json(self) -> list[Any]:
-        """Return plain JSON values: level, difficulty, and the novelty if there is one."""
-        more = [self.novelty.to_json()] if self.novelty else []
+        """Return plain JSON values: level, difficulty, novelty and sensors, as far as needed."""
+        more = [self.novelty.to_json() if self.novelty else None, dict(self.sensors)]
+        while more and not more[-1]:
+            del more[-1]
         return [self.level, self.difficulty, *more]
 
 
@@ -100,7 +105,7 @@ class Cell:
 
 
 UNCHANGED: Final = LevelVariant(NOMINAL, NOMINAL_DIFFICULTY)
-"""What is played in training, before the button and in mixed-in episodes."""
+"""What is played in training, before the button and in mixed-in episodes, with exact sensors."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +198,22 @@ class Experiment:
         """Novelties of a list that are played, by their numbers; empty where levels are."""
         return {cell.entry.number: cell.entry for cell in self.cells if cell.entry}
 
+    @property
+    def unchanged(self) -> LevelVariant:
+        """What is played in training, before the button and in mixed-in episodes."""
+        return self._sensed(UNCHANGED)
+
+    def variant(self, cell: Cell) -> LevelVariant:
+        """Physics of the novel episodes of a cell."""
+        return self._sensed(cell.variant)
+
+    def _sensed(self, variant: LevelVariant) -> LevelVariant:
+        return replace(variant, sensors=self.settings.sensors)
+
     def training_episodes(self) -> tuple[EpisodePlan, ...]:
         """The episodes of the training."""
         return tuple(
-            EpisodePlan(index, UNCHANGED, seed, False, None, -1)
+            EpisodePlan(index, self.unchanged, seed, False, None, -1)
             for index, seed in enumerate(self.training)
         )
 
@@ -210,7 +227,7 @@ class Experiment:
             if cell.visibility:
                 told = novel if self.settings.tells_of_episodes else index >= button
             hint = cell.hint_level if novel else -1
-            variant = cell.variant if from_cell else UNCHANGED
+            variant = self.variant(cell) if from_cell else self.unchanged
             plans.append(EpisodePlan(index, variant, seed, novel, told, hint))
         return tuple(plans)
 

@@ -9,7 +9,9 @@ from typing import Any, Final, Literal
 
 from evaluation import positions
 from evaluation.sailon.text import ExperimentError, Text
+from evaluation.schedule import FIRST_3D
 from jaxsim import parameters
+from jaxsim.worlds.cartpole3d import settings as world
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, TOLD
 
@@ -66,6 +68,8 @@ class Settings:
       indicator: "button" for an indicator that stays true once novelty has come, as the original
         does it, "episode" for one that tells of each episode; None for "episode" with the messages
         of 2021 and "button" with others.
+      sensors: (path, value) pairs of how the sensors err in every episode, training included, such
+        as ("sensors/noise_position", 0.01); what a novelty changes goes before them.
     """
 
     novelty: tuple[int, ...] = (200,)
@@ -90,6 +94,7 @@ class Settings:
     novelty_list: str | None = None
     samples: int | None = None
     split: Split | None = None
+    sensors: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -101,6 +106,9 @@ class Settings:
             problem = check(getattr(self, name))
             if problem:
                 raise ValueError(f"{name!r} is {_shown(getattr(self, name))}; {problem}")
+        flat = [level for level in self.novelty if level < FIRST_3D]
+        if self.sensors and flat and self.novelty_list is None:
+            raise ValueError(f"'sensors' needs levels of CartPole3D, and 'novelty' has {flat[0]}")
         for name in ("samples", "split"):
             if self.novelty_list is None and getattr(self, name) is not None:
                 value = getattr(self, name)
@@ -128,7 +136,9 @@ class Settings:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.novelty_list is None:
             values = {name: v for name, v in values.items() if name not in _OF_LISTS}
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        sensors = values.pop("sensors")
+        values = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+        return {**values, "sensors": dict(sensors)} if sensors else values
 
 
 _OF_LISTS: Final = ("novelty_list", "samples", "split")
@@ -189,6 +199,23 @@ def _label(value: Any) -> str:
     return ""
 
 
+_OF_SENSORS: Final = "sensors/"
+
+
+def _sensors(value: Any) -> str:
+    pairs = isinstance(value, tuple) and all(isinstance(pair, tuple) for pair in value)
+    if not pairs:
+        return "it must be an object of values by path, as {'sensors/noise_position': 0.01}"
+    try:
+        parameters.check(world.PARAMETERS, dict(value))
+    except ValueError as error:
+        return str(error)
+    for path, _ in value:
+        if not path.startswith(_OF_SENSORS):
+            return f"{path!r} is no parameter of the sensors; see jaxsim tasks CartPole3D"
+    return ""
+
+
 _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     "novelty": _several(tuple(TOLD)),
     "difficulty": _several(DIFFICULTIES),
@@ -216,6 +243,7 @@ _CHECKS: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "samples": _whole(1, MAX_TRIALS, optional=True),
     "split": _one(None, "known", "held out"),
+    "sensors": _sensors,
 }
 
 
@@ -227,6 +255,8 @@ def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
     """
     text.keys((), values, _CHECKS)
     given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    if isinstance(given.get("sensors"), dict):
+        given["sensors"] = tuple(sorted(given["sensors"].items()))
     try:
         return Settings(**given)
     except (ValueError, TypeError) as error:
@@ -283,6 +313,8 @@ def _line_of(content: str, key: str) -> tuple[int, int]:
 
 def _kind(key: str) -> str:
     value = getattr(Settings(), key)
+    if key == "sensors":
+        return "given as JSON or by --set"
     if isinstance(value, tuple):
         return "numbers with commas between them"
     return "a number" if isinstance(value, float) else "a whole number"
@@ -290,6 +322,8 @@ def _kind(key: str) -> str:
 
 def _converted(key: str, value: str) -> Any:
     default, value = getattr(Settings(), key), value.strip().strip("\"'")
+    if default == ():
+        raise ValueError("it has values by path")
     if isinstance(default, tuple):
         parts = [part.strip().strip("\"'") for part in value.strip("[]").split(",")]
         return tuple(int(part) if isinstance(default[0], int) else part for part in parts)

@@ -62,7 +62,7 @@ class Coordinates:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values, as the first line of a transcript has them."""
         plan = {name: value for name, value in vars(self.plan).items() if name != "variant"}
-        names = ("level", "difficulty", "novelty")
+        names = ("level", "difficulty", "novelty", "sensors")
         plan |= dict(zip(names, self.plan.variant.to_json(), strict=False))
         values = {name: value for name, value in vars(self).items() if name != "variants"}
         return {**values, "played": [one.to_json() for one in self.variants], "plan": plan}
@@ -265,13 +265,13 @@ def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
 def _plan(told: Mapping[str, Any]) -> EpisodePlan:
     index, seed, hint = (int(told[k]) for k in ("index", "seed", "hint_level"))
     indicator = None if told["told"] is None else bool(told["told"])
-    variant = _variant(told["level"], told["difficulty"], told.get("novelty"))
+    variant = _variant(told["level"], told["difficulty"], told.get("novelty"), told.get("sensors"))
     return EpisodePlan(index, variant, seed, bool(told["novel"]), indicator, hint)
 
 
-def _variant(level: Any, difficulty: Any, novelty: Any = None) -> LevelVariant:
+def _variant(level: Any, difficulty: Any, novelty: Any = None, sensors: Any = None) -> LevelVariant:
     known = None if novelty is None else Novelty.from_json(novelty)
-    return LevelVariant(int(level), str(difficulty), known)
+    return LevelVariant(int(level), str(difficulty), known, tuple((sensors or {}).items()))
 
 
 def _first_difference(expected: Any, found: Any, path: str = "") -> str:

@@ -14,7 +14,6 @@ import numpy as np
 
 from evaluation import schedule as plans_of
 from evaluation.sailon.experiment import (
-    UNCHANGED,
     EpisodePlan,
     Experiment,
     LevelVariant,
@@ -71,20 +70,23 @@ class Group:
 def groups(experiment: Experiment) -> tuple[Group, ...]:
     """Sort the trials of an experiment by the block slots that they need, the fewest first."""
     members: dict[int, list[Trial]] = {}
-    needed = {cell: _size(_slots(cell.variant)) for cell in experiment.cells}
+    needed = {cell: _size(_slots(experiment.variant(cell))) for cell in experiment.cells}
     for trial in experiment.trials:
         members.setdefault(needed[trial.cell], []).append(trial)
-    return tuple(Group(tuple(trials), _variants(trials)) for _, trials in sorted(members.items()))
+    return tuple(
+        Group(tuple(trials), _variants(experiment, trials)) for _, trials in sorted(members.items())
+    )
 
 
 def training_group(experiment: Experiment) -> Group:
     """The group in whose environments the training is played."""
     first = groups(experiment)
-    return first[0] if first else Group((), (UNCHANGED,))
+    return first[0] if first else Group((), (experiment.unchanged,))
 
 
-def _variants(trials: Sequence[Trial]) -> tuple[LevelVariant, ...]:
-    return tuple(dict.fromkeys([UNCHANGED, *(trial.cell.variant for trial in trials)]))
+def _variants(experiment: Experiment, trials: Sequence[Trial]) -> tuple[LevelVariant, ...]:
+    novel = (experiment.variant(trial.cell) for trial in trials)
+    return tuple(dict.fromkeys([experiment.unchanged, *novel]))
 
 
 def _size(slots: int) -> int:

@@ -81,7 +81,7 @@ def unexplained(
     number = jnp.maximum(jnp.sum(alive), 1)
     centroid = Vector(*(jnp.sum(jnp.where(alive, c, 0.0)) / number for c in p))
     cart = Vector(seen.reported.x, seen.reported.y, zero + TARGET_HEIGHT)
-    pulls = [_towards(target, p) for target in (Vector(zero, zero, zero), cart, centroid)]
+    pulls = [towards(target, p) for target in (Vector(zero, zero, zero), cart, centroid)]
     sizes = [_fit(u, change, free) for u in pulls]
     left = [geo.sub(change, geo.scale(u, s)) for u, s in zip(pulls, sizes, strict=True)]
     fall = geo.sub(change, Vector(zero, zero, zero + FALLING))
@@ -96,7 +96,7 @@ def unexplained(
     return Errors(total(errors), total([change] * MODELS), counts, sizes[2])
 
 
-def _towards(target: Vector, p: Vector) -> Vector:
+def towards(target: Vector, p: Vector) -> Vector:
     """Unit vectors from places to a target."""
     d = geo.sub(target, p)
     return geo.scale(d, 1 / jnp.maximum(dynamics.norm(d), TINY))

@@ -18,6 +18,7 @@ from jaxsim.agents.base import (
     Memory,
     NoveltyPrediction,
     Told,
+    hear_nothing,
     name_nothing,
     never_fails,
 )
@@ -49,6 +50,7 @@ class Detector:
       init: () -> memory of a new lifetime.
       begin: (memory) -> memory, at the beginning of an episode.
       named: (memory) -> () int32, as `Agent.named`.
+      tell: (memory, hint) -> memory, as `Agent.tell`.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Detector:
     init: Callable[[], Memory]
     begin: Callable[[Memory], Memory]
     named: Callable[[Memory], jax.Array] = name_nothing
+    tell: Callable[[Memory, Told], Memory] = hear_nothing
 
 
 @jax.tree_util.register_dataclass
@@ -100,7 +103,11 @@ def joined(controller: Agent, detector: Detector) -> Agent:
         return replace(memory, controller=controller.learn(memory.controller, episodes))
 
     def tell(memory: Joined, told: Told) -> Joined:
-        return replace(memory, controller=controller.tell(memory.controller, told))
+        return replace(
+            memory,
+            controller=controller.tell(memory.controller, told),
+            detector=detector.tell(memory.detector, told),
+        )
 
     def named(memory: Joined) -> jax.Array:
         return detector.named(memory.detector)

@@ -22,9 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.agents import bank, hits, sight, touch
-from jaxsim.agents.base import NoveltyPrediction
+from jaxsim.agents import bank, hits, limits, sequential, sight, touch
+from jaxsim.agents.base import NoveltyPrediction, Told
 from jaxsim.agents.detection import Detector, Transition
+from jaxsim.agents.limits import FREE_LIMIT, NAMED_LIMIT, Limits
+from jaxsim.agents.noise_scale import NoiseScale
 from jaxsim.agents.sight import Seen
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -32,8 +34,6 @@ from jaxsim.worlds.cartpole3d.original import hints
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector
 
-FREE_LIMIT = 1e-5  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
-NAMED_LIMIT = 1e-4  # the same, beyond which models are asked, and up to which one explains
 WALL_LIMIT = 0.2  # m/s, of blocks that touch walls
 HIT_LIMIT = 0.1  # m/s or rad/s, of all velocities after the first hit of cart or pole
 PAIR_LIMIT = 0.01  # m/s, of blocks that hit one another and neither cart nor pole
@@ -82,6 +82,8 @@ class Evidence:
     structure_ticks: jax.Array  # (M,) int32, in which a model explains cart and pole
     ticks: jax.Array  # () int32, observations so far
     falls: jax.Array  # () bool, the pole is reported as fallen, or will be next
+    free: jax.Array  # (4,) bool, blocks that touched nothing in the last tick
+    nominal: jax.Array  # () bool, the episode is known not to be novel
 
 
 @jax.tree_util.register_dataclass
@@ -91,6 +93,9 @@ class Memory:
 
     now: Evidence  # of the present episode
     strength: jax.Array  # () largest of all episodes
+    nominal: jax.Array  # () bool, whether the episode is known not to be novel
+    noise: NoiseScale
+    sequence: sequential.Sequence
     votes: jax.Array  # (16,) episodes that were named, by `bank.LEVELS`
 
 
@@ -116,39 +121,80 @@ def _no_evidence() -> Evidence:
         structure_ticks=jnp.zeros(len(bank.STRUCTURE_LEVELS), jnp.int32),
         ticks=none,
         falls=no,
+        free=jnp.zeros(sight.SLOTS, bool),
+        nominal=no,
     )
 
 
 def _init() -> Memory:
-    return Memory(_no_evidence(), jnp.float32(0), jnp.zeros(len(LEVELS)))
+    return Memory(
+        now=_no_evidence(),
+        strength=jnp.float32(0),
+        nominal=jnp.asarray(False),
+        noise=NoiseScale.none(),
+        sequence=sequential.Sequence.none(),
+        votes=jnp.zeros(len(LEVELS)),
+    )
+
+
+def _tell(memory: Memory, hint: Told) -> Memory:
+    return replace(memory, nominal=hint.novel == 0)
 
 
 def _begin(memory: Memory) -> Memory:
     """Keep what the last episode was named as a vote, and whether it ended where it should."""
     now = memory.now
-    early = (now.ticks > 0) & (now.ticks < STEPS) & ~now.falls
+    early = (now.ticks > 0) & (now.ticks < STEPS) & ~now.falls & ~now.nominal
     strength = jnp.maximum(memory.strength, jnp.where(early, jnp.float32(SURE), 0.0))
-    return Memory(_no_evidence(), strength, memory.votes + _vote(now))
+    return replace(
+        memory,
+        now=_no_evidence(),
+        strength=strength,
+        votes=memory.votes + _vote(now),
+    )
 
 
 def _watch(memory: Memory, shown: Transition) -> tuple[Memory, NoveltyPrediction]:
-    old = memory.now
-    begun, gone_on = _at_start(old, shown.after), _compare(old, shown)
-    now = jax.tree.map(partial(jnp.where, shown.first), begun, gone_on)
-    reported, following = shown.after.reported, sight.moving(shown.after)[0]
-    went_on = ~shown.first & _fallen(shown.before.reported, FALL_MARGIN)
+    old, after = memory.now, shown.after
+    limit = limits.of(memory.noise, memory.nominal)
+    at_start, gone_on = _at_start(old, after, limit), _compare(old, shown, limit)
+    now = jax.tree.map(partial(jnp.where, shown.first), at_start, gone_on)
+    margin = FALL_MARGIN + limit.angle
+    went_on = ~shown.first & _fallen(shown.before.reported, margin)
+    falls = _fallen(after.reported, -margin) | _fallen(sight.moving(after)[0], -margin)
+    strength = jnp.maximum(now.strength, jnp.where(went_on, jnp.float32(SURE), 0.0))
     now = replace(
         now,
         ticks=old.ticks + 1,
-        falls=_fallen(reported, -FALL_MARGIN) | _fallen(following, -FALL_MARGIN),
-        strength=jnp.maximum(now.strength, jnp.where(went_on, jnp.float32(SURE), 0.0)),
+        falls=falls,
+        nominal=memory.nominal,
+        strength=jnp.where(memory.nominal, 0.0, strength),
     )
-    strength = jnp.maximum(memory.strength, now.strength)
-    memory = Memory(now, strength, memory.votes)
+    memory = _sequential(replace(memory, now=now), shown, limit)
+    strength = jnp.maximum(memory.strength, memory.now.strength)
+    memory = replace(memory, strength=strength)
     probability = strength / (1 + strength)
     level = jnp.where(probability >= THRESHOLD, named(memory) % hints.LEVELS_PER_GROUP, 0)
-    said = NoveltyPrediction(level.astype(jnp.int32), probability, jnp.float32(THRESHOLD))
-    return memory, said
+    return memory, NoveltyPrediction(level.astype(jnp.int32), probability, jnp.float32(THRESHOLD))
+
+
+def _sequential(memory: Memory, shown: Transition, limit: Limits) -> Memory:
+    """Add an observation to what noise leaves to see over many of them."""
+    now = memory.now
+    free = now.free & ~shown.first
+    noise = memory.noise.add(*limits.differences(shown, memory.nominal, now.touched, free))
+    tick = sequential.Tick(
+        limit.deviations,
+        shown.action,
+        shown.after,
+        shown.first,
+        ~shown.first & ~now.touched,
+        free,
+        memory.nominal,
+    )
+    sequence, evidence = sequential.follow(limit.noisy, memory.sequence, tick)
+    now = replace(now, strength=jnp.maximum(now.strength, jnp.minimum(evidence, SURE)))
+    return replace(memory, now=now, noise=noise, sequence=sequence)
 
 
 def named(memory: Memory) -> jax.Array:
@@ -205,21 +251,23 @@ def _structure_level(now: Evidence) -> jax.Array:
 # First observation of an episode ----------------------------------------------------------------
 
 
-def _at_start(old: Evidence, seen: Seen) -> Evidence:
+def _at_start(old: Evidence, seen: Seen, limit: Limits) -> Evidence:
     """Hold the first observation against what the nominal world draws."""
     block = seen.block
     v = _before_drag(block.v)
     p = geo.sub(block.p, geo.scale(block.v, DT))
-    free = block.alive & ~touch.near(NOMINAL, seen.reported, replace(block, p=p))
-    free = free & ~touch.paired(NOMINAL, replace(block, p=p))
+    blur, margin = limit.blur, SPEED_MARGIN + limit.velocity
+    free = block.alive & ~touch.near(NOMINAL, seen.reported, replace(block, p=p), blur)
+    free = free & ~touch.paired(NOMINAL, replace(block, p=p), blur)
     speed = dynamics.norm(v)
-    odd = free & _any_component(v, lambda c: jnp.abs(c) < SLOWEST - SPEED_MARGIN)
-    odd = odd | (free & _any_component(v, lambda c: jnp.abs(c) > FASTEST + SPEED_MARGIN))
+    odd = free & _any_component(v, lambda c: jnp.abs(c) < SLOWEST - margin)
+    odd = odd | (free & _any_component(v, lambda c: jnp.abs(c) > FASTEST + margin))
     target = Vector(seen.reported.x, seen.reported.y, TARGET_HEIGHT)
-    aimed = free & _heads_for(target, p, v, speed)
+    # Whether something flies straight at the cart is not to be told from noisy readings.
+    aimed = free & _heads_for(target, p, v, speed) & ~limit.noisy
     still = jnp.all(jnp.where(block.alive, speed, 0.0) < 1e-6) & (seen.count > 0)
     crowd = (seen.count < FEWEST) | (seen.count > MOST)
-    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd | _odd_cartpole(seen)
+    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd | _odd_cartpole(seen, limit)
     return replace(
         old,
         strength=jnp.where(novel, jnp.float32(SURE), 0.0),
@@ -230,20 +278,20 @@ def _at_start(old: Evidence, seen: Seen) -> Evidence:
     )
 
 
-def _odd_cartpole(start: Seen) -> jax.Array:
+def _odd_cartpole(start: Seen, limit: Limits) -> jax.Array:
     """Whether cart or pole start where, or as fast as, the nominal world does not start them."""
     r = start.reported
     numbers = (
-        ((r.x, r.y), START_PLACE),
-        ((start.vx, start.vy), START_SPEED),
-        ((r.qx, r.qy, r.qz), START_TILT),
-        ((start.spin.x, start.spin.y), START_RATE),
+        ((r.x, r.y), START_PLACE + limit.position),
+        ((start.vx, start.vy), START_SPEED + limit.velocity),
+        ((r.qx, r.qy, r.qz), START_TILT + limit.angle),
+        ((start.spin.x, start.spin.y), START_RATE + limit.rate),
     )
     odd = [jnp.abs(number) > limit for group, limit in numbers for number in group]
     return jnp.any(jnp.stack(odd))
 
 
-def _fallen(pose: Pose, margin: float) -> jax.Array:
+def _fallen(pose: Pose, margin: Scalar) -> jax.Array:
     """Whether a reported pole has fallen, by more than a margin, rad."""
     r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
     return jnp.asarray(dynamics.has_fallen(r, NOMINAL.lean_limit + margin))
@@ -281,19 +329,19 @@ def _alike(speed: Scalar, free: jax.Array) -> jax.Array:
 # Later observations -----------------------------------------------------------------------------
 
 
-def _compare(old: Evidence, shown: Transition) -> Evidence:
+def _compare(old: Evidence, shown: Transition, limit: Limits) -> Evidence:
     """Hold an observation against what the nominal simulator makes of the one before."""
     before, after = shown.before, shown.after
     pose, _ = sight.moving(before)
-    structure = _structure_errors(pose, shown)
-    near = touch.near(NOMINAL, pose, before.block)
-    touched = old.touched | jnp.any(near) | touch.cart_at_wall(pose)
-    explained = ~touched & (structure[0] > NAMED_LIMIT) & (structure < NAMED_LIMIT)
+    surprise, unexplained = _structure_errors(pose, shown, limit)
+    near = touch.near(NOMINAL, pose, before.block, limit.blur)
+    touched = old.touched | jnp.any(near) | touch.cart_at_wall(pose, limit.blur)
+    explained = ~touched & (unexplained[0] > 1) & (unexplained < 1)
     now = replace(old, touched=touched, structure_ticks=old.structure_ticks + explained)
     now = _count_spawned(now, before, after)
-    now, block_strength = _compare_blocks(now, before, after, near, pose)
-    structure_strength = jnp.where(touched, 0.0, structure[0] / FREE_LIMIT)
-    hit_strength = _compare_hits(old, shown, near, pose)
+    now, block_strength = _compare_blocks(now, before, after, near, pose, limit)
+    structure_strength = jnp.where(touched, 0.0, surprise)
+    hit_strength = jnp.where(limit.noisy, 0.0, _compare_hits(old, shown, near, pose))
     spawned = jnp.where(after.count != before.count, SURE, 0.0)
     strengths = (structure_strength, block_strength, hit_strength, spawned)
     return replace(now, strength=jnp.maximum(now.strength, jnp.max(jnp.stack(strengths))))
@@ -312,23 +360,28 @@ def _compare_hits(old: Evidence, shown: Transition, near: jax.Array, pose: Pose)
     return jnp.maximum(strength, jnp.where(pair, of_blocks / PAIR_LIMIT, 0.0))
 
 
-def _structure_errors(pose: Pose, shown: Transition) -> jax.Array:
-    """Largest error of any number of cart and pole, of each model, (M,)."""
+def _structure_errors(pose: Pose, shown: Transition, limit: Limits) -> tuple[jax.Array, jax.Array]:
+    """Largest error of cart and pole, each number by its limit.
+
+    Returns:
+      Of the nominal model, by the limit of what is normal, (); of each model, by the limit up to
+      which it explains what is observed, (M,).
+    """
     models = bank.structure_params()
     _, velocity = sight.predicted(models, shown.before, sight.push(models, shown.action))
     after, spin = shown.after, sight.spin_of(pose, velocity)
-    said, seen = _quaternion(pose), _quaternion(after.reported)
-    sign = jnp.where(sum(a * b for a, b in zip(said, seen, strict=True)) < 0, -1.0, 1.0)
-    differences = [
-        pose.x - after.reported.x,
-        pose.y - after.reported.y,
-        velocity.vx - after.vx,
-        velocity.vy - after.vy,
-        *(sign * a - b for a, b in zip(said, seen, strict=True)),
-        *geo.sub(spin, after.spin),
-    ]
-    sizes = jnp.broadcast_arrays(*(jnp.abs(d) for d in differences))
-    return jnp.max(jnp.stack(sizes), axis=0)
+    expected, reported = _quaternion(pose), _quaternion(after.reported)
+    sign = jnp.where(sum(a * b for a, b in zip(expected, reported, strict=True)) < 0, -1.0, 1.0)
+    groups = (
+        (limit.place, [pose.x - after.reported.x, pose.y - after.reported.y]),
+        (limit.cart_speed, [velocity.vx - after.vx, velocity.vy - after.vy]),
+        (limit.turn, [sign * a - b for a, b in zip(expected, reported, strict=True)]),
+        (limit.spin, geo.sub(spin, after.spin)),
+    )
+    sizes = [(noise, jnp.abs(d)) for noise, differences in groups for d in differences]
+    surprise = jnp.stack([jnp.ravel(d)[0] / (FREE_LIMIT + noise) for noise, d in sizes])
+    unexplained = jnp.broadcast_arrays(*(d / (NAMED_LIMIT + noise) for noise, d in sizes))
+    return jnp.max(surprise), jnp.max(jnp.stack(unexplained), axis=0)
 
 
 def _quaternion(pose: Pose) -> tuple[Any, ...]:
@@ -342,7 +395,7 @@ def _count_spawned(now: Evidence, before: Seen, after: Seen) -> Evidence:
 
 
 def _compare_blocks(
-    now: Evidence, before: Seen, after: Seen, near: jax.Array, pose: Pose
+    now: Evidence, before: Seen, after: Seen, near: jax.Array, pose: Pose, limit: Limits
 ) -> tuple[Evidence, jax.Array]:
     """Look at blocks that touch nothing but walls; return the strength of that as well."""
     block = replace(before.block, alive=before.block.alive & after.block.alive)
@@ -350,20 +403,25 @@ def _compare_blocks(
     change = geo.sub(after.block.v, speeds)
     shift = geo.sub(after.block.p, sight.place_next(block.p, speeds))
     moved = geo.sub(after.block.p, sight.place_next(block.p, after.block.v))
-    jumped = jnp.max(jnp.where(block.alive, touch.largest(moved), 0.0)) / FREE_LIMIT
-    alone = block.alive & ~near & ~touch.paired(NOMINAL, block)
+    place, speed = FREE_LIMIT + limit.place, FREE_LIMIT + limit.block_speed
+    jumped = jnp.max(jnp.where(block.alive, touch.largest(moved), 0.0)) / place
+    alone = block.alive & ~near & ~touch.paired(NOMINAL, block, limit.blur)
     gap = touch.least_gap(NOMINAL, block.p)
-    free = alone & (gap > touch.NEAR_PLANE)
-    at_wall = alone & (gap < touch.TOUCHING) & touch.off_planes(NOMINAL, block.p)
-    error = jnp.maximum(touch.largest(change), touch.largest(shift))
-    astray = free & (error > NAMED_LIMIT)
+    free = alone & (gap > touch.NEAR_PLANE + limit.blur)
+    at_wall = alone & (gap < touch.TOUCHING) & touch.off_planes(NOMINAL, block.p) & ~limit.noisy
+    of_speed, of_place = touch.largest(change), touch.largest(shift)
+    astray = free & (
+        (of_speed > NAMED_LIMIT + limit.block_speed) | (of_place > NAMED_LIMIT + limit.place)
+    )
     size = dynamics.norm(change)
     bounced = at_wall & (size > WALL_LIMIT)
     faster = bounced & (dynamics.norm(after.block.v) > dynamics.norm(speeds))
-    free_strength = jnp.max(jnp.where(free, error, 0.0)) / FREE_LIMIT
+    error = jnp.maximum(of_speed / speed, of_place / place)
+    free_strength = jnp.max(jnp.where(free, error, 0.0))
     wall_strength = jnp.max(jnp.where(at_wall, size, 0.0)) / WALL_LIMIT
     now = replace(
         now,
+        free=free,
         moved=now.moved | jnp.any(block.alive & touch.apart(after.block.p, block.p)),
         fast_walls=now.fast_walls | jnp.any(faster),
     )
@@ -398,4 +456,4 @@ def _count_blocks(
     )
 
 
-residual = Detector("residual", _watch, _init, _begin, named)
+residual = Detector("residual", _watch, _init, _begin, named, _tell)

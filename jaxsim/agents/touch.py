@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
-from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector
+from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Scalar, Vector
 
 NEAR_PLANE = 2e-4  # m, within which rounding decides whether a block touches a wall
 TOUCHING = 1e-4  # m, added to where walls and blocks touch
@@ -16,24 +16,27 @@ EXTRA = 0.02  # m, added to the reach of cart and pole
 MOVED = 1e-4  # m, further than rounding
 
 
-def near(params: Params, pose: Pose, block: Block) -> jax.Array:
-    """Which blocks may touch cart or pole, however the cart is turned, (N,)."""
-    grown = replace(params, block_radius=params.block_radius + EXTRA)
+def near(params: Params, pose: Pose, block: Block, blur: Scalar = 0.0) -> jax.Array:
+    """Which blocks may touch cart or pole, however the cart is turned, (N,).
+
+    `blur`, m, is how wrong places may be.
+    """
+    grown = replace(params, block_radius=params.block_radius + EXTRA + blur)
     r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
     cart, pole = contacts.near_structure(grown, pose, r, block)
     return cart | pole
 
 
-def cart_at_wall(pose: Pose) -> jax.Array:
+def cart_at_wall(pose: Pose, blur: Scalar = 0.0) -> jax.Array:
     """Whether the cart may touch a side wall."""
-    return jnp.maximum(jnp.abs(pose.x), jnp.abs(pose.y)) > CART_AT_WALL
+    return jnp.maximum(jnp.abs(pose.x), jnp.abs(pose.y)) > CART_AT_WALL - blur
 
 
-def paired(params: Params, block: Block) -> jax.Array:
+def paired(params: Params, block: Block, blur: Scalar = 0.0) -> jax.Array:
     """Which blocks touch another one, (N,)."""
     places = [jnp.asarray(c) for c in block.p]
     d = Vector(*(c[:, None] - c[None, :] for c in places))
-    reach = 2 * params.block_radius + TOUCHING
+    reach = 2 * params.block_radius + TOUCHING + blur
     meet = (geo.dot(d, d) <= reach * reach) & block.alive[:, None] & block.alive[None, :]
     return jnp.any(meet & ~jnp.eye(len(block.alive), dtype=bool), axis=1)
 

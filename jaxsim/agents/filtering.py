@@ -1,0 +1,526 @@
+"""Kalman filters of what sensors that err report, and how well each direction explains the rest.
+
+The filter follows cart, pole and blocks of the nominal world, one reading after the other (an
+extended Kalman filter with sequential updates; Anderson and Moore, Optimal Filtering, 1979,
+chapters 6 and 8). What readings differ from its predictions by, the innovations, are then
+independent and normal with known variances. A small change of the world moves their means by its
+size times a sensitivity, which obeys the filter's own recursion.
+
+Cart and pole move alike along two axes, so their covariances are the same: (position, velocity,
+angle, rate) of each axis. The three components of a block share one as well.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.agents import bank, directions, sight
+from jaxsim.agents.sight import SLOTS, Seen
+from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector
+
+Covariance = tuple[tuple[Any, ...], ...]
+"""Symmetric matrix as rows of scalars or of one number for each block."""
+
+LINEARISED = 0.05  # relative error of what is propagated linearly
+EXACT = 1e-4  # deviation of readings without noise: m, m/s, rad, rad/s; a pole is a little twisted
+FROM_OTHERS = 0.3  # share of what noise of other kinds does to a kind in a tick, likewise
+CLEAR = 3.0  # factor by which noise exceeds these where its size is tested
+AXES = 2
+SIGN = np.array([1.0, -1.0])  # of angle and rate about the second axis
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Scores:
+    """What innovations say of each direction, in one episode so far.
+
+    Attributes:
+      slope: (J,) derivative of the log likelihood by the direction's size, at zero.
+      information: (J,) its variance, in the nominal world.
+      surprise: (4, V) log likelihood ratio of noise of another size, by kind; see `SPREADS`.
+      largest: () largest innovation, in standard deviations.
+    """
+
+    slope: jax.Array
+    information: jax.Array
+    surprise: jax.Array
+    largest: jax.Array
+
+    @classmethod
+    def none(cls) -> "Scores":
+        """Before any innovation."""
+        zeros = jnp.zeros(len(directions.NAMES))
+        return cls(zeros, zeros, jnp.zeros((4, len(SPREADS))), jnp.float32(0))
+
+
+_OF_CARTPOLE = len(directions.NAMES[directions.CARTPOLE])
+_OF_BLOCKS = len(directions.NAMES[directions.BLOCKS])
+
+SPREADS = np.array([0.5, 1.4, 2.0, 4.0], np.float32)
+"""Factors of the noise's standard deviation that are held against a factor of one."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Track:
+    """What the filter believes.
+
+    Attributes:
+      mean: as an observation without noise.
+      covariance: (4, 4) of one axis of cart and pole.
+      sensitivity: 4 arrays (J', 2), error of the mean by unit of each direction of cart and pole.
+      block_covariance: (2, 2) of rows (4,), of one component of each block.
+      block_sensitivity: 2 arrays (J'', 3, 4), of each direction of blocks.
+      last: () int32, the push before.
+    """
+
+    mean: Seen
+    covariance: Covariance
+    sensitivity: tuple[jax.Array, ...]
+    block_covariance: Covariance
+    block_sensitivity: tuple[jax.Array, ...]
+    last: jax.Array
+
+    @classmethod
+    def none(cls) -> "Track":
+        """Before any observation."""
+        zero, slots = jnp.float32(0), jnp.zeros(SLOTS)
+        axes = jnp.zeros((_OF_CARTPOLE, AXES))
+        components = jnp.zeros((_OF_BLOCKS, 3, SLOTS))
+        nothing = Seen.nothing()
+        return cls(
+            replace(nothing, reported=replace(nothing.reported, qw=zero + 1)),
+            ((zero,) * 4,) * 4,
+            (axes,) * 4,
+            ((slots,) * 2,) * 2,
+            (components,) * 2,
+            jnp.int32(0),
+        )
+
+
+@cache
+def _response() -> tuple[np.ndarray, np.ndarray]:
+    """Linear motion of one axis about upright, (4, 4), and what a push of 1 N adds, (4,)."""
+
+    def following(state: Any, force: float) -> np.ndarray:
+        position, velocity, angle, rate = (jnp.float32(c) for c in state)
+        zero = jnp.float32(0)
+        pose = Pose(
+            position, zero, zero + 1, zero, zero, jnp.sin(angle / 2), zero, jnp.cos(angle / 2)
+        )
+        report = replace(Seen.nothing(), reported=pose, vx=velocity, spin=Vector(zero, rate, zero))
+        after, speed = sight.predicted(Params(), report, Vector(force, 0.0, 0.0))
+        spin = sight.spin_of(after, speed)
+        return np.array([after.x, speed.vx, 2 * jnp.arcsin(after.qy), spin.y], np.float64)
+
+    with jax.ensure_compile_time_eval():
+        steps = 0.02 * np.eye(4)
+        columns = [(following(d, 0.0) - following(-d, 0.0)) / 0.04 for d in steps]
+        push = (following(np.zeros(4), 10.0) - following(np.zeros(4), -10.0)) / 20.0
+    return np.stack(columns, axis=1).astype(np.float32), push.astype(np.float32)
+
+
+def motion() -> np.ndarray:
+    """Linear motion of (position, velocity, angle, rate) over a tick about upright, (4, 4)."""
+    return _response()[0]
+
+
+def push_response() -> np.ndarray:
+    """Change of velocity and rate in a tick for each N on the cart, (2,)."""
+    return _response()[1][[1, 3]]
+
+
+def rate_per_angle() -> float:
+    """Change of the pole's rate in a tick for each radian that it leans, 1/s."""
+    return float(_response()[0][3, 2])
+
+
+def follow(
+    track: Track,
+    scores: Scores,
+    deviations: jax.Array,
+    action: jax.Array,
+    after: Seen,
+    followed: jax.Array,
+    free: jax.Array,
+) -> tuple[Track, Scores]:
+    """Predict an observation, weigh what differs, and take it in.
+
+    Args:
+      track: what is believed of the observation before.
+      scores: of the episode.
+      deviations: (4,) of the noise by kind.
+      action: () int32, what was done.
+      after: the observation.
+      followed: () bool, whether the nominal motion of cart and pole leads to it; elsewhere the
+        filter begins anew with this observation.
+      free: (4,) bool, the same of blocks.
+    """
+    floor = _floor(deviations)
+    variance = tuple(deviations[kind] ** 2 + floor[kind] ** 2 for kind in range(4))
+    cart = _follow_cartpole(track, variance, action, after, followed)
+    blocks = _follow_blocks(track, variance, after, free)
+    mean = replace(cart.mean, block=blocks.block, newest=after.newest, count=after.count)
+    scores = Scores(
+        scores.slope + _joined(cart.slope, blocks.slope),
+        scores.information + _joined(cart.information, blocks.information),
+        scores.surprise
+        + jnp.where((deviations > CLEAR * floor)[:, None], _summed(cart, blocks), 0.0),
+        jnp.maximum(scores.largest, jnp.maximum(cart.largest, blocks.largest)),
+    )
+    track = Track(
+        mean, cart.covariance, cart.sensitivity, blocks.covariance, blocks.sensitivity, action
+    )
+    return track, scores
+
+
+def _floor(deviations: jax.Array) -> jax.Array:
+    """Deviations of readings that have no noise of their own, as far as the filter can tell, (4,).
+
+    What it leaves out is smaller, but not independent from tick to tick.
+    """
+    by_others = FROM_OTHERS * np.abs(motion() - np.eye(4, dtype=np.float32))
+    shares = [sum(float(n) * d for n, d in zip(row, deviations, strict=True)) for row in by_others]
+    return EXACT + jnp.stack(shares)
+
+
+def _joined(cart: jax.Array, blocks: jax.Array) -> jax.Array:
+    """Sums over both kinds of bodies by direction, (J,)."""
+    before, behind = directions.BLOCKS.start, len(directions.NAMES) - directions.CARTPOLE.stop
+    return jnp.pad(cart, (0, behind)) + jnp.pad(blocks, (before, 0))
+
+
+def _summed(cart: "_Followed", blocks: "_Followed") -> jax.Array:
+    """What both bodies say of noise of another size, (4, V)."""
+    zero = jnp.zeros(len(SPREADS))
+    return jnp.stack(cart.surprise) + jnp.stack([*blocks.surprise, zero, zero])
+
+
+# One reading after the other --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What a reading, or many that share a variance, did."""
+
+    covariance: Covariance
+    mean: tuple[Any, ...]
+    sensitivity: tuple[jax.Array, ...]
+    slope: jax.Array  # (J,)
+    information: jax.Array  # (J,)
+    surprise: jax.Array  # (V,)
+    largest: jax.Array
+
+
+def _take(
+    covariance: Covariance,
+    mean: tuple[Any, ...],
+    sensitivity: tuple[jax.Array, ...],
+    place: int,
+    innovation: Any,
+    variance: Any,
+    shift: jax.Array,
+    counted: Any,
+) -> _Taken:
+    """Take in a reading of one component of a state of N components.
+
+    Args:
+      covariance: (N, N), leaves () or one number for each block.
+      mean: N corrections so far, of the readings' shape.
+      sensitivity: N arrays (J, ...).
+      place: which component it is a reading of.
+      innovation: what it differs from the prediction by.
+      variance: of its noise.
+      shift: (J, ...) what directions add to the reading itself.
+      counted: whether it is evidence.
+    """
+    innovation = innovation - mean[place]
+    spread = covariance[place][place] + variance
+    gain = [row[place] / spread for row in covariance]
+    expected = sensitivity[place] + shift
+    weight = jnp.where(counted, 1 / spread, 0.0)
+    axes = tuple(range(1, expected.ndim))
+    slope = jnp.sum(expected * (innovation * weight), axis=axes)
+    information = jnp.sum(expected * expected * weight, axis=axes)
+    square = jnp.where(counted, innovation * innovation / spread, 0.0)
+    # The same reading with noise of another size.
+    other = [covariance[place][place] + factor**2 * variance for factor in SPREADS.tolist()]
+    log_ratio = []
+    for wide in other:
+        ratio = spread / wide
+        each = 0.5 * (square * (1 - ratio) + jnp.where(counted, jnp.log(ratio), 0.0))
+        log_ratio.append(jnp.sum(jnp.broadcast_to(each, square.shape)))
+    size = len(covariance)
+    return _Taken(
+        tuple(
+            tuple(covariance[i][j] - gain[i] * covariance[place][j] for j in range(size))
+            for i in range(size)
+        ),
+        tuple(m + g * innovation for m, g in zip(mean, gain, strict=True)),
+        tuple(d - g * expected for d, g in zip(sensitivity, gain, strict=True)),
+        slope,
+        information,
+        jnp.stack(log_ratio),
+        jnp.sqrt(jnp.max(square)),
+    )
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """What became of a body."""
+
+    mean: Any
+    block: Any
+    covariance: Covariance
+    sensitivity: tuple[jax.Array, ...]
+    slope: jax.Array
+    information: jax.Array
+    surprise: list[jax.Array]
+    largest: jax.Array
+
+
+def _take_all(
+    covariance: Covariance,
+    sensitivity: tuple[jax.Array, ...],
+    innovations: list[Any],
+    variance: tuple[Any, ...],
+    shifts: list[jax.Array],
+    counted: Any,
+) -> tuple[tuple[Any, ...], Any]:
+    """Take in a reading of each component; return corrections of the mean and the sums."""
+    mean: tuple[Any, ...] = (jnp.zeros_like(innovations[0]),) * len(innovations)
+    steps = []
+    for place, innovation in enumerate(innovations):
+        step = _take(
+            covariance,
+            mean,
+            sensitivity,
+            place,
+            innovation,
+            variance[place],
+            shifts[place],
+            counted,
+        )
+        covariance, mean, sensitivity = step.covariance, step.mean, step.sensitivity
+        steps.append(step)
+    return mean, (
+        covariance,
+        sensitivity,
+        sum(step.slope for step in steps),
+        sum(step.information for step in steps),
+        [step.surprise for step in steps],
+        jnp.max(jnp.stack([step.largest for step in steps])),
+    )
+
+
+def _propagated(covariance: Covariance, motion: np.ndarray) -> Covariance:
+    """Covariance after a linear motion, with what its own errors add."""
+    size = len(covariance)
+    half = [
+        [_dot(motion[i], [row[j] for row in covariance]) for j in range(size)] for i in range(size)
+    ]
+    change = motion - np.eye(size, dtype=np.float32)
+    result = [[_dot(motion[j], half[i]) for j in range(size)] for i in range(size)]
+    for i in range(size):
+        errors = [LINEARISED**2 * c**2 for c in change[i]]
+        result[i][i] = result[i][i] + _dot(errors, [covariance[k][k] for k in range(size)])
+    return tuple(tuple(row) for row in result)
+
+
+def _dot(numbers: Any, values: Any) -> Any:
+    """Sum of products with numbers that are known now; those that are zero cost nothing."""
+    products = [float(n) * v for n, v in zip(numbers, values, strict=True) if abs(n) > 1e-9]
+    return sum(products[1:], products[0]) if products else 0.0
+
+
+def _diagonal(variance: tuple[Any, ...], like: Any) -> Covariance:
+    size = len(variance)
+    zero = jnp.zeros_like(like)
+    return tuple(
+        tuple(zero + variance[i] if i == j else zero for j in range(size)) for i in range(size)
+    )
+
+
+def _where(mask: Any, a: Any, b: Any) -> Any:
+    return jax.tree.map(lambda x, y: jnp.where(mask, x, y), a, b)
+
+
+# Cart and pole ----------------------------------------------------------------------------------
+
+
+def _follow_cartpole(
+    track: Track, variance: tuple[Any, ...], action: jax.Array, after: Seen, followed: jax.Array
+) -> _Followed:
+    moved_by = motion()
+    believed = track.mean
+    models = directions.models()
+    pose, speed = sight.predicted(models, believed, directions.pushes(action, track.last))
+    spin = sight.spin_of(pose, speed)
+    velocity, rate = directions.along_axes(speed, spin)
+    by_velocity, by_rate = directions.of_motion(velocity, rate, action, push_response())
+    padding = ((0, len(directions.OF_SENSORS)), (0, 0))
+    added = [0.0, jnp.pad(by_velocity, padding), 0.0, jnp.pad(by_rate, padding)]
+    sensitivity = tuple(_dot(moved_by[i], track.sensitivity) + added[i] for i in range(4))
+    covariance = _propagated(track.covariance, moved_by)
+    reading = _axes_of(after)
+    lean = tilt_between(_upright(pose), pose)
+    expected = [jnp.stack([pose.x, pose.y]), velocity[:, 0], lean, rate[:, 0]]
+    innovations = [
+        reading[0] - expected[0],
+        reading[1] - expected[1],
+        tilt_between(pose, after.reported),
+        reading[3] - expected[3],
+    ]
+    shifts = _behind_motion(
+        directions.of_readings(expected[0], expected[1], lean, expected[3], jnp.asarray(SIGN))
+    )
+    mean, (covariance, sensitivity, slope, information, surprise, largest) = _take_all(
+        covariance, sensitivity, innovations, variance, shifts, followed
+    )
+    corrected = _corrected(pose, spin, speed, mean)
+    fresh = _fresh(after)
+    fresh_shifts = _behind_motion(
+        directions.of_readings(reading[0], reading[1], reading[2], reading[3], jnp.asarray(SIGN))
+    )
+    zero = jnp.float32(0)
+    return _Followed(
+        _where(
+            followed,
+            replace(corrected, block=fresh.block, newest=fresh.newest, count=fresh.count),
+            fresh,
+        ),
+        None,
+        _where(followed, covariance, _diagonal(variance, zero)),
+        _where(followed, sensitivity, tuple(-s for s in fresh_shifts)),
+        slope,
+        information,
+        surprise,
+        largest,
+    )
+
+
+def _of_cartpole(report: Seen) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in ("reported", "vx", "vy", "spin")}
+
+
+def _behind_motion(shifts: list[jax.Array]) -> list[jax.Array]:
+    """Shifts of readings by direction of cart and pole: those of motion shift none."""
+    return [jnp.pad(s, ((len(directions.OF_CARTPOLE), 0), (0, 0))) for s in shifts]
+
+
+def _before_motion(shifts: list[jax.Array]) -> list[jax.Array]:
+    """Shifts of readings by direction of blocks."""
+    return [jnp.pad(s, ((0, len(directions.OF_BLOCKS)), (0, 0), (0, 0))) for s in shifts]
+
+
+def _upright(pose: Pose) -> Pose:
+    zero = jnp.zeros_like(pose.qx)
+    return replace(pose, qx=zero, qy=zero, qz=zero, qw=zero + 1)
+
+
+def _axes_of(report: Seen) -> list[jax.Array]:
+    r = report.reported
+    return [
+        jnp.stack([r.x, r.y]),
+        jnp.stack([report.vx, report.vy]),
+        tilt_between(_upright(r), r),
+        jnp.stack([report.spin.y, -report.spin.x]),
+    ]
+
+
+def tilt_between(a: Pose, b: Pose) -> jax.Array:
+    """Rotation from one orientation of the pole to another about the two axes, rad, (2,)."""
+    # Vector part of b times the inverse of a; of two signs the nearer one.
+    w = a.qw * b.qw + a.qx * b.qx + a.qy * b.qy + a.qz * b.qz
+    x = a.qw * b.qx - a.qx * b.qw - a.qy * b.qz + a.qz * b.qy
+    y = a.qw * b.qy - a.qy * b.qw - a.qz * b.qx + a.qx * b.qz
+    twice = jnp.where(w < 0, -2.0, 2.0)
+    return jnp.stack([twice * y, -twice * x])
+
+
+def _corrected(pose: Pose, spin: Vector, speed: Any, mean: tuple[Any, ...]) -> Seen:
+    """Predictions of the nominal model, corrected; the twist of the pole is left as predicted."""
+    nominal = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], (speed, spin))
+    position, velocity, angle, rate = mean
+    turn = _turned(pose, angle)
+    reported = replace(pose, x=pose.x + position[0], y=pose.y + position[1], **turn)
+    return replace(
+        Seen.nothing(),
+        reported=reported,
+        vx=nominal[0].vx + velocity[0],
+        vy=nominal[0].vy + velocity[1],
+        spin=Vector(nominal[1].x - rate[1], nominal[1].y + rate[0], nominal[1].z),
+    )
+
+
+def _turned(pose: Pose, angle: jax.Array) -> dict[str, jax.Array]:
+    """Orientation turned by small angles about the two axes, of unit length."""
+    hx, hy = -0.5 * angle[1], 0.5 * angle[0]
+    x, y, z, w = pose.qx, pose.qy, pose.qz, pose.qw
+    turned = (x + hx * w + hy * z, y + hy * w - hx * z, z + hx * y - hy * x, w - hx * x - hy * y)
+    length = jnp.sqrt(sum(c * c for c in turned))
+    return dict(zip(("qx", "qy", "qz", "qw"), (c / length for c in turned), strict=True))
+
+
+def _fresh(after: Seen) -> Seen:
+    """An observation as a first belief: a pole is not twisted at the start."""
+    r = after.reported
+    length = jnp.sqrt(r.qx * r.qx + r.qy * r.qy + r.qw * r.qw)
+    reported = replace(
+        r, qx=r.qx / length, qy=r.qy / length, qz=jnp.zeros_like(r.qz), qw=r.qw / length
+    )
+    return replace(after, reported=reported, spin=_level(after.spin))
+
+
+def _level(spin: Vector) -> Vector:
+    """The same without a component along the vertical."""
+    return Vector(spin.x, spin.y, jnp.zeros_like(spin.z))
+
+
+# Blocks -----------------------------------------------------------------------------------------
+
+_FALL = np.array([[1.0, DT], [0.0, 1.0]], np.float32)  # of (position, velocity), without drag
+
+
+def _follow_blocks(
+    track: Track, variance: tuple[Any, ...], after: Seen, free: jax.Array
+) -> _Followed:
+    believed = track.mean.block
+    v = bank.blocks_after(Params(), believed)
+    p = sight.place_next(believed.p, v)
+    # A velocity is new when it moves the place: first the change, then the motion.
+    given = directions.of_blocks(track.mean)
+    given = jnp.pad(given, ((len(directions.OF_SENSORS), 0), (0, 0), (0, 0)))
+    d_place, d_speed = track.block_sensitivity
+    d_speed = d_speed + given
+    d_place = d_place + DT * d_speed
+    covariance = _propagated(track.block_covariance, _FALL)
+    places, speeds = (jnp.stack(list(a)) for a in (after.block.p, after.block.v))
+    expected_p, expected_v = (jnp.stack(list(a)) for a in (p, v))
+    shifts = _before_motion(directions.of_readings(expected_p, expected_v, None, None, 1.0))
+    mean, (covariance, sensitivity, slope, information, surprise, largest) = _take_all(
+        covariance,
+        (d_place, d_speed),
+        [places - expected_p, speeds - expected_v],
+        variance[:2],
+        shifts,
+        free,
+    )
+    fresh_shifts = _before_motion(directions.of_readings(places, speeds, None, None, 1.0))
+    believed_p = jnp.where(free, expected_p + mean[0], places)
+    believed_v = jnp.where(free, expected_v + mean[1], speeds)
+    block = Block(Vector(*believed_p), Vector(*believed_v), after.block.alive)
+    return _Followed(
+        None,
+        block,
+        _where(free, covariance, _diagonal(variance[:2], jnp.zeros(SLOTS))),
+        _where(free, sensitivity, tuple(-s for s in fresh_shifts)),
+        slope,
+        information,
+        surprise,
+        largest,
+    )

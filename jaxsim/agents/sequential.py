@@ -1,0 +1,105 @@
+"""Evidence that noise leaves to see only over many observations.
+
+A Kalman filter of the nominal world (`filtering`) and a sequential test of what it leaves
+(`martingale`). Both are computed where sensors are noisy: a batch of lanes without a noisy one
+skips them.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.agents.filtering import Scores, Track
+from jaxsim.agents.filtering import follow as take_in
+from jaxsim.agents.martingale import Mixture
+from jaxsim.agents.sight import Seen
+from jaxsim.backend import batch_rule
+
+T = TypeVar("T")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Sequence:
+    """What a lifetime's observations have shown together."""
+
+    track: Track
+    scores: Scores  # of the present episode
+    mixture: Mixture
+    nominal: jax.Array  # () bool, whether the present episode is one to take usual values from
+
+    @classmethod
+    def none(cls) -> "Sequence":
+        """Before any observation."""
+        return cls(Track.none(), Scores.none(), Mixture.none(), jnp.asarray(False))
+
+
+class Tick(NamedTuple):
+    """One observation and what is known about it."""
+
+    deviations: jax.Array  # (4,) of the noise by kind
+    action: jax.Array  # () int32, what was done before it
+    after: Seen
+    first: jax.Array  # () bool, whether it is the first of its episode
+    followed: jax.Array  # () bool, whether the nominal motion of cart and pole leads to it
+    free: jax.Array  # (4,) bool, the same of blocks
+    nominal: jax.Array  # () bool, whether its episode is known not to be novel
+
+
+def _follow(sequence: Sequence, tick: Tick) -> tuple[Sequence, jax.Array]:
+    ended = sequence.mixture.ended(sequence.scores)
+    ended = _where(sequence.nominal, sequence.mixture.learn(sequence.scores), ended)
+    ended = _where(tick.nominal, ended, ended.opened())
+    mixture = _where(tick.first, ended, sequence.mixture)
+    scores = _where(tick.first, Scores.none(), sequence.scores)
+    track, scores = take_in(
+        sequence.track,
+        scores,
+        tick.deviations,
+        tick.action,
+        tick.after,
+        tick.followed,
+        tick.free,
+    )
+    strength = jnp.where(tick.nominal, 0.0, mixture.strength(scores))
+    # An episode in whose midst the noise becomes known says nothing of what is usual.
+    nominal = jnp.where(tick.first, tick.nominal, sequence.nominal)
+    return Sequence(track, scores, mixture, nominal), strength
+
+
+def _skip(sequence: Sequence, tick: Tick) -> tuple[Sequence, jax.Array]:
+    return sequence, jnp.zeros_like(tick.deviations[..., 0])
+
+
+@jax.custom_batching.custom_vmap
+def follow(needed: jax.Array, sequence: Sequence, tick: Tick) -> tuple[Sequence, jax.Array]:
+    """Add an observation.
+
+    Args:
+      needed: () bool, whether sensors are noisy; elsewhere the strength is 0.
+      sequence: of the lifetime so far.
+      tick: the observation.
+
+    Returns:
+      The sequence with it, and the strength of its evidence, 1 for an alarm.
+    """
+    return jax.lax.cond(needed, _follow, _skip, sequence, tick)
+
+
+def _of_lanes(needed: jax.Array, sequence: Sequence, tick: Tick) -> tuple[Sequence, jax.Array]:
+    lanes = jax.vmap(lambda mask, *lane: _where(mask, _follow(*lane), _skip(*lane)))
+
+    def skip(needed: jax.Array, *lanes: Any) -> tuple[Sequence, jax.Array]:
+        return _skip(*lanes)
+
+    return jax.lax.cond(jnp.any(needed), lanes, skip, needed, sequence, tick)
+
+
+follow.def_vmap(batch_rule(_of_lanes))
+
+
+def _where(mask: jax.Array, a: T, b: T) -> T:
+    return jax.tree.map(partial(jnp.where, mask), a, b)
