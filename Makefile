@@ -102,10 +102,11 @@ typecheck: install ## Check the types of both packages with mypy
 wheel-check: install ## Build sdist and wheel, and try both outside this folder
 	$(BIN)/python .ci/check_wheel.py
 
-# Warnings are errors. Tests of notebooks leave them executed in build/notebooks, which the site shows.
+# Warnings are errors. One process builds it all, as JAX cannot be forked. Tests of notebooks leave
+# them executed in build/notebooks, which the site shows.
 docs: install ## Build the site in build/site (NOTEBOOKS=1 executes the notebooks before)
 	$(if $(NOTEBOOKS),$(PYTEST) -m long tests/test_notebooks.py)
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto --doctree-dir build/doctrees docs build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/site
 
 # All extras but sb3, and mutants, one of whose packages is no wheel.
 EXTRAS := amqp bench classification cli cluster dask dev docs gymnasium gymnax images l2m notebooks parity plots sciencebirds view
