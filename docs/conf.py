@@ -54,6 +54,7 @@ default_role = "code"
 html_theme = "pydata_sphinx_theme"
 html_title = f"jaxsim-novelty {version}"
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("guide", "architecture", "contributing", "changelog")}
 html_theme_options = {
     "collapse_navigation": True,
     "navigation_depth": 2,
