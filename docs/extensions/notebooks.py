@@ -1,11 +1,10 @@
-"""The notebooks as pages: as the tests have executed them, or without outputs.
+"""The notebooks as pages, with the outputs of their last test.
 
 `tests/test_notebooks.py` executes every notebook and leaves it in build/notebooks. One whose code
-is still that of the repository is shown with its outputs; nothing is executed here.
+is still that of the repository is shown with these outputs; nothing is executed here.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,20 @@ EXECUTED = ROOT / "build" / "notebooks"
 LOG = logging.getLogger(__name__)
 
 
-def cells(path: Path) -> list[Any]:
-    """Kind and source of each cell."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    return [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+def code(notebook: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cells of code."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def page_of(notebook: Path, executed: Path) -> Path:
-    """File that is shown for a notebook: the executed one if it is of the same cells."""
-    return executed if executed.is_file() and cells(executed) == cells(notebook) else notebook
+def with_outputs(notebook: dict[str, Any], executed: dict[str, Any]) -> bool:
+    """Copy the outputs of an executed notebook if its code is the same; return whether it is."""
+    pairs = list(zip(code(notebook), code(executed), strict=False))
+    same = len(code(notebook)) == len(code(executed)) and all(
+        "".join(cell["source"]) == "".join(other["source"]) for cell, other in pairs
+    )
+    for cell, other in pairs if same else ():
+        cell |= {key: other[key] for key in ("outputs", "execution_count")}
+    return same
 
 
 def copy(app: Sphinx) -> None:
@@ -34,11 +38,14 @@ def copy(app: Sphinx) -> None:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.ipynb"):
         old.unlink()
-    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        source = page_of(notebook, EXECUTED / notebook.name)
-        if source == notebook:
-            LOG.info("%s has no outputs: make docs NOTEBOOKS=1 executes it", notebook.name)
-        shutil.copyfile(source, folder / notebook.name)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        executed = EXECUTED / path.name
+        if not executed.is_file() or not with_outputs(
+            notebook, json.loads(executed.read_text(encoding="utf-8"))
+        ):
+            LOG.info("%s has no outputs: make docs NOTEBOOKS=1 executes it", path.name)
+        (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
