@@ -1,6 +1,8 @@
 """README, site and hand-written pages: complete, connected, and in words that readers know."""
 
+import ast
 import json
+import pkgutil
 import re
 import runpy
 import shlex
@@ -16,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 MOST_WORDS = 900
+PROJECT = ("jaxsim", "evaluation", "benchmarks")
 WRITTEN_ANEW = {DOCS / "notebooks", DOCS / "reference" / "api"}  # when the site is built
 
 
@@ -189,6 +192,52 @@ def test_commands_parse(page):
             assert parser.parse_args(shlex.split(command)[1:]).handler
         except SystemExit as error:
             assert error.code == 0, command  # --help
+
+
+def unknown_names(code: str) -> list[str]:
+    """Names of this project that code uses and that do not exist."""
+    tree = ast.parse(code)
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            known |= {name.asname or name.name: f"{node.module}:{name.name}" for name in node.names}
+        elif isinstance(node, ast.Import):
+            known |= {name.asname: name.name for name in node.names if name.asname}
+            known |= {
+                n.name.split(".")[0]: n.name.split(".")[0] for n in node.names if not n.asname
+            }
+    names = set(known.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = known.get(node.value.id)
+            names |= {f"{home}{'.' if ':' in home else ':'}{node.attr}"} if home else set()
+    own = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
+    return [name for name in own if not exists(name)]
+
+
+def exists(name: str) -> bool:
+    """Whether "module:attributes" exists, as an attribute or as a module."""
+    for way in (name, name.replace(":", ".")):
+        try:
+            pkgutil.resolve_name(way)
+        except (AttributeError, ImportError):
+            continue
+        return True
+    return False
+
+
+@every_page
+def test_python_names_what_exists(page):
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
+    if blocks:
+        pytest.importorskip("gymnasium")
+        pytest.importorskip("gymnax")
+    assert [name for block in blocks for name in unknown_names(block)] == []
+
+
+def test_unknown_names_are_seen():
+    code = "import jaxsim\nfrom jaxsim import agents, gone\njaxsim.make\nagents.got\n"
+    assert unknown_names(code) == ["jaxsim:agents.got", "jaxsim:gone"]
 
 
 def test_pages_are_run_in_full():
