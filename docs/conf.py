@@ -30,7 +30,7 @@ templates_path = ["templates"]
 
 # Pages are Markdown as GitHub shows it; its anchors are those of the headings.
 myst_heading_anchors = 4
-nb_execution_mode = "off"  # `notebooks` executes them, or takes those that the tests have executed
+nb_execution_mode = "off"  # `notebooks` shows them as the tests have executed them
 nb_merge_streams = True
 # Docstrings name attributes that several classes have, and refer to none of them.
 suppress_warnings = ["ref.python"]
@@ -51,6 +51,8 @@ napoleon_use_ivar = True
 napoleon_custom_sections = [("Modes", "params_style")]
 default_role = "code"
 
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"jaxsim-novelty {version}"
 html_show_sourcelink = False
