@@ -41,7 +41,9 @@ autosummary_context = {
     "constants": public_names.constants(),
     "elsewhere": public_names.classes_elsewhere(),
 }
-autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True, "undoc-members": True}
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
 autodoc_mock_imports = ["stable_baselines3"]  # brings PyTorch, which is large
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
