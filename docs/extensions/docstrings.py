@@ -49,7 +49,15 @@ def process(app: Sphinx, what: str, name: str, of: Any, options: Any, lines: lis
     lines[:] = list(with_directives(lines))
 
 
+def plain_signature(
+    app: Sphinx, what: str, name: str, of: Any, options: Any, signature: str | None, returns: str
+) -> tuple[str | None, str]:
+    """Handle the event `autodoc-process-signature`: a default that is a type is its name."""
+    return signature and re.sub(r"<class '(\w+)'>", r"\1", signature), returns
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Connect the event, before that of napoleon."""
+    """Connect the events, that of docstrings before napoleon's."""
     app.connect("autodoc-process-docstring", process, priority=100)
+    app.connect("autodoc-process-signature", plain_signature)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
