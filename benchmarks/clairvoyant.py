@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents import Agent, NoveltyPrediction, mpc, repair, sight
+from jaxsim.agents.lookahead import BodyState, Field, LeanPlan, Model
 from jaxsim.agents.mpc import Budget
-from jaxsim.agents.rollouts import Field, Model, Plan, World
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import wind
+from jaxsim.worlds.cartpole3d.terms import wind
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Params, Pose, State, Vector, Velocity
 
 BUDGET = Budget(candidates=64, generations=36, first=192)
@@ -34,7 +34,7 @@ class Memory(NamedTuple):
     """What it keeps from tick to tick."""
 
     tick: jax.Array  # () int32
-    plans: Plan
+    plans: LeanPlan
     rollouts: jax.Array  # () int32, futures followed in the episode
 
 
@@ -74,7 +74,7 @@ def _model(params: Params, state: State) -> Model:
     return Model(physics, wind.on_cart(params, state), field, params.line_far > 0)
 
 
-def _world(state: State) -> World:
+def _world(state: State) -> BodyState:
     """Where everything is, in the planner's frame, in which carts do not turn."""
     p, v = state.pose, state.velocity
     c, s = p.half_cos, p.half_sin
@@ -82,7 +82,7 @@ def _world(state: State) -> World:
     pose = Pose(p.x, p.y, jnp.ones_like(p.x), jnp.zeros_like(p.x), *turned)
     moving = geo.yaw(p.cos, p.sin, Vector(v.vx, v.vy, jnp.zeros_like(v.vx)))
     velocity = Velocity(moving.x, moving.y, moving.z, v.wx, v.wy, v.wz)
-    return World(pose, velocity, _blocks(state))
+    return BodyState(pose, velocity, _blocks(state))
 
 
 def _blocks(state: State) -> Block:

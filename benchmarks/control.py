@@ -28,14 +28,14 @@ import numpy as np
 
 import jaxsim
 from benchmarks.clairvoyant import Opened, clairvoyant
-from benchmarks.detection import AGENT, LEVELS, Cell, cells, lanes_of
+from benchmarks.detection import AGENT, Cell, cells, lanes_of
 from benchmarks.lockstep import play_episode
 from benchmarks.parity import environment, most_slots
 from benchmarks.scores import Score
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
 STEPS = 200  # of an episode
 FORMAT = 1
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, metavar="N", help="play only these of them")
     parser.add_argument("--lanes", type=int, default=128, metavar="N", help="side by side (128)")
     parser.add_argument("--seed", type=int, default=37, metavar="N", help="of all episodes (37)")
-    parser.add_argument("--levels", type=int, nargs="+", default=list(LEVELS))
+    parser.add_argument("--levels", type=int, nargs="+", default=list(EVALUATED))
     parser.add_argument("--difficulties", nargs="+", default=["hard"], choices=DIFFICULTIES)
     parser.add_argument("--json", type=Path, help="file to go on with")
     a = parser.parse_args()

@@ -27,10 +27,9 @@ from benchmarks.parity import environment, most_slots
 from evaluation.files import write_whole
 from jaxsim import agents, rng
 from jaxsim.agents import Agent
-from jaxsim.worlds.cartpole3d import hints
-from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, EVALUATED
+from jaxsim.worlds.cartpole3d.original import hints
 
-LEVELS = (*range(200, 209), *range(101, 109))
 LANES = 128
 AGENT = 1  # counter of an agent's own randomness
 FORMAT = 1
@@ -70,9 +69,7 @@ class Row:
 def cells(levels: list[int], difficulties: list[str]) -> Iterator[Cell]:
     """Cells to play; level 200 is the same at every difficulty, and so are some others."""
     for level in levels:
-        overrides = CATALOGUE[level].overrides
-        same = overrides[0] == overrides[1] == overrides[2]
-        for difficulty in difficulties[:1] if same else difficulties:
+        for difficulty in difficulties if CATALOGUE[level].varies else difficulties[:1]:
             yield level, difficulty
 
 
@@ -134,7 +131,7 @@ def main() -> None:
     parser.add_argument("--agent", default="pd+residual", help="(pd+residual)")
     parser.add_argument("--episodes", type=int, default=512, metavar="N", help="a cell (512)")
     parser.add_argument("--seed", type=int, default=31, metavar="N", help="of all episodes (31)")
-    parser.add_argument("--levels", type=int, nargs="+", default=list(LEVELS))
+    parser.add_argument("--levels", type=int, nargs="+", default=list(EVALUATED))
     parser.add_argument("--difficulties", nargs="+", default=list(DIFFICULTIES))
     parser.add_argument("--json", type=Path, help="file to write")
     a = parser.parse_args()

@@ -26,9 +26,9 @@ from benchmarks import bounds
 from benchmarks.catalogue import Group, groups
 from benchmarks.pages import add_out, put
 from jaxsim import rng
-from jaxsim.worlds.base import all_finite
 from jaxsim.worlds.cartpole3d import CartPole3D, state_from_arrays
 from jaxsim.worlds.cartpole3d.types import UNROLLED
+from jaxsim.worlds.world import all_finite
 
 CHUNK = 256  # lanes; the state and the temporaries of a tick stay in the cache
 FOLLOWED = 3  # steps that a made-up state is followed for

@@ -40,11 +40,11 @@ from evaluation.report import summarise_records
 from evaluation.schedule import Block, Schedule
 from jaxsim import agents, training
 from jaxsim.training import Settings
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES, NAMED
 
 TEST = 32  # episodes of a test
 POINTS = 10  # of a curve in the page
-NOVEL = (101, 102, 103, 104, 105, 106, 107, 201, 202, 203, 204, 205, 206, 207)
-DIFFICULTIES = ("easy", "medium", "hard")
+NOVEL = tuple(n for n in NAMED if "spawn_period" not in CATALOGUE[n].overrides[0])
 CELL = 8  # episodes that a lifetime plays of each novel level and difficulty
 USUAL = 64  # episodes that it plays of the level that it knows
 SEGMENT = 4  # rounds of one compiled call: the same program for runs of any length

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.agents import Agent, NoveltyPrediction
 from jaxsim.agents.leans import LEANS
-from jaxsim.leaning import Leaned
+from jaxsim.lean_actions import Leaned
 
 UPRIGHT, GAP, ENOUGH, END, SIZE = 3.0, 0.5, 0.1, 0.3, 0.05
 """Weights found by hand on other episodes: of the share of time upright, of the gap, 1/m, up to so

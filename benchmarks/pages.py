@@ -1,7 +1,10 @@
-"""Where a generated page goes."""
+"""Where a generated page goes, and generated parts of pages that are written by hand.
+
+Such a part stands between `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
+"""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from evaluation.files import write_whole
@@ -32,6 +35,34 @@ def replaced(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
         )
     before, rest = text.split(begin)
     return "\n".join([f"{before}{begin}", *lines, f"{end}{rest.split(end)[1]}"])
+
+
+def filled(page: str, parts: Mapping[str, Callable[[], Iterable[str]]]) -> str:
+    """Write the generated parts of a page anew.
+
+    Args:
+      page: text of the page.
+      parts: lines of each part by its name.
+
+    Raises:
+      ValueError: the marks of a part are missing.
+    """
+    for name, lines in parts.items():
+        begin, end = f"<!-- {name}: generated -->", f"<!-- {name}: end -->"
+        page = replaced(page, begin, end, ["", *lines(), ""])
+    return page
+
+
+def write_parts(page: Path, parts: Mapping[str, Callable[[], Iterable[str]]]) -> None:
+    """Write the generated parts of the page of a file anew; see `filled`."""
+    write_whole(page, filled(page.read_text(encoding="utf-8"), parts))
+
+
+def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Lines of a table."""
+    names = [str(name) for name in head]
+    for row in (names, ["---"] * len(names), *rows):
+        yield f"| {' | '.join(str(cell) for cell in row)} |"
 
 
 def put_lines(lines: Iterable[str], out: Path | None) -> None:

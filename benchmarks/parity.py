@@ -21,15 +21,15 @@ import numpy as np
 import jaxsim
 from benchmarks import parity_cartpole, parity_cartpole2d
 from benchmarks.pages import add_out, put
-from benchmarks.recordings import KINDS, Recording, observation_arrays, read_recording
-from benchmarks.supplies import Supplies, supplied
 from jaxsim.agents import reference
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, Params, State
+from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
+from jaxsim.worlds.cartpole3d.blocks.spawn import add_block
 from jaxsim.worlds.cartpole3d.generate import fitted, wsu_shares
-from jaxsim.worlds.cartpole3d.slots import inward, outward
-from jaxsim.worlds.cartpole3d.spawn import add_block
 from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Vector
+from tests.oracles.recordings import KINDS, Recording, observation_arrays, read_recording
+from tests.oracles.supplies import Supplies, supplied
 
 LANES = 1536  # of the compiled programs; every batch is padded to it
 STACKED_LANES = 128  # the same with stacked slots

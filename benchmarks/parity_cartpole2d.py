@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from benchmarks.twin_cartpole2d import Twin
 from jaxsim.worlds import cartpole2d
+from tests.oracles.twin_cartpole2d import Twin
 
 TICKS = 220  # of a free run
 POLICIES = ("pd", "random")

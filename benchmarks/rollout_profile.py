@@ -28,8 +28,8 @@ from jaxsim import agents, counters
 from jaxsim.lanes.crew import MULTIPLE, Crew
 from jaxsim.lanes.lists import Batch, Rounds
 from jaxsim.lanes.program import Carry, Play, Sizes
-from jaxsim.worlds.base import FULL, RUNNING
 from jaxsim.worlds.cartpole3d.tick import EVERY, FREE, SINGLE, WALLED
+from jaxsim.worlds.world import FULL, RUNNING
 
 ENV = "CartPole3D-v0"
 FLAGS = ("default", "configured")

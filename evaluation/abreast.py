@@ -152,8 +152,8 @@ def _step(envs: tuple[Any, ...], episodes: _Episodes, actions: Any, moving: Any)
         tuple(states),
         Status(observation, score, tick, terminated, over, nonfinite, performance),
     )
-    states, status = where(moving, after, (episodes.states, episodes.status))
-    return episodes._replace(states=states, status=status)
+    kept, status = where(moving, after, (episodes.states, episodes.status))
+    return episodes._replace(states=kept, status=status)
 
 
 _where = jax.jit(where)

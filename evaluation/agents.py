@@ -104,14 +104,24 @@ def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
       params: of the environment.
 
     Raises:
-      ValueError: the agent's functions raise.
+      ValueError: the agent's functions raise, or what they return has another shape or type than
+        the engine carries on.
     """
     if (agent, env) in _FITTING:
         return
+    import chex  # here, because most commands check no agent
 
     def act(key: jax.Array) -> Any:
         observation = env.observe(env.start(key, params))
-        return agent.act(agent.begin(agent.init(key), key), observation, key)[0]
+        memory = agent.init(key)
+        begun = agent.begin(memory, key)
+        action, prediction, after = agent.act(begun, observation, key)
+        chex.assert_shape(action, (), custom_message="`act` must return one action")
+        numbers = (prediction.level, prediction.probability, prediction.threshold)
+        chex.assert_shape(numbers, (), custom_message="a prediction holds one number each")
+        for kept in (begun, after):
+            chex.assert_trees_all_equal_shapes_and_dtypes(memory, kept)
+        return action
 
     try:
         jax.eval_shape(act, jax.random.key(0))

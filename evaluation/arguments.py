@@ -5,10 +5,15 @@ import json
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where a command or its parts are added."""
+
+Parser: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
 
 
-def add_command(commands: Any, name: str, text: str, examples: str) -> argparse.ArgumentParser:
+def add_command(commands: Commands, name: str, text: str, examples: str) -> argparse.ArgumentParser:
     """Add a command.
 
     Args:
@@ -57,13 +62,13 @@ def command_line(words: Iterable[str], options: Iterable[tuple[str, object, obje
 
 
 def add_metric(
-    parser: Any, text: str = "also compute the metrics of a Python file; may be repeated"
+    parser: Parser, text: str = "also compute the metrics of a Python file; may be repeated"
 ) -> None:
     """Give a command the option that takes metrics of users."""
     parser.add_argument("--metric", action="append", default=[], metavar="FILE[:NAME]", help=text)
 
 
-def add_l2data(parser: Any) -> None:
+def add_l2data(parser: Parser) -> None:
     """Give a command the option that names the folder of lifelong-learning data."""
     parser.add_argument(
         "--l2data",
@@ -73,13 +78,13 @@ def add_l2data(parser: Any) -> None:
     )
 
 
-def add_out(parser: Any, overwrite: str = "replace results in DIR") -> None:
+def add_out(parser: Parser, overwrite: str = "replace results in DIR") -> None:
     """Give a command the options of a directory for its results."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     parser.add_argument("--overwrite", action="store_true", help=overwrite)
 
 
-def add_measure(parser: Any) -> None:
+def add_measure(parser: Parser) -> None:
     """Give a command the options of metrics of runs."""
     parser.add_argument(
         "--measure",
@@ -91,7 +96,7 @@ def add_measure(parser: Any) -> None:
 
 
 def add_speed(
-    parser: Any, what: str = "lanes", quiet: str = "no progress bar and no tables"
+    parser: Parser, what: str = "lanes", quiet: str = "no progress bar and no tables"
 ) -> None:
     """Give a command the options of how it plays and what it shows."""
     parser.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")

@@ -5,9 +5,9 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from jaxsim.novelty import Family
@@ -44,7 +44,7 @@ several joined by +, a line of JSON each. Play one by
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add all of them to the subcommands of `jaxsim`."""
     tasks = add_command(
         commands, "tasks", "list tasks and the parameters a syllabus may set", TASKS_EXAMPLES
@@ -138,7 +138,7 @@ def _family(family: "Family") -> tuple[str, ...]:
 
 def _about_family(family: "Family") -> Iterator[str]:
     """Lines on one family."""
-    from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+    from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
     yield f"{family.name}: {', '.join(_family(family))}"
     for one in family.ranges:
@@ -180,8 +180,8 @@ def _about_list(name: str) -> Iterator[str]:
 
 def _about(level: "Level") -> Iterator[str]:
     """Lines on one level."""
-    from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS
     from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+    from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS
 
     names = paths(level)
     yield _folded(f"Level {level.number} of {level.task}: ", level.change)
@@ -204,7 +204,7 @@ def _about(level: "Level") -> Iterator[str]:
 def paths(level: "Level") -> dict[str, str]:
     """Parameter paths of a level's task by the field they set."""
     from jaxsim.worlds.cartpole2d.levels import FIELDS as FIELDS_2D
-    from jaxsim.worlds.cartpole3d.settings import FIELDS
+    from jaxsim.worlds.cartpole3d.parameter_table import FIELDS
 
     fields = {"CartPole2D": FIELDS_2D, "CartPole3D": FIELDS}[level.task]
     return {field: path for path, field in fields.items()}

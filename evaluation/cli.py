@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import __version__, catalogue
-from evaluation.arguments import add_l2data, add_measure, add_metric, add_out, add_speed
+from evaluation.arguments import Commands, add_l2data, add_measure, add_metric, add_out, add_speed
 from evaluation.cache import commands as cache_commands
 from evaluation.cache import folder as cache
 from evaluation.checkpoints import commands as checkpoint_commands
@@ -106,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run(commands: Any) -> None:
+def _add_run(commands: Commands) -> None:
     run = commands.add_parser(
         "run",
         help="play a lifelong-learning syllabus and report its metrics",
@@ -179,7 +179,7 @@ def _add_run(commands: Any) -> None:
     run.set_defaults(handler=_run)
 
 
-def _add_bench(commands: Any) -> None:
+def _add_bench(commands: Commands) -> None:
     bench = commands.add_parser(
         "bench",
         help="measure environment steps per second, beside other simulators",

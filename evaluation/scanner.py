@@ -31,7 +31,7 @@ from jaxsim import __version__, counters
 from jaxsim.agents import Agent
 from jaxsim.lanes.crew import Crew, Spread
 from jaxsim.lanes.lists import Rounds, Rows
-from jaxsim.worlds.base import NONFINITE
+from jaxsim.worlds.world import NONFINITE
 
 SEGMENT = 16
 """Rounds between two returns to the host, which shows progress."""

@@ -17,9 +17,10 @@ from evaluation.schedule import Schedule
 from jaxsim import registry
 from jaxsim.agents import Entry
 from jaxsim.embedding import SLOTS, embed
+from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
 
-class World(NamedTuple):
+class EnvTable(NamedTuple):
     """One compiled environment and all that is played in it.
 
     Attributes:
@@ -29,6 +30,10 @@ class World(NamedTuple):
 
     env: Any
     params: Any
+
+
+_latest: list[tuple[Schedule, "Tasks"]] = []
+"""The schedule that was built last, with its tasks: a command checks one, and then plays it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Tasks:
       novelty_levels: (P,) int32, level of the novelty catalogue, 0 for none.
     """
 
-    worlds: tuple[World, ...]
+    worlds: tuple[EnvTable, ...]
     world: np.ndarray
     row: np.ndarray
     novelty_levels: np.ndarray
@@ -54,6 +59,9 @@ class Tasks:
         Raises:
           ValueError: an unknown task or parameter, or tasks whose observations or actions differ.
         """
+        for known, tasks in tuple(_latest):  # of one moment: other threads build as well
+            if known is schedule:
+                return tasks
         made = [registry.make(task, dict(values)) for task, values in schedule.variants]
         envs, world = _shared([env for env, _ in made])
         members = [np.flatnonzero(world == index) for index in range(len(envs))]
@@ -63,11 +71,13 @@ class Tasks:
             row[inside] = np.arange(len(inside))
             rows = [made[index][1] for index in inside]
             table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-            worlds.append(World(env, table))
+            worlds.append(EnvTable(env, table))
             # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
-            levels[inside] = np.asarray(table.novelty_level).astype(np.int32) % 50
+            levels[inside] = np.asarray(table.novelty_level).astype(np.int32) % LEVELS_PER_GROUP
         _check_spaces(worlds, [schedule.variants[inside[0]][0] for inside in members])
-        return cls(tuple(worlds), world, row, levels)
+        tasks = cls(tuple(worlds), world, row, levels)
+        _latest[:] = [(schedule, tasks)]
+        return tasks
 
     def env(self, index: int) -> Any:
         """Return the environment of one variant."""
@@ -138,7 +148,7 @@ def _covering(env: Any, other: Any) -> Any:
         return None
 
 
-def _check_spaces(worlds: Sequence[World], names: Sequence[str]) -> None:
+def _check_spaces(worlds: Sequence[EnvTable], names: Sequence[str]) -> None:
     """Refuse worlds that no agent can tell its actions to in one and the same way.
 
     Args:
@@ -155,7 +165,7 @@ def _check_spaces(worlds: Sequence[World], names: Sequence[str]) -> None:
             )
 
 
-def _space(world: World) -> Any:
+def _space(world: EnvTable) -> Any:
     """What an agent sees of a world: number of actions, structure and types of observations."""
     params = jax.tree.map(lambda leaf: leaf[0], world.params)
 

@@ -5,13 +5,13 @@
 >>> observation, state = env.reset(jax.random.key(0), params)
 """
 
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from jaxsim import novelty
 from jaxsim.backend import configure_cpu, keep_compiled
 from jaxsim.lanes.crew import Spread
+from jaxsim.parameters import Values
 from jaxsim.registry import EnvSpec, make, register, registered_envs, spec, task_names
 from jaxsim.rollouts import Totals, rollout
 from jaxsim.worlds import cartpole, cartpole2d, cartpole3d
@@ -35,11 +35,11 @@ register(
 )
 
 
-def _by_leans(values: Mapping[str, Any], **options: Any) -> tuple[Any, Any]:
+def _by_leans(values: Values, **options: Any) -> tuple[Any, Any]:
     # Imported here, so that those who push need not wait for agents.
-    from jaxsim import leaning
+    from jaxsim import lean_actions
 
-    return leaning.make(values, **options)
+    return lean_actions.make(values, **options)
 
 
 register(

@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.pytrees import Tree
+
 T = TypeVar("T")
 
 SMALL_LOOPS = "xla_cpu_small_while_loop_byte_threshold"
@@ -267,7 +269,7 @@ def batch_rule(of_lanes: Callable[..., Any]) -> Callable[..., Any]:
       of_lanes: function of the same arguments, all of which have a leading axis of lanes.
     """
 
-    def rule(size: int, batched: Any, *arguments: Any) -> Any:
+    def rule(size: int, batched: Any, *arguments: Tree) -> Any:
         filled = jax.tree.map(
             lambda leaf, has: leaf if has else jnp.broadcast_to(leaf, (size, *jnp.shape(leaf))),
             arguments,

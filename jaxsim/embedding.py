@@ -31,13 +31,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, spaces
+from jaxsim.env import Env
+from jaxsim.pytrees import Params, State, Step
 from jaxsim.worlds import cartpole
-from jaxsim.worlds.base import Attempt, rows_of
 from jaxsim.worlds.cartpole import CartPole
 from jaxsim.worlds.cartpole2d import CartPole2D
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
 from jaxsim.worlds.cartpole3d.types import ACTIONS, UNROLLED, Vector
-from jaxsim.wrappers import Step, WorldWrapper
+from jaxsim.worlds.world import Attempt, rows_of
+from jaxsim.wrappers import WorldWrapper
 
 SLOTS = UNROLLED
 """Block slots of an observation where no task needs more."""
@@ -65,38 +67,38 @@ class Embedded(WorldWrapper, ABC):
         """Number of actions, CartPole3D's."""
         return len(ACTIONS)
 
-    def observe(self, state: Any) -> Observation:
+    def observe(self, state: State) -> Observation:
         """Return the observation of a state."""
         return self.lifted(self.env.observe(state))
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Observation, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, Any]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, state = self.env.reset(key, params)
         return self.lifted(observation), state
 
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`. Other codes than 0 to 4 do nothing."""
         action = jnp.asarray(inputs.action_codes(action, len(ACTIONS), ACTIONS))
         observation, *rest = self.env.step(key, state, *self.own(action, params))
         state, reward, terminated, truncated, info = rest
         return self.lifted(observation), state, reward, terminated, truncated, info
 
-    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.base.World`.
+    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.world.World`.
 
-    def parts(self, params: Any) -> tuple[tuple["Embedded", ...], np.ndarray]:
+    def parts(self, params: Params) -> tuple[tuple["Embedded", ...], np.ndarray]:
         """No simpler environment plays any of the rows."""
         return (self,), np.zeros(rows_of(params), np.int32)
 
     def attempt(
         self,
         key: jax.Array,
-        state: Any,
+        state: State,
         action: jax.Array,
-        params: Any,
+        params: Params,
         active: jax.Array,
         effort: int,
     ) -> Attempt:
-        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        """Advance running episodes by one step; see `jaxsim.worlds.world.World.attempt`."""
         return self.env.attempt(key, state, *self.own(action, params), active, effort)
 
     @abstractmethod
@@ -104,7 +106,7 @@ class Embedded(WorldWrapper, ABC):
         """Return an observation of the embedded environment in CartPole3D's form."""
 
     @abstractmethod
-    def own(self, action: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+    def own(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
         """Return the action, and the parameters, by which the environment does an action."""
 
 
@@ -114,7 +116,7 @@ class _EmbeddedCartPole2D(Embedded):
     def lifted(self, observation: Observation) -> Observation:
         return _padded(observation, self.slots)
 
-    def own(self, action: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+    def own(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
         return jnp.where((action == RIGHT) | (action == LEFT), action, 0), params
 
 
@@ -174,7 +176,7 @@ def _stacked(there: tuple[Any, ...], nothing: Any, empty: int) -> Any:
 
 
 @singledispatch
-def embed(env: Any, slots: int = SLOTS) -> Any:
+def embed(env: Env, slots: int = SLOTS) -> Any:
     """Return an environment with CartPole3D's observation and actions.
 
     Args:
@@ -213,7 +215,7 @@ spaces.unflatten.register(Embedded, spaces.sensors_of)
 
 
 @spaces.bounds.register
-def _(env: Embedded, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: Embedded, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """No bound holds in all worlds, but for the flags of the blocks and the quaternion's four."""
     high = np.full(11 + 7 * env.slots, np.inf, env.config.dtype)
     high[4:8] = 1 + spaces.ROUNDING

@@ -28,6 +28,8 @@ from typing import Any, Protocol
 
 import jax
 
+from jaxsim.pytrees import Observation, Params, State, Step
+
 
 class Env(Protocol):
     """An environment: static parts as attributes, everything else as arguments."""
@@ -47,7 +49,7 @@ class Env(Protocol):
         """Steps after which an episode is truncated."""
         ...
 
-    def dt(self, params: Any) -> Any:
+    def dt(self, params: Params) -> Any:
         """Return the simulated time of one step, s, () or (L,).
 
         Args:
@@ -55,7 +57,7 @@ class Env(Protocol):
         """
         ...
 
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first step.
 
         Args:
@@ -64,14 +66,14 @@ class Env(Protocol):
         """
         ...
 
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of a state, as `reset` and `step` do.
 
         A state always reads the same: noise of the sensors follows from what is in it.
         """
         ...
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode.
 
         Args:
@@ -83,9 +85,7 @@ class Env(Protocol):
         """
         ...
 
-    def step(
-        self, key: jax.Array, state: Any, action: jax.Array, params: Any
-    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step.
 
         Args:

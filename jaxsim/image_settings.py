@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxsim import parameters
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Values
 
 VIEWS = ("corner", "side", "top", "first")
 MOST_PIXELS = 1024
@@ -46,7 +46,7 @@ PARAMETERS: dict[str, Parameter] = {
 DEFAULTS = {path: row.default for path, row in PARAMETERS.items()}
 
 
-def check(values: Mapping[str, Any]) -> None:
+def check(values: Values) -> None:
     """Check that a picture whose view, colour or rays are set has a size.
 
     Args:
@@ -86,7 +86,7 @@ def by_path(options: Any) -> dict[str, Any]:
     return values if HEIGHT in values or WIDTH in values else {HEIGHT: USUAL, **values}
 
 
-def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def split(values: Values) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Tell the world's own values from those of a picture.
 
     Args:

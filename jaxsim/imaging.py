@@ -19,12 +19,15 @@ import numpy as np
 
 from jaxsim import spaces
 from jaxsim.embedding import SLOTS, embed
+from jaxsim.env import Env
 from jaxsim.image_settings import GROUP, USUAL
+from jaxsim.parameters import Values
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step
 from jaxsim.render.camera import Camera
 from jaxsim.render.image import image
 from jaxsim.render.scene import SIZES, scene_of
-from jaxsim.worlds.base import Attempt
-from jaxsim.wrappers import Step, WorldWrapper, Wrapper
+from jaxsim.worlds.world import Attempt
+from jaxsim.wrappers import WorldWrapper, Wrapper
 
 
 class Imaged(NamedTuple):
@@ -35,7 +38,7 @@ class Imaged(NamedTuple):
       image: (..., H, W, 3) uint8, or (..., H, W, 1) in grey.
     """
 
-    observation: Any
+    observation: Observation
     image: jax.Array
 
     def __getattr__(self, name: str) -> Any:
@@ -55,7 +58,7 @@ class ImagingState:
       sizes: of the scene, m, () or (L,) by name: an observation follows from a state alone.
     """
 
-    inner: Any
+    inner: State
     sizes: dict[str, jax.Array]
 
 
@@ -72,7 +75,7 @@ class Imaging(Wrapper):
     camera: Camera = field(default_factory=lambda: Camera(height=USUAL, width=USUAL))
     grey: bool = False
 
-    def start(self, key: jax.Array, params: Any) -> ImagingState:
+    def start(self, key: jax.Array, params: Params) -> ImagingState:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         return self._with_sizes(self.env.start(key, params), params)
 
@@ -80,13 +83,13 @@ class Imaging(Wrapper):
         """Return the observation of a state."""
         return self._pictured(self.env.observe(state.inner), state.sizes)
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Imaged, ImagingState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Imaged, ImagingState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, inner = self.env.reset(key, params)
         state = self._with_sizes(inner, params)
         return self._pictured(observation, state.sizes), state
 
-    def step(self, key: jax.Array, state: ImagingState, action: jax.Array, params: Any) -> Step:
+    def step(self, key: jax.Array, state: ImagingState, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self._after(self.env.step(key, state.inner, action, params), state)
 
@@ -111,12 +114,12 @@ class Imaging(Wrapper):
         pictured = self._pictured(observation, before.sizes)
         return pictured, replace(before, inner=inner), reward, terminated, truncated, info
 
-    def _pictured(self, observation: Any, sizes: Mapping[str, jax.Array]) -> Imaged:
+    def _pictured(self, observation: Observation, sizes: Mapping[str, jax.Array]) -> Imaged:
         known: dict[str, Any] = dict(sizes)
         scene = replace(scene_of(self.env, None, observation), **known)
         return Imaged(observation, image(scene, self.camera, self.grey))
 
-    def _with_sizes(self, inner: Any, params: Any) -> ImagingState:
+    def _with_sizes(self, inner: State, params: Params) -> ImagingState:
         lanes = jax.tree.leaves(inner)[0].shape
         blank = jax.eval_shape(lambda: self.env.observe(inner))
         scene = scene_of(
@@ -131,17 +134,17 @@ class ImagingWorld(Imaging, WorldWrapper):
     """`Imaging` of a world, for rollouts and single episodes as fast as its own."""
 
     def quick_step(
-        self, key: jax.Array, state: ImagingState, action: jax.Array, params: Any
+        self, key: jax.Array, state: ImagingState, action: jax.Array, params: Params
     ) -> tuple[Step, jax.Array]:
-        """Advance one step by the cheapest program; see `jaxsim.worlds.base.World.quick_step`."""
+        """Advance one step by the cheapest program; see `jaxsim.worlds.world.World.quick_step`."""
         if not hasattr(self.env, "quick_step"):  # an embedded world
             stepped = self.step(key, state, action, params)
             return stepped, jnp.ones_like(stepped[3])
         stepped, right = self.env.quick_step(key, state.inner, action, params)
         return self._after(stepped, state), right
 
-    def parts(self, params: Any) -> tuple[tuple["ImagingWorld", ...], np.ndarray]:
-        """Simpler environments for some rows; see `jaxsim.worlds.base.World.parts`."""
+    def parts(self, params: Params) -> tuple[tuple["ImagingWorld", ...], np.ndarray]:
+        """Simpler environments for some rows; see `jaxsim.worlds.world.World.parts`."""
         parts, place = self.env.parts(params)
         return tuple(replace(self, env=part) for part in parts), place
 
@@ -158,16 +161,16 @@ class ImagingWorld(Imaging, WorldWrapper):
         key: jax.Array,
         state: ImagingState,
         action: jax.Array,
-        params: Any,
+        params: Params,
         active: jax.Array,
         effort: int,
     ) -> Attempt:
-        """Advance running episodes by one step; see `jaxsim.worlds.base.World.attempt`."""
+        """Advance running episodes by one step; see `jaxsim.worlds.world.World.attempt`."""
         attempt: Attempt = self.env.attempt(key, state.inner, action, params, active, effort)
         return attempt._replace(state=replace(state, inner=attempt.state))
 
 
-def with_image(env: Any, values: Mapping[str, Any]) -> Imaging:
+def with_image(env: Env, values: Values) -> Imaging:
     """Wrap an environment, for `jaxsim.make`.
 
     Args:
@@ -193,10 +196,10 @@ def _(env: Imaging, observation: Imaged) -> jax.Array:
 
 
 @spaces.unflatten.register
-def _(env: Imaging, params: Any, vector: Any) -> Any:
+def _(env: Imaging, params: Params, vector: Leaf) -> Any:
     raise ValueError("a picture cannot be turned back into an observation")
 
 
 @spaces.bounds.register
-def _(env: Imaging, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: Imaging, params: Params) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(env.shape, np.uint8), np.full(env.shape, 255, np.uint8)

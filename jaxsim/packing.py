@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.pytrees import Tree
+
 _WIDE = 8  # bytes of a leaf's element that takes two words
 _WORD = np.dtype(np.uint32)
 _NARROW = (np.dtype(bool), np.dtype(np.uint8))
@@ -43,7 +45,7 @@ class Packing:
         return (self.treedef, self.leaves) == (other.treedef, other.leaves)
 
     @staticmethod
-    def of(tree: Any) -> "Packing":
+    def of(tree: Tree) -> "Packing":
         """Return the packing of a tree of arrays, or of their shapes and dtypes.
 
         Raises:
@@ -64,7 +66,7 @@ class Packing:
         """Number of words, W."""
         return sum(_words(shape, dtype) for shape, dtype in self.leaves)
 
-    def pack(self, tree: Any) -> jax.Array:
+    def pack(self, tree: Tree) -> jax.Array:
         """Return the leaves as (W,) uint32 words, bit for bit; for traced code and outside of it.
 
         Args:
@@ -158,7 +160,7 @@ class Packed:
     packing: Packing
 
     @classmethod
-    def of(cls, tree: Any) -> "Packed":
+    def of(cls, tree: Tree) -> "Packed":
         """Pack a tree of arrays."""
         packing = Packing.of(tree)
         return cls(packing.pack(tree), packing)

@@ -9,6 +9,10 @@ import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[str, Any]
+"""Parameters by path: numbers and words, checked or not."""
 
 SHOWN = 60  # characters of a refused value that an error message shows
 _brief = reprlib.Repr()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxsim import image_settings, parameters
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Values
 
 VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
 
@@ -34,10 +34,10 @@ class EnvSpec:
     env_id: str
     factory: Callable[..., tuple[Any, Any]]
     parameters: Mapping[str, Parameter]
-    fill: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    check: Callable[[Mapping[str, Any]], None]
+    fill: Callable[[Values], Values]
+    check: Callable[[Values], None]
     limits: frozenset[str] = frozenset()
-    expand: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    expand: Callable[[Values], dict[str, Any]] = dict
 
     @property
     def task(self) -> str:
@@ -53,16 +53,17 @@ def register(
     env_id: str,
     factory: Callable[..., tuple[Any, Any]],
     table: Mapping[str, Parameter],
-    fill: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
-    check: Callable[[Mapping[str, Any]], None] | None = None,
+    fill: Callable[[Values], Values] | None = None,
+    check: Callable[[Values], None] | None = None,
     camera: bool = False,
-    expand: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
+    expand: Callable[[Values], dict[str, Any]] = dict,
 ) -> None:
     """Register an environment under a versioned name.
 
     Args:
       env_id: "<Task>-v<number>".
-      factory: called as `factory(values, **options)`, returns (env, params).
+      factory: called as `factory(values, **options)` with values that `make` has checked against
+        the table one by one; returns (env, params).
       table: parameters a user may set, by path.
       fill: completes values by path; None to take every default from the table.
       check: raises `ValueError` for values that contradict one another; None if none can.
@@ -81,7 +82,7 @@ def register(
     table = {**table, **image}
     defaults = {path: row.default for path, row in table.items()}
 
-    def check_all(values: Mapping[str, Any]) -> None:
+    def check_all(values: Values) -> None:
         if camera:
             image_settings.check(values)
         if check:
@@ -127,7 +128,7 @@ def spec(name: str) -> EnvSpec:
     return max(versions, key=lambda s: int(s.env_id.rpartition("-v")[2]))
 
 
-def make(name: str, values: Mapping[str, Any] | None = None, /, **options: Any) -> tuple[Any, Any]:
+def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[Any, Any]:
     """Build an environment and its parameters.
 
     Args:

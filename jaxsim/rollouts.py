@@ -17,7 +17,8 @@ from jaxsim import backend, counters
 from jaxsim.agents.base import Agent
 from jaxsim.lanes.crew import Crew, Spread, power_of_two
 from jaxsim.lanes.lists import Rounds
-from jaxsim.worlds.base import NONFINITE, TERMINATED, World
+from jaxsim.pytrees import Leaf, Params
+from jaxsim.worlds.world import NONFINITE, TERMINATED, World
 
 MAX_EPISODES = 1 << 28
 MAX_ROUNDS = 256
@@ -29,22 +30,22 @@ MAX_ROUNDS = 256
 class Totals:
     """Results of episodes; leaves (E,)."""
 
-    length: Any  # int32, steps
-    performance: Any  # in [0, 1]
-    reward: Any  # sum over the steps
+    length: Leaf  # int32, steps
+    performance: Leaf  # in [0, 1]
+    reward: Leaf  # sum over the steps
     terminated: Any  # bool; False where a limit ended the episode
     complete: Any  # bool; False where a number was not finite
 
 
 def rollout(
     env: World,
-    params: Any,
+    params: Params,
     agent: Agent,
     episodes: int,
     *,
     seed: int = 0,
-    variant: Any = None,
-    numbers: Any = None,
+    variant: Leaf = None,
+    numbers: Leaf = None,
     spread: Spread | None = None,
 ) -> Totals:
     """Play whole episodes with a pure agent, each with a memory of its own.
@@ -165,7 +166,7 @@ class _Share:
         return padded.reshape(self.rounds, self.lanes)
 
 
-def _no_score(env: Any) -> str:
+def _no_score(env: World) -> str:
     """What to do with an environment whose scores do not follow from the number of steps."""
     inside, path = env, "env"
     while not hasattr(inside, "score") and hasattr(inside, "env"):
@@ -179,7 +180,7 @@ def _no_score(env: Any) -> str:
     )
 
 
-def _table(params: Any, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:
+def _table(params: Params, variant: Leaf, episodes: int) -> tuple[Any, np.ndarray]:
     """Parameters as a table of rows, and the row of each episode, (E,) int32."""
     params = jax.tree.map(np.asarray, params)
     shapes = {leaf.shape for leaf in jax.tree.leaves(params)}
@@ -196,7 +197,7 @@ def _table(params: Any, variant: Any, episodes: int) -> tuple[Any, np.ndarray]:
     return params, rows.astype(np.int32)
 
 
-def _numbers(numbers: Any, episodes: int) -> np.ndarray:
+def _numbers(numbers: Leaf, episodes: int) -> np.ndarray:
     """Numbers of the episodes, (E,) int32."""
     if numbers is None:
         return np.arange(episodes, dtype=np.int32)
@@ -206,7 +207,7 @@ def _numbers(numbers: Any, episodes: int) -> np.ndarray:
     return numbers.astype(np.int32)
 
 
-def _integers(name: str, values: Any, episodes: int) -> np.ndarray:
+def _integers(name: str, values: Leaf, episodes: int) -> np.ndarray:
     values = np.asarray(values)
     if values.shape != (episodes,) or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(f"{name} must be ({episodes},) integers")

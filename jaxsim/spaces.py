@@ -18,10 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import inputs, rng
+from jaxsim.env import Env
+from jaxsim.pytrees import Leaf, Params
 from jaxsim.worlds.cartpole3d import CartPole3D, Observation, sensors
+from jaxsim.worlds.cartpole3d.blocks.placement import BLOCK_MIDDLE, BLOCK_SPREAD
 from jaxsim.worlds.cartpole3d.dynamics import SPEED_LIMIT
-from jaxsim.worlds.cartpole3d.placement import BLOCK_MIDDLE, BLOCK_SPREAD
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 from jaxsim.worlds.cartpole3d.types import DT, Vector
 
 ROUNDING = 1e-4  # room for rounding around a unit quaternion
@@ -62,7 +64,7 @@ class Discrete:
         """
         return (rng.bits(rng.words(key), 0) % jnp.uint32(self.n)).astype(self.dtype)
 
-    def contains(self, x: Any) -> jax.Array:
+    def contains(self, x: Leaf) -> jax.Array:
         """Tell for each element of an array whether it is in the space.
 
         Args:
@@ -76,7 +78,7 @@ class Discrete:
             return jnp.zeros(x.shape, bool)
         return (x >= 0) & (x < self.n)
 
-    def checked(self, x: Any, shape: tuple[int, ...] = ()) -> Any:
+    def checked(self, x: Leaf, shape: tuple[int, ...] = ()) -> Any:
         """Return elements that a caller passed, after checking them outside traced code.
 
         Args:
@@ -152,7 +154,7 @@ class Box:
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
         return rng.uniform(words, slots, low, high, self.dtype)
 
-    def contains(self, x: Any) -> jax.Array:
+    def contains(self, x: Leaf) -> jax.Array:
         """Tell whether arrays are in the box; NaN never is.
 
         Args:
@@ -170,12 +172,12 @@ class Box:
         return jnp.all(inside, axis=tuple(range(-size, 0)))
 
 
-def action_space(env: Any) -> Discrete:
+def action_space(env: Env) -> Discrete:
     """Return the action space of an environment."""
     return Discrete(env.num_actions)
 
 
-def observation_space(env: Any, params: Any = None) -> Box:
+def observation_space(env: Env, params: Params = None) -> Box:
     """Return the space of what `flatten` makes of an environment's observations.
 
     Args:
@@ -186,7 +188,7 @@ def observation_space(env: Any, params: Any = None) -> Box:
 
 
 @singledispatch
-def flatten(env: Any, observation: Any) -> jax.Array:
+def flatten(env: Env, observation: Any) -> jax.Array:
     """Flatten an observation to a vector.
 
     Args:
@@ -207,7 +209,7 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 
 @singledispatch
-def unflatten(env: Any, params: Any, vector: Any) -> Any:
+def unflatten(env: Env, params: Params, vector: Leaf) -> Any:
     """Turn what `flatten` has made back into an observation.
 
     Args:
@@ -228,7 +230,7 @@ def unflatten(env: Any, params: Any, vector: Any) -> Any:
     return jax.tree.unflatten(structure, [column.astype(leaf.dtype) for column, leaf in pairs])
 
 
-def sensors_of(env: Any, params: Any, vector: Any) -> Observation:
+def sensors_of(env: Env, params: Params, vector: Leaf) -> Observation:
     """`unflatten` for environments with CartPole3D's observation."""
     slots = _observation_of_one(env, params).block_alive  # one by one, or all in one leaf
     counts = [math.prod(slot.shape) for slot in slots]
@@ -255,13 +257,13 @@ def sensors_of(env: Any, params: Any, vector: Any) -> Observation:
 unflatten.register(CartPole3D, sensors_of)
 
 
-def _observation_of_one(env: Any, params: Any) -> Any:
+def _observation_of_one(env: Env, params: Params) -> Any:
     """Shapes and types of an observation of one lane."""
     one = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], params)
     return jax.eval_shape(lambda key: env.observe(env.start(key, one)), jax.random.key(0))
 
 
-def _columns(vector: Any, width: int) -> list[jax.Array]:
+def _columns(vector: Leaf, width: int) -> list[jax.Array]:
     """The elements of a vector, (...) each."""
     vector = jnp.asarray(vector)
     if vector.ndim < 1 or vector.shape[-1] != width:
@@ -270,7 +272,7 @@ def _columns(vector: Any, width: int) -> list[jax.Array]:
 
 
 @singledispatch
-def bounds(env: Any, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def bounds(env: Env, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest value of each element of `flatten`, both (D,)."""
     observation, _ = jax.eval_shape(env.reset, jax.random.key(0), params)
     vector = jax.eval_shape(lambda o: flatten(env, o), observation)
@@ -279,7 +281,7 @@ def bounds(env: Any, params: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 @bounds.register
-def _(env: CartPole3D, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: CartPole3D, params: Params) -> tuple[np.ndarray, np.ndarray]:
     """What no episode exceeds, given that each velocity is clamped.
 
     Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen

@@ -19,7 +19,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.env import Env
 from jaxsim.packing import Packed
+from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
 
 
 class Keys(NamedTuple):
@@ -35,7 +37,7 @@ class Keys(NamedTuple):
     start: rng.Words
     first: rng.Words
     steps: rng.Words
-    count: Any
+    count: Leaf
 
 
 class Running(NamedTuple):
@@ -50,8 +52,8 @@ class Running(NamedTuple):
 
     key: rng.Words
     steps: rng.Words
-    count: Any
-    state: Any
+    count: Leaf
+    state: State
 
 
 class Outcome(NamedTuple):
@@ -67,11 +69,11 @@ class Outcome(NamedTuple):
       right: whether the program was right for this step.
     """
 
-    observation: Any
-    reward: Any
+    observation: Observation
+    reward: Leaf
     terminated: Any
     truncated: Any
-    performance: Any
+    performance: Leaf
     nonfinite: Any
     right: Any
 
@@ -80,7 +82,7 @@ View = Callable[[Any, Any], Any]
 """What an environment's observation, leaves (), is shown as; traced."""
 
 
-def as_it_is(env: Any, observation: Any) -> Any:
+def as_it_is(env: Env, observation: Observation) -> Any:
     """Show an observation unchanged."""
     return observation
 
@@ -94,7 +96,7 @@ class Stepper:
       view: what observations are shown as.
     """
 
-    def __init__(self, env: Any, params: Any, view: View = as_it_is) -> None:
+    def __init__(self, env: Any, params: Params, view: View = as_it_is) -> None:
         self.env = env
         self._programs = _Programs.of(env, view)
         self._params = _packed(jax.tree.map(jnp.asarray, params))
@@ -121,12 +123,12 @@ class Stepper:
         self._running = self._programs.draw(keys, self._params)
         return self.step(0)
 
-    def begin_at(self, start: Any, keys: Keys) -> Outcome:
+    def begin_at(self, start: State, keys: Keys) -> Outcome:
         """Begin at a given state before the hidden first step, leaves (), which is played."""
         self.go_on_from(start, keys)
         return self.step(0)
 
-    def go_on_from(self, state: Any, keys: Keys) -> None:
+    def go_on_from(self, state: State, keys: Keys) -> None:
         """Take a given state, leaves (); the next step has the key `keys.first`."""
         self._running = _packed(Running(keys.first, keys.steps, keys.count, state))
 
@@ -151,7 +153,7 @@ class Stepper:
         """The environment's state, NumPy leaves; None before the first episode."""
         return None if self._running is None else self._running.read().state
 
-    def observe(self) -> Any:
+    def observe(self) -> Observation:
         """What the present state is shown as."""
         assert self._running is not None, "no episode has begun"
         return self._programs.observe(self._running).read()
@@ -198,21 +200,21 @@ class _Programs:
 
 
 @jax.jit
-def _packed(tree: Any) -> Packed:
+def _packed(tree: Tree) -> Packed:
     return Packed.of(tree)
 
 
-def _drawn(env: Any, keys: Keys, params: Packed) -> Packed:
+def _drawn(env: Env, keys: Keys, params: Packed) -> Packed:
     start = env.start(rng.to_key(keys.start), params.unpack())
     return Packed.of(Running(keys.first, keys.steps, keys.count, start))
 
 
-def _observed(env: Any, view: View, running: Packed) -> Packed:
+def _observed(env: Env, view: View, running: Packed) -> Packed:
     return Packed.of(view(env, env.observe(running.unpack().state)))
 
 
 def _advanced(
-    env: Any, view: View, step: Any, running: Packed, action: Any, params: Packed
+    env: Env, view: View, step: Any, running: Packed, action: Leaf, params: Packed
 ) -> tuple[Packed, Packed]:
     before: Running = running.unpack()
     stepped, right = step(rng.to_key(before.key), before.state, action, params.unpack())
@@ -223,5 +225,5 @@ def _advanced(
     return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
 
 
-def _whole_step(env: Any, key: jax.Array, *given: Any) -> Any:
+def _whole_step(env: Env, key: jax.Array, *given: Tree) -> Any:
     return env.step(key, *given), jnp.ones((), bool)

@@ -16,6 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.env import Env
+from jaxsim.pytrees import Leaf, Params, State, Tree
+
 VARIANTS = 10  # different params in one batch
 SPREAD = 0.02  # every float parameter is scaled by 1 - this to 1 + this
 ALIGNED = 64  # batches of multiples of this many lanes agree bit for bit
@@ -46,7 +49,7 @@ class Programs:
       env: an environment, see `jaxsim.env.Env`.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Env) -> None:
         self.env = env
         self.reset, self.step = _Counted(env.reset), _Counted(env.step)
         self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
@@ -59,14 +62,14 @@ class _Played(NamedTuple):
     """One step of the batch, kept to be taken again in other ways."""
 
     keys: jax.Array
-    state: Any
+    state: State
     action: jax.Array
-    result: Any  # all that `step` returned
+    result: Tree  # all that `step` returned
 
 
 def check_env(
-    env: Any,
-    params: Any,
+    env: Env,
+    params: Params,
     *,
     key: jax.Array | None = None,
     lanes: int = 64,
@@ -130,11 +133,11 @@ def check_env(
 # --- playing ----------------------------------------------------------------------------------
 
 
-def _mix(params: Any, lanes: int) -> Any:
+def _mix(params: Params, lanes: int) -> Any:
     """Parameters by lane: every float but a level's number scaled by one of `VARIANTS` factors."""
     factor = np.linspace(1 - SPREAD, 1 + SPREAD, VARIANTS)[np.arange(lanes) % VARIANTS]
 
-    def by_lane(path: Any, leaf: Any) -> jax.Array:
+    def by_lane(path: Any, leaf: Leaf) -> jax.Array:
         leaf = jnp.asarray(leaf)
         is_name = LEVEL_NUMBER in jax.tree_util.keystr(path)
         if is_name or not jnp.issubdtype(leaf.dtype, jnp.floating):
@@ -144,7 +147,9 @@ def _mix(params: Any, lanes: int) -> Any:
     return jax.tree_util.tree_map_with_path(by_lane, params)
 
 
-def _play(programs: Programs, key: jax.Array, state: Any, params: Any, steps: int) -> list[_Played]:
+def _play(
+    programs: Programs, key: jax.Array, state: State, params: Params, steps: int
+) -> list[_Played]:
     """Play random actions until `steps` are over and an episode has ended."""
     env = programs.env
     played: list[_Played] = []
@@ -161,7 +166,7 @@ def _play(programs: Programs, key: jax.Array, state: Any, params: Any, steps: in
     return played
 
 
-def _is_over(result: Any) -> np.ndarray:
+def _is_over(result: Tree) -> np.ndarray:
     _, _, _, terminated, truncated, _ = result
     return np.asarray(terminated | truncated)
 
@@ -174,7 +179,7 @@ def _require(condition: Any, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-def _named(tree: Any) -> list[tuple[str, Any]]:
+def _named(tree: Tree) -> list[tuple[str, Any]]:
     """Leaves with readable paths."""
     return [
         (jax.tree_util.keystr(path), leaf)
@@ -190,7 +195,7 @@ def _equal(a: Any, b: Any) -> bool:
     )
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: Leaf) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
 
 
@@ -216,14 +221,14 @@ def _check_same_tree(a: Any, b: Any, what: str) -> None:
         _require(kinds[0] == kinds[1], f"{what}: {path} is {kinds[0]} and {kinds[1]}")
 
 
-def _lane(tree: Any, index: int) -> Any:
+def _lane(tree: Tree, index: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], jax.device_get(tree))
 
 
 # --- the properties ---------------------------------------------------------------------------
 
 
-def _check_keys_are_typed(env: Any, key: jax.Array, params: Any) -> None:
+def _check_keys_are_typed(env: Env, key: jax.Array, params: Params) -> None:
     raw = jnp.zeros(2, jnp.uint32)
     state = jax.eval_shape(env.reset, key, params)[1]
     action = jax.ShapeDtypeStruct((), jnp.int32)
@@ -238,13 +243,15 @@ def _check_keys_are_typed(env: Any, key: jax.Array, params: Any) -> None:
         raise AssertionError(f"{name} accepts a raw uint32 key; it must raise TypeError")
 
 
-def _check_dt(env: Any, params: Any, lanes: int) -> None:
+def _check_dt(env: Env, params: Params, lanes: int) -> None:
     dt = np.asarray(env.dt(params))
     _require(dt.shape in ((), (lanes,)), f"dt has shape {dt.shape}, not () or ({lanes},)")
     _require(np.all(np.isfinite(dt) & (dt > 0)), f"dt is {dt.min()}; it must be above 0")
 
 
-def _check_traces(programs: Programs, keys: jax.Array, params: Any, played: list[_Played]) -> None:
+def _check_traces(
+    programs: Programs, keys: jax.Array, params: Params, played: list[_Played]
+) -> None:
     """Take other parameters and states through the compiled functions, and count."""
     other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1), params)
     programs.reset(keys, other)
@@ -258,7 +265,7 @@ def _check_traces(programs: Programs, keys: jax.Array, params: Any, played: list
         )
 
 
-def _check_types(first: Any, played: list[_Played]) -> None:
+def _check_types(first: Tree, played: list[_Played]) -> None:
     lanes = np.shape(played[0].action)
     for one in (played[0], played[-1]):
         observation, state, reward, terminated, truncated, info = one.result
@@ -274,7 +281,7 @@ def _check_types(first: Any, played: list[_Played]) -> None:
             _require(leaf.shape == lanes, f"{path} of step has shape {leaf.shape}, not {lanes}")
 
 
-def _check_finite(first: Any, played: list[_Played]) -> None:
+def _check_finite(first: Tree, played: list[_Played]) -> None:
     for number, result in enumerate([first, *(one.result for one in played)]):
         for path, leaf in _named(result):
             if _is_float(leaf):
@@ -286,14 +293,14 @@ def _check_finite(first: Any, played: list[_Played]) -> None:
         _require(not np.any(info["nonfinite"]), "info['nonfinite'] is set, yet all is finite")
 
 
-def _other_starts(programs: Programs, keys: jax.Array, params: Any, first: Any) -> Any:
+def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> Any:
     """What `reset` gives for other keys, after the same keys gave the same."""
     _require(_equal(first, programs.reset(keys, params)), "the same keys give another start")
     return programs.reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
 
 
 def _check_keys_decide(
-    programs: Programs, keys: jax.Array, params: Any, first: Any, played: list[_Played]
+    programs: Programs, keys: jax.Array, params: Params, first: Tree, played: list[_Played]
 ) -> None:
     """Other keys give other states, and that shows in what is observed, if not at once.
 
@@ -313,14 +320,14 @@ def _check_keys_decide(
     raise AssertionError(ignored + "other keys are never seen to make a difference")
 
 
-def _check_one_start(programs: Programs, keys: jax.Array, params: Any, first: Any) -> None:
+def _check_one_start(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> None:
     other = _other_starts(programs, keys, params, first)
     _require(_equal(first, other), "one_start is set, but other keys give another start")
     row = [_lane(first, i) for i in (0, VARIANTS)]
     _require(_equal(*row), "one_start is set, but two lanes with one physics start differently")
 
 
-def _check_start(programs: Programs, keys: jax.Array, params: Any, first: Any) -> None:
+def _check_start(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> None:
     """`reset` is `start` and one step whose action is of no account."""
     start = programs.start(keys, params)
     _check_same_tree(start, first[1], "states of start and reset")
@@ -332,7 +339,7 @@ def _check_start(programs: Programs, keys: jax.Array, params: Any, first: Any) -
     _check_close(programs.observe(first[1]), first[0], "observe of the state of reset")
 
 
-def _check_repeats(programs: Programs, params: Any, played: list[_Played]) -> None:
+def _check_repeats(programs: Programs, params: Params, played: list[_Played]) -> None:
     for number, one in enumerate(played[:3]):
         again = programs.step(one.keys, one.state, one.action, params)
         _require(_equal(one.result, again), f"step {number} taken twice gives two results")
@@ -371,7 +378,7 @@ def _check_carried(env: Any, played: list[_Played]) -> None:
         _check_close(again, expected, "what is observed of a carried state")
 
 
-def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> None:
+def _check_spoilt(programs: Programs, params: Params, played: list[_Played]) -> None:
     """A number of the given state that is not finite is flagged and ends the episode, or heals.
 
     Each lane gets it into another number of the state.
@@ -400,7 +407,7 @@ def _check_spoilt(programs: Programs, params: Any, played: list[_Played]) -> Non
                 state = result[1]
 
 
-def _check_flagged(result: Any, where: list[str]) -> None:
+def _check_flagged(result: Tree, where: list[str]) -> None:
     """Whether what is not finite in the result of a step is flagged and the episode over."""
     over, flagged = _is_over(result), np.asarray(result[-1]["nonfinite"])
     for path, leaf in _named(result):
@@ -416,7 +423,7 @@ def _check_flagged(result: Any, where: list[str]) -> None:
         raise AssertionError(f"{where[lane]} is flagged, but the episode goes on")
 
 
-def _check_other_ways(programs: Programs, params: Any, played: list[_Played]) -> None:
+def _check_other_ways(programs: Programs, params: Params, played: list[_Played]) -> None:
     """The same step by vmap, for one lane, and without compilation."""
     one = played[len(played) // 2]
     vmapped = programs.vmapped(one.keys, one.state, one.action, params)
@@ -431,7 +438,7 @@ def _check_other_ways(programs: Programs, params: Any, played: list[_Played]) ->
             _check_close(plain, result, "without jit, and with it")
 
 
-def _check_company(programs: Programs, params: Any, played: list[_Played]) -> None:
+def _check_company(programs: Programs, params: Params, played: list[_Played]) -> None:
     """A batch twice as large, whose other half is something else, gives the same bits."""
 
     def double(a: Any, b: Any) -> Any:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, rng, spaces
+from jaxsim.pytrees import Leaf, Observation, Params, State, Step, Tree
 
 Mode = Literal["same_step", "next_step", "freeze"]
-Make = Callable[[jax.Array, Any], Any]
-Step = tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
+Make = Callable[[jax.Array, Params], Tree]
 
 SMALLEST_GROUP = 32  # lanes that are reset together, a multiple of the SIMD width
 GROUPS = 16  # that cover a batch of any size; about one step in 50 ends an episode
@@ -48,7 +48,7 @@ class AutoResetState:
       over: () or (L,) bool, the episode has ended and the next step starts another.
     """
 
-    inner: Any
+    inner: State
     over: jax.Array
 
 
@@ -82,30 +82,30 @@ class Wrapper:
         """Steps after which an episode is truncated."""
         return self.env.max_steps
 
-    def dt(self, params: Any) -> Any:
+    def dt(self, params: Params) -> Any:
         """Return the simulated time of one step, s."""
         return self.env.dt(params)
 
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         return self.env.start(key, params)
 
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of a state."""
         return self.env.observe(state)
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         return self.env.reset(key, params)
 
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self.env.step(key, state, action, params)
 
 
 @dataclass(frozen=True)
 class WorldWrapper(Wrapper):
-    """A wrapper of a world that is one itself for rollouts; see `jaxsim.worlds.base.World`.
+    """A wrapper of a world that is one itself for rollouts; see `jaxsim.worlds.world.World`.
 
     It adds `parts` and `attempt`.
     """
@@ -125,11 +125,11 @@ class WorldWrapper(Wrapper):
         """Kinds of `attempt`, the cheapest first."""
         return self.env.efforts
 
-    def carried(self, state: Any) -> Any:
+    def carried(self, state: State) -> State:
         """What of a state the next step of a running episode reads."""
         return self.env.carried(state)
 
-    def resumed(self, carried: Any, length: jax.Array) -> Any:
+    def resumed(self, carried: State, length: jax.Array) -> State:
         """A state that the next step takes for the one that was carried."""
         return self.env.resumed(carried, length)
 
@@ -180,20 +180,22 @@ class AutoReset(Wrapper):
             allowed = ", ".join(repr(mode) for mode in get_args(Mode))
             raise ValueError(f"autoreset mode is {self.mode!r}; it must be one of {allowed}")
 
-    def start(self, key: jax.Array, params: Any) -> AutoResetState:
+    def start(self, key: jax.Array, params: Params) -> AutoResetState:
         """Draw the state before the hidden first step."""
         return AutoResetState(self.env.start(key, params), jnp.zeros(_batch(key, params), bool))
 
-    def observe(self, state: AutoResetState) -> Any:
+    def observe(self, state: AutoResetState) -> Observation:
         """Return the observation of a state."""
         return self.env.observe(state.inner)
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Any, AutoResetState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Any, AutoResetState]:
         """Start an episode."""
         observation, inner = self.env.reset(key, params)
         return observation, AutoResetState(inner, jnp.zeros(_batch(key, params), bool))
 
-    def step(self, key: jax.Array, state: AutoResetState, action: jax.Array, params: Any) -> Step:
+    def step(
+        self, key: jax.Array, state: AutoResetState, action: jax.Array, params: Params
+    ) -> Step:
         """Advance one step, or start an episode, according to the mode."""
         inner = state.inner
         if self.mode == "next_step":
@@ -211,7 +213,7 @@ class AutoReset(Wrapper):
         return observation, state, reward, terminated, truncated, info
 
     def _restarted(
-        self, key: jax.Array, state: AutoResetState, params: Any
+        self, key: jax.Array, state: AutoResetState, params: Params
     ) -> tuple[jax.Array, Any]:
         """Put a start where an episode is over, with the key that its hidden step takes."""
         over = state.over
@@ -232,12 +234,12 @@ class TimeLimitState:
       performance: () or (L,) float32, the task's score so far.
     """
 
-    inner: Any
+    inner: State
     count: jax.Array
     performance: jax.Array
 
     @classmethod
-    def at(cls, inner: Any, count: int, shape: tuple[int, ...]) -> "TimeLimitState":
+    def at(cls, inner: State, count: int, shape: tuple[int, ...]) -> "TimeLimitState":
         """Begin to count at a state of the wrapped environment."""
         return cls(inner, jnp.full(shape, count, jnp.int32), jnp.zeros(shape))
 
@@ -263,20 +265,22 @@ class TimeLimit(Wrapper):
         """Steps after which an episode is truncated."""
         return min(self.steps, int(self.env.max_steps))
 
-    def start(self, key: jax.Array, params: Any) -> TimeLimitState:
+    def start(self, key: jax.Array, params: Params) -> TimeLimitState:
         """Draw the state before the hidden first step."""
         return TimeLimitState.at(self.env.start(key, params), -1, _batch(key, params))
 
-    def observe(self, state: TimeLimitState) -> Any:
+    def observe(self, state: TimeLimitState) -> Observation:
         """Return the observation of a state."""
         return self.env.observe(state.inner)
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[Any, TimeLimitState]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[Any, TimeLimitState]:
         """Start an episode."""
         observation, inner = self.env.reset(key, params)
         return observation, TimeLimitState.at(inner, 0, _batch(key, params))
 
-    def step(self, key: jax.Array, state: TimeLimitState, action: jax.Array, params: Any) -> Step:
+    def step(
+        self, key: jax.Array, state: TimeLimitState, action: jax.Array, params: Params
+    ) -> Step:
         """Advance one step; from the limit on nothing changes, as after any other end."""
         cut = state.count >= self.steps
         observation, inner, reward, terminated, truncated, info = self.env.step(
@@ -301,16 +305,16 @@ class TimeLimit(Wrapper):
 class FlattenObservation(Wrapper):
     """Observations, and `info["final_obs"]` if present, as vectors; see `spaces.flatten`."""
 
-    def observe(self, state: Any) -> jax.Array:
+    def observe(self, state: State) -> jax.Array:
         """Return the observation of a state, (..., D)."""
         return spaces.flatten(self.env, self.env.observe(state))
 
-    def reset(self, key: jax.Array, params: Any) -> tuple[jax.Array, Any]:
+    def reset(self, key: jax.Array, params: Params) -> tuple[jax.Array, Any]:
         """Start an episode; the observation is (..., D)."""
         observation, state = self.env.reset(key, params)
         return spaces.flatten(self.env, observation), state
 
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; the observation is (..., D)."""
         observation, state, *rest, info = self.env.step(key, state, action, params)
         if "final_obs" in info:
@@ -320,36 +324,36 @@ class FlattenObservation(Wrapper):
 
 
 @spaces.flatten.register
-def _(env: Wrapper, observation: Any) -> jax.Array:
+def _(env: Wrapper, observation: Observation) -> jax.Array:
     return spaces.flatten(env.env, observation)
 
 
 @spaces.flatten.register
-def _(env: FlattenObservation, observation: Any) -> jax.Array:
+def _(env: FlattenObservation, observation: Observation) -> jax.Array:
     return observation
 
 
 @spaces.unflatten.register
-def _(env: Wrapper, params: Any, vector: Any) -> Any:
+def _(env: Wrapper, params: Params, vector: Leaf) -> Any:
     return spaces.unflatten(env.env, params, vector)
 
 
 @spaces.unflatten.register
-def _(env: FlattenObservation, params: Any, vector: Any) -> Any:
+def _(env: FlattenObservation, params: Params, vector: Leaf) -> Any:
     return vector
 
 
 @spaces.bounds.register
-def _(env: Wrapper, params: Any) -> tuple[np.ndarray, np.ndarray]:
+def _(env: Wrapper, params: Params) -> tuple[np.ndarray, np.ndarray]:
     return spaces.bounds(env.env, params)
 
 
-def _batch(key: jax.Array, params: Any) -> tuple[int, ...]:
+def _batch(key: jax.Array, params: Params) -> tuple[int, ...]:
     """Batch shape of what `start` and `reset` make."""
     return jnp.broadcast_shapes(key.shape, *(jnp.shape(leaf) for leaf in jax.tree.leaves(params)))
 
 
-def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Any, old: Any) -> Any:
+def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, old: Tree) -> Any:
     """Replace the lanes of a pytree that are over.
 
     Ended lanes are packed into groups, so that the cost of making follows their number. A group

@@ -4,11 +4,14 @@ import ast
 import pkgutil
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("jaxsim", "evaluation", "benchmarks", "tools")
 
 # What reaches out of the process, or depends on when and where it runs.
 OUTSIDE = {
@@ -61,9 +64,22 @@ def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+# Loops that an import inside a function closes, with what would be loaded for nothing without it.
+DEFERRED = {
+    ("jaxsim.agents", "jaxsim.training"),  # optax, for agents that do not learn
+    ("jaxsim.registry", "jaxsim.adapters"),  # gymnax, an extra
+    ("evaluation.grader.limits", "evaluation.grader.processes"),
+    ("evaluation.grader.limits", "evaluation.grader.threads"),
+}
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[str, int]]:
     """Absolute names of everything a file imports, wherever in it, with the line."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -74,7 +90,7 @@ def imports(path: Path) -> Iterator[tuple[str, int]]:
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:
     """Names that a file calls directly."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id, node.lineno
 
@@ -216,7 +232,7 @@ def test_only_the_edge_touches_files():
 
 @pytest.mark.parametrize("package", ["jaxsim", "evaluation"])
 def test_packages_do_not_import_tests_or_tools(package):
-    assert not importing(modules(package), "tests", "benchmarks", "pytest", "hypothesis")
+    assert not importing(modules(package), "tests", "benchmarks", "tools", "pytest", "hypothesis")
 
 
 def test_the_simulator_needs_only_its_core_dependencies():
@@ -224,6 +240,104 @@ def test_the_simulator_needs_only_its_core_dependencies():
     assert not importing(
         modules("jaxsim"), "pyarrow", "rich", "matplotlib", "scipy", "pandas", "torch"
     )
+
+
+def test_the_module_map_of_cartpole3d_names_every_module():
+    folder = ROOT / "jaxsim" / "worlds" / "cartpole3d"
+    listed = re.findall(r"^\| `(\w+)` \|", ast.get_docstring(parsed(folder / "__init__.py")), re.M)
+    packages = [path.parent.name for path in folder.glob("*/__init__.py")]
+    modules = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    assert sorted(listed) == sorted([*packages, *modules])
+
+
+def dotted(path: Path) -> str:
+    """Name that a file is imported by."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def loaded(path: Path, names: set[str]) -> Iterator[str]:
+    """Modules of `names` that a file imports, but for those that only type checkers read."""
+    tree = parsed(path)
+    unread = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+        for node in ast.walk(branch)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unread or not isinstance(node, ast.ImportFrom | ast.Import):
+            continue
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+            yield name if name in names else name.rpartition(".")[0]
+
+
+def import_graph() -> set[tuple[str, str]]:
+    """Pairs of neighbours, at any depth, of which the first imports the second.
+
+    A neighbour stands for all that is below it. Left out are `__main__` modules, which nobody
+    imports, and packages of other names.
+    """
+    paths = [path for package in PACKAGES for path in modules(package)]
+    paths = [path for path in paths if path.stem != "__main__" and "packages" not in path.parts]
+    names = {dotted(path) for path in paths}
+    pairs = set()
+    for path in paths:
+        source = dotted(path).split(".")
+        for name in loaded(path, names):
+            target = name.split(".")
+            shared = sum(
+                1 for _ in takewhile(lambda p: p[0] == p[1], zip(source, target, strict=False))
+            )
+            if name in names and shared < min(len(source), len(target)):
+                pairs.add((".".join(source[: shared + 1]), ".".join(target[: shared + 1])))
+    return pairs
+
+
+def test_packages_and_modules_do_not_import_in_circles():
+    pairs = import_graph()
+    assert ("evaluation", "jaxsim") in pairs and ("tools", "benchmarks") in pairs
+    assert pairs >= DEFERRED
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for source, target in pairs - DEFERRED:
+        order.add(source, target)
+    order.prepare()  # raises CycleError with the circle
+
+
+# Files that every world has.
+OF_WORLDS = {"types", "dynamics", "env", "generate", "levels", "sensors", "arrays", "wsu"}
+# Folders side by side that hold one subject each in the same files.
+PARALLEL = {
+    "format": "evaluation/logs",
+    "reader": "evaluation/logs",
+    "writer": "evaluation/logs",
+    "lifetimes": "evaluation/metrics",
+}
+
+
+def house(path: Path) -> Path:
+    """The folder in which a module's name stands once: that of the command group it belongs to.
+
+    Modules of `jaxsim`, which has no commands, share one.
+    """
+    return next((p for p in path.parents if (p / "commands.py").exists()), ROOT / path.parts[0])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_name_stands_once(package):
+    """In the folders of one command group, or in a package that has none.
+
+    Worlds have the same files, and so have the formats of logs and the editions of metrics.
+    """
+    places: dict[tuple[Path, str], list[str]] = {}
+    for path in modules(package):
+        name = path.relative_to(ROOT)
+        same = path.stem in OF_WORLDS and "worlds" in path.parts
+        same |= str(name).startswith(PARALLEL.get(path.stem, "-"))
+        if not same and not path.stem.startswith("__") and "packages" not in path.parts:
+            places.setdefault((house(path), path.stem), []).append(str(name))
+    assert not [names for names in places.values() if len(names) > 1]
 
 
 # --- the page on architecture -----------------------------------------------------------------

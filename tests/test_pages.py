@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 import jaxsim
-from benchmarks import (
+from evaluation import cli, records
+from evaluation.l2m import syllabus
+from jaxsim.worlds.cartpole3d import grouping
+from jaxsim.worlds.cartpole3d.original.hints import TOLD, hint
+from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
+from tests.evaluation.bench.test_bench import check_schema
+from tools import (
     levels_page,
     metrics_page,
     novelty_page,
@@ -16,12 +22,6 @@ from benchmarks import (
     performance_page,
     sailon_page,
 )
-from evaluation import cli, records
-from evaluation.l2m import syllabus
-from jaxsim.worlds.cartpole3d import packing
-from jaxsim.worlds.cartpole3d.hints import TOLD, hint
-from jaxsim.worlds.cartpole3d.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
-from tests.evaluation.bench.test_bench import check_schema
 
 ROOT = Path(__file__).parents[1]
 NOVELTY = (ROOT / "docs" / "novelty.md").read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ SINGLE = json.loads((ROOT / "docs" / "performance_single.json").read_text(encodi
 MEASURED = json.loads((ROOT / "docs" / "performance.json").read_text(encoding="utf-8"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WRITE_PERFORMANCE = (
-    "write it anew: python -m benchmarks.performance_page docs/performance.json "
+    "write it anew: python -m tools.performance_page docs/performance.json "
     "--single docs/performance_single.json --out docs/performance.md --readme README.md"
 )
 
@@ -68,12 +68,12 @@ def test_the_page_on_throughput_is_that_of_its_measurements():
 
 def test_the_page_on_novelty_experiments_is_that_of_its_measurements():
     text = (ROOT / "docs" / "sailon.md").read_text(encoding="utf-8")
-    again = "write it anew: python -m benchmarks.sailon_page docs --out docs/sailon.md"
+    again = "write it anew: python -m tools.sailon_page docs --out docs/sailon.md"
     assert sailon_page.with_part(text, sailon_page.page(ROOT / "docs")) == text, again
 
 
 def test_the_page_on_the_open_world_is_that_of_its_measurements():
-    again = "write it anew: python -m benchmarks.open_world_page"
+    again = "write it anew: python -m tools.open_world_page"
     numbers = json.loads((ROOT / "docs" / "open-world.json").read_text(encoding="utf-8"))
     assert open_world_page.page(OPEN_WORLD, numbers) == OPEN_WORLD, again
 
@@ -163,7 +163,7 @@ def test_the_example_is_a_syllabus():
 
 def test_the_python_example_runs(monkeypatch):
     """Without contacts of cart and pole, which take most of the compilation."""
-    monkeypatch.setattr(packing, "replaced", lambda *given: given[-1])
+    monkeypatch.setattr(grouping, "replaced", lambda *given: given[-1])
     (text,) = blocks("python")
     names: dict = {}
     exec(text, names)

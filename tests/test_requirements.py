@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from benchmarks import requirements_page
-from benchmarks.requirements_page import ROOT, doors, named, requirements
+from tools import requirements_page
+from tools.requirements_page import ROOT, doors, named, requirements
 
 PAGE = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
 
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def marked():
     """Tests by row, as pytest collects them."""
-    command = [sys.executable, "-m", "benchmarks.requirements_page", "--collect"]
+    command = [sys.executable, "-m", "tools.requirements_page", "--collect"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {int(number): set(tests) for number, tests in json.loads(done.stdout).items()}

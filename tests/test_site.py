@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.performance_page import BEGIN, END
+from tools.performance_page import BEGIN, END
 from evaluation import cli
 
 ROOT = Path(__file__).parents[1]

@@ -64,7 +64,7 @@ class Episode:
     """
 
     def __init__(self, params: Any, start: Start, folder: Path) -> None:
-        from benchmarks import bullet_world
+        from tests.oracles import bullet_world
 
         self.world, self.params, self.start = bullet_world, params, start
         self.client = client = bullet_world.connect(params)

@@ -13,7 +13,7 @@ import jax
 import jaxsim
 from evaluation.bench.program import serve, timed
 from evaluation.bench.rate import Rate
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import ProgramSettings
 from jaxsim import render
 
 SIZE, LANES = 64, 64
@@ -23,7 +23,7 @@ SIZE, LANES = 64, 64
 class Pictures:
     """The ray caster in one compiled program."""
 
-    settings: Settings
+    settings: ProgramSettings
     draw: Callable[[], int] = field(init=False)
 
     def prepare(self, workload: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Pictures:
 
 def main() -> None:
     """Serve with the settings on the command line."""
-    serve(Pictures(Settings.loads(sys.argv[1])))
+    serve(Pictures(ProgramSettings.loads(sys.argv[1])))
 
 
 if __name__ == "__main__":

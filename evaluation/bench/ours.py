@@ -19,7 +19,7 @@ from evaluation import agents, l2m, scanner
 from evaluation.bench.process import ROOT
 from evaluation.bench.program import Unavailable, serve, timed
 from evaluation.bench.rate import Rate
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import LIFETIMES, RUN, WORKLOADS, Workload
 from evaluation.schedule import Schedule
 from evaluation.tasks import Tasks
@@ -31,8 +31,8 @@ ENV = "CartPole3D-v0"
 class Ours:
     """The simulator; its workloads are those of the table, or "NAME@N" for N episodes a call."""
 
-    settings: Settings
-    players: dict[str, "Player"] = field(default_factory=dict)
+    settings: ProgramSettings
+    players: dict[str, "Rollout"] = field(default_factory=dict)
 
     def prepare(self, workload: str) -> dict[str, Any]:
         """Compile the program of a workload by playing it once."""
@@ -61,7 +61,7 @@ class Ours:
         return timed(lambda: play()[0], seconds, threads)
 
 
-def spread(workload: Workload, settings: Settings) -> jaxsim.Spread:
+def spread(workload: Workload, settings: ProgramSettings) -> jaxsim.Spread:
     """How a workload is spread over the machine."""
     return jaxsim.Spread(settings.chunk, 1 if workload.one_thread else settings.threads)
 
@@ -73,11 +73,11 @@ def made(workload: Workload) -> tuple[Any, list[Any]]:
     return env, [params for _, params in cells]
 
 
-Player = Callable[[], tuple[int, int]]
+Rollout = Callable[[], tuple[int, int]]
 """Plays episodes, new ones at each call, and returns (steps, episodes)."""
 
 
-def player(workload: Workload, episodes: int, settings: Settings) -> Player:
+def player(workload: Workload, episodes: int, settings: ProgramSettings) -> Rollout:
     """What plays about so many episodes of a workload at a call."""
     if workload.name == RUN:
         return _by_scanner(syllabus(workload), episodes, settings)
@@ -126,7 +126,7 @@ def syllabus(workload: Workload) -> Schedule:
     return l2m.load(path)
 
 
-def _by_scanner(schedule: Schedule, episodes: int, settings: Settings) -> Player:
+def _by_scanner(schedule: Schedule, episodes: int, settings: ProgramSettings) -> Rollout:
     """By the engine as `jaxsim run` calls it."""
     agent, seeds = agents.get(settings.agent), count(settings.seed)
     options = scanner.Options(settings.chunk, settings.threads)
@@ -154,7 +154,7 @@ def peak_memory() -> float:
 
 def main() -> None:
     """Serve with the settings on the command line."""
-    settings = Settings.loads(sys.argv[1])
+    settings = ProgramSettings.loads(sys.argv[1])
     if settings.configured:
         jaxsim.configure_cpu()
     serve(Ours(settings))

@@ -17,7 +17,7 @@ from evaluation.bench import peers
 from evaluation.bench.process import Process
 from evaluation.bench.program import Unavailable
 from evaluation.bench.result import CONFIGURED, DEFAULT, OURS, Curve, Result, Row, Sample
-from evaluation.bench.settings import PD, Settings
+from evaluation.bench.settings import PD, ProgramSettings
 from evaluation.bench.workloads import (
     CAMERA,
     FLOOD,
@@ -210,7 +210,7 @@ def sources_of(benchmark: Benchmark) -> Iterator[_Source]:
     # The nominal workload first: the time to the first result is taken with it.
     ordered = [name for name in WORKLOADS if name in benchmark.workloads]
     for flags in benchmark.flags:
-        settings = Settings(
+        settings = ProgramSettings(
             configured=flags == CONFIGURED,
             episodes=benchmark.episodes,
             agent=benchmark.agent,

@@ -8,7 +8,7 @@ PD = "pd"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProgramSettings:
     """How the program runs.
 
     Attributes:
@@ -32,6 +32,6 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def loads(cls, argument: str) -> "Settings":
+    def loads(cls, argument: str) -> "ProgramSettings":
         """Rebuild settings written by `dumps`."""
         return cls(**json.loads(argument))

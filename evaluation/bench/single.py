@@ -15,7 +15,7 @@ from typing import Any
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.rule import pd
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import GRADER, SESSION, SINGLE, TA2
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
@@ -32,7 +32,7 @@ TRIAL = 10
 class Singles:
     """Players of one episode; each returns the steps that it took."""
 
-    settings: Settings
+    settings: ProgramSettings
     players: dict[str, Callable[[], int]] = field(default_factory=dict)
 
     def prepare(self, workload: str) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class _Told:
 
 def main() -> None:
     """Serve with the settings on the command line."""
-    serve(Singles(Settings.loads(sys.argv[1])))
+    serve(Singles(ProgramSettings.loads(sys.argv[1])))
 
 
 if __name__ == "__main__":

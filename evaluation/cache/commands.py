@@ -2,9 +2,8 @@
 
 import argparse
 import os
-from typing import Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 from evaluation.cache import folder as cache
 
 EXAMPLES = """examples:
@@ -20,7 +19,7 @@ the folder is always safe. `bench` and `grade` keep nothing.
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `cache` to the subcommands of `jaxsim`."""
     parser = add_command(
         commands, "cache", "show or clear the compiled programs that commands keep", EXAMPLES

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.keeper import Pace
@@ -13,7 +13,7 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
 
 
-def add_options(parser: Any, blocks: bool = True) -> None:
+def add_options(parser: argparse.ArgumentParser, blocks: bool = True) -> None:
     """Add `--resume`, `--checkpoint-every` and, where blocks are played, `--checkpoint-blocks`."""
     parser.add_argument(
         "--resume", action="store_true", help="go on from the newest checkpoint in DIR"

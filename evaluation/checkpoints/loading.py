@@ -20,7 +20,7 @@ PREFIX = "checkpoint:"
 
 
 @dataclass(frozen=True)
-class Player:
+class SavedAgent:
     """An agent and what it knows at the start.
 
     Attributes:
@@ -84,7 +84,7 @@ def _one(agent: Agent, keys: jax.Array) -> Any:
 
 def player(
     name: str, lifetimes: int, first_lifetime: int = 0, schedule: Schedule | None = None
-) -> Player:
+) -> SavedAgent:
     """Look up an agent by name.
 
     Args:
@@ -101,8 +101,8 @@ def player(
         known = agents.of_schedule(name, schedule) if schedule else agents.get(name)
         if agents.is_file(name):  # records say which file, so that no built-in is taken for it
             known = replace(known, name=name)
-        return Player(known, name)
+        return SavedAgent(known, name)
     agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
     known = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
-    return Player(replace(agent, name=name), agent.name, known, origin)
+    return SavedAgent(replace(agent, name=name), agent.name, known, origin)

@@ -11,7 +11,7 @@ import numpy as np
 from evaluation import memory, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Pace, check_output
-from evaluation.checkpoints.loading import Player, player
+from evaluation.checkpoints.loading import SavedAgent, player
 from evaluation.files import ResultFiles, check_room
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
@@ -53,7 +53,7 @@ class Playing:
     resume: bool = False
     files: ClassVar[ResultFiles]
 
-    def check_playing(self, schedule: Schedule) -> Player:
+    def check_playing(self, schedule: Schedule) -> SavedAgent:
         """Check all of this before anything is traced or written.
 
         Args:
@@ -74,7 +74,7 @@ class Playing:
         check_output(self.out, self.overwrite, self.resume, self.files)
         return player
 
-    def check_room(self, episodes: int, player: Player) -> None:
+    def check_room(self, episodes: int, player: SavedAgent) -> None:
         """Check that what is sure to be held and written fits into memory and on the disk.
 
         Args:
@@ -91,7 +91,7 @@ class Playing:
         memory.check_fits(self.lifetimes, held, what, remedy)
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
-    def player(self, schedule: Schedule) -> Player:
+    def player(self, schedule: Schedule) -> SavedAgent:
         """Return the agent with the memories that lifetimes start with.
 
         Args:
@@ -102,7 +102,9 @@ class Playing:
         """
         return player(self.agent, self.lifetimes, self.first_lifetime, schedule)
 
-    def configuration(self, played: Schedule | Mapping[str, Any], player: Player) -> dict[str, Any]:
+    def configuration(
+        self, played: Schedule | Mapping[str, Any], player: SavedAgent
+    ) -> dict[str, Any]:
         """Say everything that a run that goes on from this one must have in common with it.
 
         Args:
@@ -122,7 +124,7 @@ class Playing:
     def play(
         self,
         schedule: Schedule,
-        player: Player,
+        player: SavedAgent,
         keeper: scanner.Keeper,
         progress: scanner.Progress | None,
     ) -> Records:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, parameter
+from evaluation.arguments import Commands, add_command, parameter
 from evaluation.files import write_json
 from evaluation.report import terminal
 
@@ -26,7 +26,7 @@ first, episode by episode. Intervals are of 95%, by bootstrap over the episodes.
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `evaluate` to the subcommands of `jaxsim`."""
     part = add_command(commands, "evaluate", "play agents on levels, without a syllabus", EXAMPLES)
     part.add_argument("agents", nargs="+", metavar="AGENT", help="as pd, mpc or FILE.py")

@@ -11,6 +11,10 @@ from evaluation.lazy import exports
 if TYPE_CHECKING:
     from evaluation.grader.agent import Agent as Agent
     from evaluation.grader.batched import VectorTestCase as VectorTestCase
+    from evaluation.grader.cases import (
+        ReinforcementLearningTestCase as ReinforcementLearningTestCase,
+    )
+    from evaluation.grader.cases import TestCase as TestCase
     from evaluation.grader.evaluators import Evaluator as Evaluator
     from evaluation.grader.evaluators import RewardEvaluator as RewardEvaluator
     from evaluation.grader.evaluators import StepCountEvaluator as StepCountEvaluator
@@ -22,9 +26,5 @@ if TYPE_CHECKING:
     from evaluation.grader.results import EvaluationResult as EvaluationResult
     from evaluation.grader.results import TestResult as TestResult
     from evaluation.grader.suite import TestSuite as TestSuite
-    from evaluation.grader.test_case import (
-        ReinforcementLearningTestCase as ReinforcementLearningTestCase,
-    )
-    from evaluation.grader.test_case import TestCase as TestCase
 
 __getattr__, __dir__ = exports(__name__)

@@ -7,9 +7,9 @@ import numpy as np
 
 from evaluation.clock import Clock
 from evaluation.grader.agent import Agent
+from evaluation.grader.cases import ReinforcementLearningTestCase
 from evaluation.grader.environments import CUT
 from evaluation.grader.evaluators import BatchEvaluator, Evaluator
-from evaluation.grader.test_case import ReinforcementLearningTestCase
 
 
 class VectorTestCase(ReinforcementLearningTestCase):

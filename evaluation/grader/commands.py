@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from evaluation.arguments import Commands
+
 GRADED, FAILED = range(2)
 """Exit codes: every case was played to its end, an error ended one."""
 
@@ -26,7 +28,7 @@ result is written; 1: an error ended one, which the result names; 2: no such sui
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `grade` to the subcommands of `jaxsim`."""
     grade = commands.add_parser(
         "grade",

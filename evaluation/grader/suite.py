@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.grader.agent import CreateAgent
+from evaluation.grader.cases import TestCase
 from evaluation.grader.results import EvaluationResult, TestResult, plain
-from evaluation.grader.test_case import TestCase
 
 
 class TestSuite:

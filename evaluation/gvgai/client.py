@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.clock import Clock, SystemClock
 from evaluation.gvgai import protocol
 from evaluation.gvgai.observation import Form
-from evaluation.gvgai.player import Player
+from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.protocol import Reply
 from evaluation.gvgai.rules import Rules
 from evaluation.gvgai.server import LOOPBACK, Connection, Gone
@@ -47,7 +47,7 @@ def connect(
       OSError: no server is there.
     """
     clock = clock or SystemClock()
-    player, log = Player(make, clock, rules, form), warn or (lambda line: None)
+    player, log = TimedAgent(make, clock, rules, form), warn or (lambda line: None)
     stream = socket.create_connection((host, port), timeout=patience)
     connection = Connection(stream, SystemClock(), protocol.LONGEST_MESSAGE)
     try:
@@ -60,7 +60,7 @@ def connect(
 
 
 def _converse(
-    connection: Connection, player: Player, patience: float, warn: Callable[[str], None]
+    connection: Connection, player: TimedAgent, patience: float, warn: Callable[[str], None]
 ) -> bool:
     """Answer messages until there are no more."""
     begun = False

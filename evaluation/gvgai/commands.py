@@ -5,9 +5,9 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from evaluation.gvgai.results import Announcer
@@ -49,7 +49,7 @@ nothing is encrypted and nobody is asked for a password.
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `gvgai` to the subcommands of `jaxsim`."""
     gvgai = add_command(
         commands,

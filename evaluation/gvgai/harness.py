@@ -6,7 +6,7 @@ from typing import Any
 from evaluation.clock import Clock
 from evaluation.gvgai.observation import Form
 from evaluation.gvgai.phases import Call
-from evaluation.gvgai.player import Player
+from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.track import Track
 from evaluation.gvgai.trial import Trial, check_numbers, warm_up
@@ -46,7 +46,7 @@ def run(
     warm_up(track)
     name = getattr(make, "__name__", type(make).__name__)
     trial = Trial(track, clock, announcer, seed=seed, lifetime=lifetime, agent=name)
-    player = Player(make, clock, track.rules, form)
+    player = TimedAgent(make, clock, track.rules, form)
     while trial.waiting:
         sso = trial.observation()
         ask = {

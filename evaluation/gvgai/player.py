@@ -1,6 +1,6 @@
 """An agent behind its limits: what a client answers to every message.
 
-The harness in this process and the client at a socket ask the same `Player`, so that an agent
+The harness in this process and the client at a socket ask the same `TimedAgent`, so that an agent
 meets the same limits in both.
 """
 
@@ -22,7 +22,7 @@ LONGEST_TEXT = 64
 """Characters of what an agent returns that are passed on."""
 
 
-class Player:
+class TimedAgent:
     """One agent with its clock.
 
     The time for training begins with `start`. An exception in the constructor or in `init` counts

@@ -4,9 +4,9 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from evaluation.l2m.validate import Verdict
@@ -33,7 +33,7 @@ the command itself is wrong.
 HEADINGS = ("file", "phases", "blocks", "episodes", "tasks", "subtype", "satisfies", "verdict")
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `validate` to the subcommands of `jaxsim`."""
     validate = add_command(
         commands,

@@ -24,7 +24,7 @@ _MAX_SHOWN = 60
 _REFUSABLE = re.compile(
     r"(?P<constant>NaN|-?Infinity)|-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 )
-LEVELS = 4  # brackets around a parameter: syllabus, instructions, instruction, $repeat
+MAX_DEPTH = 4  # brackets around a parameter: syllabus, instructions, instruction, $repeat
 
 _JSON_HELP = {
     "Expecting value": "expected a value",
@@ -143,8 +143,8 @@ class Document:
             self.fail_at(*_first_refused(self.text), error)
         except RecursionError as error:
             brackets = (entry for entry in positions.walk(self.text) if entry.token in "{[")
-            offset = next((e.start for e in brackets if len(e.path) >= LEVELS), 0)
-            self.fail_at(offset, f"brackets are nested deeper than {LEVELS} levels", error)
+            offset = next((e.start for e in brackets if len(e.path) >= MAX_DEPTH), 0)
+            self.fail_at(offset, f"brackets are nested deeper than {MAX_DEPTH} levels", error)
 
     def string(self, path: Path, value: object) -> str:
         """Return `value`, which must be printable text."""

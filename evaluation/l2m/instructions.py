@@ -20,7 +20,7 @@ _TOP = ("name", "author", "contains", "default_params", "instructions")
 _PHASE = re.compile(r"(?P<number>[1-9][0-9]{0,8})\.(?P<mode>train|test)")
 
 
-AnyPlayer = TypeVar("AnyPlayer", bound="Player")
+AnyReader = TypeVar("AnyReader", bound="Reader")
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ def read(document: Document, name: str, *, foreign: bool = False) -> Reading:
     Raises:
       SyllabusError: as `play`.
     """
-    return play(document, document.decode(), name, Player, foreign=foreign)[0]
+    return play(document, document.decode(), name, Reader, foreign=foreign)[0]
 
 
 def play(
-    document: Document, content: object, name: str, kind: type[AnyPlayer], *, foreign: bool = False
-) -> tuple[Reading, AnyPlayer]:
+    document: Document, content: object, name: str, kind: type[AnyReader], *, foreign: bool = False
+) -> tuple[Reading, AnyReader]:
     """Check the outermost object of a syllabus and play its instructions.
 
     Args:
@@ -103,8 +103,8 @@ def play(
 
 
 @dataclass
-class Player:
-    """Plays instructions in order and collects blocks."""
+class Reader:
+    """Reads instructions in order and collects blocks."""
 
     contains: ClassVar[str] = "episodes"
     contains_rule: ClassVar[str] = '"episodes", or "datasets" in a syllabus for `jaxsim classify`'

@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation import scanner
 from evaluation.arguments import command_line
 from evaluation.checkpoints.keeper import Checkpoints
-from evaluation.checkpoints.loading import Player
+from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
@@ -96,7 +96,7 @@ class Job(Playing):
         return command_line(["run", *(path.name for path in self.syllabi)], options)
 
     def keeper(
-        self, schedule: Schedule, player: Player, stop: Stop, say: Callable[[str], object]
+        self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Callable[[str], object]
     ) -> Checkpoints:
         """Return what saves the run.
 

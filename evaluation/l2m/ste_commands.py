@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 if TYPE_CHECKING:
     from evaluation.schedule import Schedule
@@ -30,7 +30,7 @@ store is the folder $L2DATA/taskinfo and names tasks as logs do.
 """
 
 
-def add_to(parts: Any) -> None:
+def add_to(parts: Commands) -> None:
     """Add the group `ste`.
 
     Args:

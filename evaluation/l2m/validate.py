@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluation import positions
 from evaluation.l2m import instructions, rules
-from evaluation.l2m.classification.syllabus import DataPlayer
+from evaluation.l2m.classification.syllabus import DataReader
 from evaluation.l2m.document import Document, SyllabusError, read_text
 from evaluation.l2m.instructions import Reading
 from evaluation.l2m.rules import SUBTYPES, Subtype, Violation
@@ -157,7 +157,7 @@ def check_text(
     reading = None
     try:
         content = document.decode()
-        kind = DataPlayer if _is_of_data_sets(content) else instructions.Player
+        kind = DataReader if _is_of_data_sets(content) else instructions.Reader
         reading, _ = instructions.play(document, content, name, kind, foreign=foreign)
     except SyllabusError as error:
         problems.append(error)
@@ -175,7 +175,7 @@ def check_text(
 
 def _is_of_data_sets(content: object) -> bool:
     """Whether a syllabus says that it is one of classification."""
-    return isinstance(content, dict) and content.get("contains") == DataPlayer.contains
+    return isinstance(content, dict) and content.get("contains") == DataReader.contains
 
 
 def _broken(violations: list[Violation]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 from evaluation.logs.problems import LogError, Problem
 
 INVALID: Final = 1
@@ -50,7 +50,7 @@ the shortest text that reads back as the number of records.parquet.
 """
 
 
-def add_to(commands: Any) -> Any:
+def add_to(commands: Commands) -> Any:
     """Add the group `l2m` with its commands.
 
     Args:
@@ -91,7 +91,7 @@ def add_to(commands: Any) -> Any:
     return parts
 
 
-def _add_export(parts: Any) -> None:
+def _add_export(parts: Commands) -> None:
     export = add_command(
         parts, "export", "write lifetimes of a finished run as logs", EXPORT_EXAMPLES
     )

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluation.arguments import add_command, add_measure, add_metric, command_line
+from evaluation.arguments import Commands, add_command, add_measure, add_metric, command_line
 from evaluation.report import terminal
 
 COMPARE_EXAMPLES = """examples:
@@ -55,7 +55,7 @@ The extra plots brings matplotlib: pip install 'jaxsim-novelty[plots]'
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `compare` and `plot` to the subcommands of a parser."""
     _add_compare(commands)
     _add_plot(commands)
@@ -63,7 +63,7 @@ def add_to(commands: Any) -> None:
     _add_score(commands)
 
 
-def _add_compare(commands: Any) -> None:
+def _add_compare(commands: Commands) -> None:
     compare = add_command(
         commands,
         "compare",
@@ -91,7 +91,7 @@ def _add_compare(commands: Any) -> None:
     compare.set_defaults(handler=_compare)
 
 
-def _add_plot(commands: Any) -> None:
+def _add_plot(commands: Commands) -> None:
     plot = add_command(
         commands,
         "plot",
@@ -124,7 +124,7 @@ def _add_plot(commands: Any) -> None:
     plot.set_defaults(handler=_plot)
 
 
-def _add_metrics(commands: Any) -> None:
+def _add_metrics(commands: Commands) -> None:
     metrics = add_command(commands, "metrics", "list every metric", METRICS_EXAMPLES)
     metrics.add_argument("names", nargs="*", metavar="NAME", help="these only, with all fields")
     metrics.add_argument("--scope", metavar="WORD", help="block, task, lifetime or trial only")
@@ -134,7 +134,7 @@ def _add_metrics(commands: Any) -> None:
     metrics.set_defaults(handler=_metrics)
 
 
-def _add_score(commands: Any) -> None:
+def _add_score(commands: Commands) -> None:
     score = add_command(
         commands, "score", "average runs to scores for the core capabilities", SCORE_EXAMPLES
     )
@@ -184,7 +184,7 @@ def _score(arguments: argparse.Namespace) -> int:
 def _metrics(arguments: argparse.Namespace) -> int:
     from evaluation.metrics.registry import SCOPES
     from evaluation.metrics.table import METRICS
-    from evaluation.report.catalogue import as_json, details, table
+    from evaluation.report.metric_catalogue import as_json, details, table
     from jaxsim import parameters
 
     rows = list(METRICS)
@@ -214,7 +214,7 @@ def _metrics(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_numbers(parser: Any) -> None:
+def _add_numbers(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compute metrics of runs."""
     add_measure(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")

@@ -16,7 +16,7 @@ from evaluation.metrics.statistics import Bounds
 from evaluation.records import MEASURES, UNIT_MEASURES, Records
 from evaluation.report.own import own_numbers
 from evaluation.report.recorded import record_metrics
-from evaluation.report.results import Results
+from evaluation.report.results import RunResults
 
 _CODES: Final = {reason.sentence: int(reason) for reason in Reason if reason is not Reason.NONE}
 
@@ -114,7 +114,7 @@ def common_ranges(runs: Sequence[Records], measure: str) -> dict[str, tuple[floa
     return ranges
 
 
-def lifelong_of_results(results: Results) -> Lifelong:
+def lifelong_of_results(results: RunResults) -> Lifelong:
     """Take the runs of result files, those of l2metrics 3.1 or of `jaxsim l2metrics`, as lifetimes.
 
     Args:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evaluation.logs.export import task_labels
 from evaluation.metrics.l2m.experts import Curve, Experts, pad_experts
-from evaluation.metrics.l2m.lifetimes import Options, Results, lifetime_metrics
+from evaluation.metrics.l2m.lifetimes import LifetimeMetrics, MetricOptions, lifetime_metrics
 from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.records import MEASURES, Records
@@ -34,14 +34,14 @@ class RecordMetrics:
       tasks: K names, those trained first.
     """
 
-    results: Results
+    results: LifetimeMetrics
     tasks: tuple[str, ...]
 
 
 def record_metrics(
     records: Records,
     measure: str = "performance",
-    options: Options | None = None,
+    options: MetricOptions | None = None,
     aware: bool = True,
     experts: Mapping[str, Sequence[Curve]] | None = None,
     precision: str = "float64",
@@ -55,7 +55,7 @@ def record_metrics(
     Args:
       records: of L lifetimes.
       measure: column that is the performance, one of `evaluation.records.MEASURES`.
-      options: how; `Options` if None.
+      options: how; `MetricOptions` if None.
       aware: whether variants of a task are tasks of their own.
       experts: task name -> smoothed training curves of single-task experts.
       precision: "float64" or "float32".
@@ -74,7 +74,7 @@ def record_metrics(
         raise ValueError(f"measure is {measure!r}; it must be one of {', '.join(MEASURES)}")
     if precision not in CHUNKS:
         raise ValueError(f"precision is {precision!r}; it must be float64 or float32")
-    options, records = options or Options(), records.by_episode()
+    options, records = options or MetricOptions(), records.by_episode()
     counts = np.array([block.count for block in records.schedule.blocks])
     room = int(counts.max())
     plan, tasks = _plan(records, aware)
@@ -104,16 +104,16 @@ class _Kernel(NamedTuple):
     """How lifetimes are computed; what is not theirs."""
 
     experts: Experts
-    options: Options
+    options: MetricOptions
     ranges: Range | None
     precision: str
     compiled: bool
 
-    def __call__(self, values: Any, experiences: Any, structure: Structure) -> Results:
+    def __call__(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
         """All metrics of some lifetimes, by NumPy."""
         return lifetime_metrics(*self._given(values, experiences, structure))
 
-    def jit(self, values: Any, experiences: Any, structure: Structure) -> Results:
+    def jit(self, values: Any, experiences: Any, structure: Structure) -> LifetimeMetrics:
         """The same by JAX."""
         with jax.enable_x64(self.precision == "float64"):
             return _compiled(*self._given(values, experiences, structure))
@@ -162,8 +162,8 @@ def _computed(
     lifetimes: npt.NDArray[np.int64],
     experiences: npt.NDArray[np.int64],
     structure: Structure,
-) -> Iterator[Results]:
-    """Results of lifetimes of one plan, some at a time, on all cores.
+) -> Iterator[LifetimeMetrics]:
+    """Metrics of lifetimes of one plan, some at a time, on all cores.
 
     Curves are arranged a chunk at a time, so that they stay in the cache of a core: all of them at
     once cost as much time in fresh memory as the metrics do.
@@ -171,7 +171,7 @@ def _computed(
     chunk = CHUNKS[kernel.precision]
     call = kernel.jit if kernel.compiled else kernel
 
-    def compute(start: int) -> Results:
+    def compute(start: int) -> LifetimeMetrics:
         some = lifetimes[start : start + chunk]
         size = len(some)
         filled = curves(np.pad(some, (0, chunk - size), mode="edge"))
@@ -211,8 +211,8 @@ def _with_gaps(
     counts: npt.NDArray[np.int64],
     plan: Mapping[str, Any],
     num_tasks: int,
-) -> Results:
-    """Results of lifetimes that have lost episodes, so that each has a plan of its own."""
+) -> LifetimeMetrics:
+    """Metrics of lifetimes that have lost episodes, so that each has a plan of its own."""
     own = {name: np.broadcast_to(array, counts.shape) for name, array in plan.items()}
     structure = find_structure(**own, counts=counts, num_tasks=num_tasks, room=values.shape[-1])
     results = kernel(values, experiences, structure)

@@ -43,7 +43,7 @@ ABOUT: Final = (
 
 
 @dataclass(frozen=True)
-class Results:
+class RunResults:
     """Metrics of R runs; a number that a run does not have is NaN.
 
     Attributes:
@@ -101,14 +101,14 @@ class _Run:
     tasks: list[str] = field(default_factory=list)
 
 
-def load_results(paths: Paths) -> Results:
+def load_results(paths: Paths) -> RunResults:
     """Read result files into arrays.
 
     Args:
       paths: a file, a directory that is searched with all below it, or several of these.
 
     Returns:
-      `Results` of all runs, file by file in the order given, sorted inside a directory.
+      `RunResults` of all runs, file by file in the order given, sorted inside a directory.
 
     Raises:
       ValueError: a path that is not there, a directory without results, or a file that is not a
@@ -269,12 +269,12 @@ def _flat(values: Sequence[Any], where: str, name: str) -> Iterator[float]:
         yield from (_number(number, where, name) for number in inner)
 
 
-def _arrays(runs: Sequence[_Run]) -> Results:
+def _arrays(runs: Sequence[_Run]) -> RunResults:
     tasks = list(dict.fromkeys(task for run in runs for task in _tasks_of(run)))
     place = {task: index for index, task in enumerate(tasks)}
     shape = len(runs), len(tasks)
     names = _unique_names(runs)
-    return Results(
+    return RunResults(
         runs=names,
         sources=tuple(run.source for run in runs),
         tasks=tuple(tasks),

@@ -30,9 +30,9 @@ from jaxsim import __version__, counters, rng
 from jaxsim.agents import UNNAMED, Agent, Told
 from jaxsim.lanes.crew import Crew
 from jaxsim.lanes.lists import Rounds, Rows
-from jaxsim.worlds.base import NONFINITE
-from jaxsim.worlds.cartpole3d import hints
-from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.cartpole3d.original import hints
+from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.world import NONFINITE
 
 PHASE_1_THRESHOLD = 0.05
 """Of the probability that stands for a novelty prediction from 0 to 10: any above 0 is one."""

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_metric, add_out, add_speed
+from evaluation.arguments import Commands, add_command, add_metric, add_out, add_speed
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import hearing
 from evaluation.report import terminal
@@ -68,7 +68,7 @@ DOMAIN_EXAMPLES = """examples:
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `sailon` to the subcommands of `jaxsim`."""
     sailon = commands.add_parser(
         "sailon",
@@ -92,7 +92,7 @@ def add_to(commands: Any) -> None:
     replay.set_defaults(handler=_replay)
 
 
-def _add_generate(parts: Any) -> None:
+def _add_generate(parts: Commands) -> None:
     part = add_command(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
     part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
     part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
@@ -121,7 +121,7 @@ def _novelties(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _add_run(parts: Any) -> None:
+def _add_run(parts: Commands) -> None:
     part = add_command(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
     part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
     part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
@@ -137,7 +137,7 @@ def _add_run(parts: Any) -> None:
     part.set_defaults(handler=_run)
 
 
-def _add_analyze(parts: Any) -> None:
+def _add_analyze(parts: Commands) -> None:
     part = add_command(parts, "analyze", "compute the metrics of results", ANALYZE_EXAMPLES)
     part.add_argument("records", type=Path, metavar="RECORDS", help="of the agent")
     part.add_argument("--baseline", type=Path, metavar="RECORDS", help="of the baseline")
@@ -155,7 +155,7 @@ def _add_analyze(parts: Any) -> None:
     part.set_defaults(handler=_analyze)
 
 
-def _add_evaluate(parts: Any) -> None:
+def _add_evaluate(parts: Commands) -> None:
     part = add_command(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
     part.add_argument(
         "--agent", required=True, metavar="NAME", help="of the agent, or FILE.py of a pure one"
@@ -354,7 +354,7 @@ def _numbers(name: str, text: str | None) -> tuple[int, ...] | None:
 def _domain(arguments: argparse.Namespace) -> int:
     from importlib import resources
 
-    shipped = resources.files("jaxsim.worlds.cartpole3d") / "cartpole.json"
+    shipped = resources.files("jaxsim.worlds.cartpole3d.original") / "cartpole.json"
     print(shipped.read_text(encoding="utf-8"), end="")
     return 0
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from evaluation import agents, scanner
 from evaluation.arguments import command_line
@@ -19,9 +19,8 @@ from evaluation.sailon.batch import play_agents
 from evaluation.sailon.experiment import Experiment, generate
 from evaluation.sailon.results import Results
 from evaluation.sailon.settings import Settings, Split, Starts
-from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, EVALUATED
 
-LEVELS: Final = (*range(200, 209), *range(101, 109))
 EPISODES, BUTTON, TRIALS = 45, 20, 30
 """Episodes of a trial, those before the button, and trials of a cell."""
 FILES = ResultFiles(
@@ -67,7 +66,7 @@ class Job:
     agent: str
     out: Path
     baseline: str = "pd"
-    levels: tuple[int, ...] = LEVELS
+    levels: tuple[int, ...] = EVALUATED
     difficulties: tuple[str, ...] = DIFFICULTIES
     novelty_list: str | None = None
     samples: int | None = None
@@ -95,7 +94,7 @@ class Job:
         options = (
             ("--agent", self.agent, None),
             ("--baseline", self.baseline, Job.baseline),
-            ("--levels", listed(self.levels, LEVELS), None),
+            ("--levels", listed(self.levels, EVALUATED), None),
             ("--difficulties", listed(self.difficulties, DIFFICULTIES), None),
             ("--novelties", self.novelty_list, None),
             ("--samples", self.samples, None),

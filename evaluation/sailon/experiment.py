@@ -29,9 +29,9 @@ from evaluation.sailon.text import ExperimentError, Text, read
 from evaluation.schedule import Block, Schedule, Value, level_variant
 from jaxsim import parameters
 from jaxsim.novelty import Novelty
-from jaxsim.worlds.cartpole3d import hints
-from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, LEVELS_PER_GROUP, TOLD
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.original import hints
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, LEVELS_PER_GROUP, TOLD
 
 FORMAT: Final = "jaxsim-sailon-1"
 NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"

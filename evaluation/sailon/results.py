@@ -27,7 +27,7 @@ from evaluation.sailon.experiment import Experiment, Trial, loads
 from evaluation.sailon.novelties import Entry
 from evaluation.sailon.text import ExperimentError, read
 from jaxsim.novelty import Novelty
-from jaxsim.worlds.cartpole3d.hints import LEVELS_PER_GROUP, TOLD
+from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
 
 METADATA_KEY: Final = b"jaxsim-sailon"
 TRAINING: Final = -1

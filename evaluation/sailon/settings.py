@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from evaluation import positions
 from evaluation.sailon.text import ExperimentError, Text
 from jaxsim import parameters
-from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, TOLD
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, TOLD
 
 Starts = Literal["wsu", "counter"]
 Messages = Literal["0.8", "2021"]

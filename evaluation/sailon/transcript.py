@@ -20,7 +20,7 @@ from evaluation.sailon.text import ExperimentError, Text
 from evaluation.sailon.worlds import Group
 from evaluation.session import Episode, Session
 from jaxsim.novelty import Novelty
-from jaxsim.worlds.cartpole3d import messages
+from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 FORMAT: Final = "jaxsim-sailon-transcript-1"

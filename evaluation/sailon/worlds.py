@@ -24,9 +24,10 @@ from evaluation.tasks import Tasks
 from jaxsim import registry
 from jaxsim.embedding import SLOTS
 from jaxsim.worlds.cartpole3d import CartPole3D
-from jaxsim.worlds.cartpole3d.start import fitted
-from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Rail, State
-from jaxsim.worlds.cartpole3d.wsu import wsu_starts
+from jaxsim.worlds.cartpole3d.generate.start import fitted
+from jaxsim.worlds.cartpole3d.generate.wsu import wsu_starts
+from jaxsim.worlds.cartpole3d.parameter_table import slots_for
+from jaxsim.worlds.cartpole3d.types import CAPACITIES, UNROLLED, Block, Config, Rail, State
 
 SIZES = (UNROLLED, 32, CAPACITIES[-1])
 """Block slots up to which trials share a program; compiling one takes longer than playing it."""
@@ -93,8 +94,9 @@ def _size(slots: int) -> int:
 
 def _slots(variant: LevelVariant) -> int:
     task, values = variant.of_schedule
-    env, _ = registry.make(task, dict(values))
-    return int(env.config.max_blocks) if isinstance(env, CartPole3D) else SLOTS
+    if task != CartPole3D.name:
+        return SLOTS
+    return slots_for(registry.spec(task).expand(dict(values)), Config().max_steps)
 
 
 # Starts of the original -------------------------------------------------------------------------

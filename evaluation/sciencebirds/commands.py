@@ -4,14 +4,14 @@ import argparse
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 from evaluation.sciencebirds import demo_agent, legacy
 
 if TYPE_CHECKING:
     from evaluation.sciencebirds.document import Evaluation
-    from evaluation.sciencebirds.generate import Options
+    from evaluation.sciencebirds.generate import GenerateOptions
 
 EXAMPLES = """examples:
   jaxsim sciencebirds generate examples/sciencebirds/sequences.xml --seed 1 -o config.xml
@@ -46,7 +46,7 @@ The agent prints the announcements and levels that it met, and exits with 0 on s
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `sciencebirds` to the subcommands of `jaxsim`."""
     parser = commands.add_parser(
         "sciencebirds",
@@ -63,7 +63,7 @@ def add_to(commands: Any) -> None:
     demo.set_defaults(handler=demo_agent.play)
 
 
-def _add_generate(parts: Any) -> None:
+def _add_generate(parts: Commands) -> None:
     generate = add_command(
         parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES
     )
@@ -98,7 +98,7 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_serve(parts: Any) -> None:
+def _add_serve(parts: Commands) -> None:
     serve = add_command(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
     serve.add_argument("--config", type=Path, metavar="FILE", help="trials that are run")
     serve.add_argument(
@@ -153,11 +153,11 @@ def _add_serve(parts: Any) -> None:
     serve.set_defaults(handler=_serve)
 
 
-def _options(arguments: argparse.Namespace, names: tuple[str, ...]) -> "Options":
+def _options(arguments: argparse.Namespace, names: tuple[str, ...]) -> "GenerateOptions":
     from evaluation.sciencebirds import generate
 
     pool = generate.POOL if arguments.pool is None else arguments.pool
-    options = generate.Options(training_time=arguments.training_time, pool=pool)
+    options = generate.GenerateOptions(training_time=arguments.training_time, pool=pool)
     return legacy.generation(names, options)
 
 
@@ -193,7 +193,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from evaluation.sciencebirds import codec, harness, levels, server
     from evaluation.sciencebirds.game import CartPoleGame
     from evaluation.sciencebirds.recording import Recorder, check_memory
-    from evaluation.sciencebirds.results import Results
+    from evaluation.sciencebirds.results import ResultWriter
     from evaluation.session import Log
 
     names = legacy.names_of(arguments.legacy)
@@ -214,7 +214,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     listener = server.listen(arguments.host, arguments.port)
     port = listener.getsockname()[1]
     with listener:
-        results = Results.below(arguments.results, arguments.agent_name, port, datetime.now())
+        results = ResultWriter.below(arguments.results, arguments.agent_name, port, datetime.now())
         log = Log("sciencebirds", metadata={"agent": arguments.agent_name, "seed": arguments.seed})
         recorder = Recorder(game, log)
         run = harness.Harness(
@@ -222,7 +222,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             game,
             clock=SystemClock(),
             results=results,
-            options=harness.Options(
+            options=harness.HarnessOptions(
                 arguments.interaction == "episode", arguments.tell_levels, legacy.quirks(names)
             ),
             observer=recorder,

@@ -193,7 +193,7 @@ class CartPoleGame:
 
     def feature_vector(self) -> Mapping[str, Any]:
         """The observation as the feature vector of the original CartPole3D."""
-        from jaxsim.worlds.cartpole3d.messages import feature_vector
+        from jaxsim.worlds.cartpole3d.original.messages import feature_vector
 
         if self._episode is None:
             return {}
@@ -217,7 +217,7 @@ class CartPoleGame:
 
     def hint(self) -> Any:
         """All that the catalogue tells of the level's novelty; nothing of the nominal world."""
-        from jaxsim.worlds.cartpole3d.hints import hint
+        from jaxsim.worlds.cartpole3d.original.hints import hint
 
         if self._level is None or not self._level.novel:
             return []

@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Options:
+class GenerateOptions:
     """How documents are understood.
 
     Attributes:
@@ -65,7 +65,7 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be {' or '.join(allowed)}")
 
 
-LEGACY = Options("per_level", "each_once")
+LEGACY = GenerateOptions("per_level", "each_once")
 """As the original does it."""
 
 
@@ -101,7 +101,7 @@ def test_sets_of(total: int, percentage: int) -> int:
     return -(-total * percentage // 100)
 
 
-def generate(meta: Meta, seed: int, options: Options | None = None) -> Evaluation:
+def generate(meta: Meta, seed: int, options: GenerateOptions | None = None) -> Evaluation:
     """Draw the trials.
 
     Args:
@@ -114,7 +114,7 @@ def generate(meta: Meta, seed: int, options: Options | None = None) -> Evaluatio
     """
     if not 0 <= seed <= MAX_SEED:
         raise ValueError(f"seed is {seed}; it must be from 0 to {MAX_SEED}")
-    options = options or Options()
+    options = options or GenerateOptions()
     draw = _Draw(seed, options.pool)
     least = [max(each.count, 0) * len(each.notify) for each in meta.trials]
     amounts = [sum(part.amount[0] for part in each.training) for each in meta.trials]
@@ -160,7 +160,7 @@ class _Draw:
         return items
 
 
-def _trials(wanted: MetaTrial, draw: _Draw, options: Options) -> Iterator[Trial]:
+def _trials(wanted: MetaTrial, draw: _Draw, options: GenerateOptions) -> Iterator[Trial]:
     """Draw one of `count`: once, or for agents that are told nothing and for those that are."""
     drawn = [level for each in wanted.training for level in _training_levels(each, draw)]
     limits = wanted.limits
@@ -220,7 +220,7 @@ def _named(wanted: PoolSet, numbers: Sequence[int], kinds: Sequence[Kind]) -> li
 
 
 def _test_sets(
-    wanted: MetaTrial, training_time: int, draw: _Draw, options: Options
+    wanted: MetaTrial, training_time: int, draw: _Draw, options: GenerateOptions
 ) -> Iterator[LevelSet]:
     """Draw the test sets of a trial in their order."""
     kinds = _listed(wanted, training_time, options)
@@ -239,7 +239,7 @@ def _test_sets(
         yield LevelSet(kind.limits, tuple(draw.shuffle(chosen)))
 
 
-def _listed(wanted: MetaTrial, training_time: int, options: Options) -> list[PoolSet]:
+def _listed(wanted: MetaTrial, training_time: int, options: GenerateOptions) -> list[PoolSet]:
     """One entry a test set, in the order of the document."""
     if options.test_sets == "each_once":
         return list(wanted.tests)
@@ -291,7 +291,7 @@ class _Bag:
 # Files ------------------------------------------------------------------------------------------
 
 
-def config_text(meta_path: Path, seed: int, options: Options | None = None) -> str:
+def config_text(meta_path: Path, seed: int, options: GenerateOptions | None = None) -> str:
     """Generate a config.xml, as text, from a configMeta.xml.
 
     Raises:
@@ -299,7 +299,7 @@ def config_text(meta_path: Path, seed: int, options: Options | None = None) -> s
       ValueError: as `generate`.
       OSError: it cannot be read.
     """
-    options = options or Options()
+    options = options or GenerateOptions()
     with meta_path.open("rb") as file:
         data = file.read(markup.MAX_BYTES + 1)
     meta = document.read_meta(markup.parse(data, str(meta_path)))
@@ -309,7 +309,9 @@ def config_text(meta_path: Path, seed: int, options: Options | None = None) -> s
     return document.dumps(generate(meta, seed, options), comment)
 
 
-def refresh(meta_path: Path, config_path: Path, seed: int, options: Options | None = None) -> bool:
+def refresh(
+    meta_path: Path, config_path: Path, seed: int, options: GenerateOptions | None = None
+) -> bool:
     """Bring a config.xml up to date with its configMeta.xml.
 
     Args:

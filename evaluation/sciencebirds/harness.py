@@ -15,7 +15,7 @@ from evaluation.sciencebirds.codes import EVALUATION_TERMINATED, PLAYING, WON
 from evaluation.sciencebirds.document import LARGEST, Evaluation
 from evaluation.sciencebirds.game import Game, action_of, polar_action
 from evaluation.sciencebirds.levels import Level
-from evaluation.sciencebirds.results import Place, Results
+from evaluation.sciencebirds.results import Place, ResultWriter
 from evaluation.sciencebirds.scheduler import Quirks, Reply, State
 
 MAX_VECTORS = 300
@@ -23,7 +23,7 @@ MAX_VECTORS = 300
 
 
 @dataclass(frozen=True)
-class Options:
+class HarnessOptions:
     """How an evaluation is run.
 
     Attributes:
@@ -72,11 +72,11 @@ class Harness:
         game: Game,
         *,
         clock: Clock,
-        results: Results | None = None,
-        options: Options | None = None,
+        results: ResultWriter | None = None,
+        options: HarnessOptions | None = None,
         observer: Observer | None = None,
     ) -> None:
-        self._options = options or Options()
+        self._options = options or HarnessOptions()
         self._trials = scheduler.runnable(evaluation)
         self._sets = [level_set for trial in self._trials for level_set in trial.sets]
         self._run = scheduler.Single(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from evaluation.sciencebirds.generate import Options
+    from evaluation.sciencebirds.generate import GenerateOptions
     from evaluation.sciencebirds.scheduler import Quirks
 
 
@@ -119,7 +119,7 @@ def quirks(names: tuple[str, ...]) -> "Quirks":
     return Quirks(**{name: True for name in names if name in SCHEDULING})
 
 
-def generation(names: tuple[str, ...], options: "Options") -> "Options":
+def generation(names: tuple[str, ...], options: "GenerateOptions") -> "GenerateOptions":
     """What the generator is told."""
     if "per_level_time" in names:
         options = replace(options, training_time="per_level")

@@ -90,7 +90,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass
-class Results:
+class ResultWriter:
     """The files of one evaluation.
 
     Attributes:
@@ -106,7 +106,7 @@ class Results:
     _begun: set[Path] = field(default_factory=set)
 
     @classmethod
-    def below(cls, base: Path, agent: str, port: int, started: datetime) -> "Results":
+    def below(cls, base: Path, agent: str, port: int, started: datetime) -> "ResultWriter":
         """Files in a new directory of `base`, named as the original names it.
 
         Raises:

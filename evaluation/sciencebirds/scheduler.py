@@ -69,7 +69,7 @@ class Quirks(NamedTuple):
 QUIRKS = Quirks._fields
 
 
-class Plan(NamedTuple):
+class TrialPlan(NamedTuple):
     """What is run; T trials, S sets. All int32 and, where it says so, bool."""
 
     step: Array  # () interactions between two questions for novelty, 0 for never
@@ -178,7 +178,7 @@ def plan_of(
     per_episode: bool = False,
     quirks: Quirks | None = None,
     shape: Shape | None = None,
-) -> Plan:
+) -> TrialPlan:
     """Lay an evaluation out as arrays.
 
     Args:
@@ -202,7 +202,7 @@ def plan_of(
     measured = evaluation.measurement
     per_trial = partial(_column, shape.trials)
     per_set = partial(_column, shape.sets)
-    return Plan(
+    return TrialPlan(
         step=np.int32(max(measured.step, 0)),
         measured=np.array([measured.training, measured.testing]),
         trials=np.int32(len(trials)),
@@ -231,13 +231,13 @@ def _column(size: int, values: Sequence[int]) -> np.ndarray:
     return column
 
 
-def stack(plans: Sequence[Plan]) -> Plan:
+def stack(plans: Sequence[TrialPlan]) -> TrialPlan:
     """Join plans of one shape into a batch: every leaf gets a leading axis of lanes."""
-    joined: Plan = jax.tree.map(lambda *leaves: np.stack(leaves), *plans)
+    joined: TrialPlan = jax.tree.map(lambda *leaves: np.stack(leaves), *plans)
     return joined
 
 
-def start(plan: Plan) -> State:
+def start(plan: TrialPlan) -> State:
     """State before the first event."""
     state = _execution(plan, jnp.int32(0), jnp.int32(0), jnp.bool_(False))
     direct = plan.quirks.direct_start & (state.mode == TRAINING)
@@ -246,7 +246,7 @@ def start(plan: Plan) -> State:
     return state._replace(pending=code.astype(jnp.int32))
 
 
-def step(plan: Plan, state: State, event: Event) -> tuple[State, Reply]:
+def step(plan: TrialPlan, state: State, event: Event) -> tuple[State, Reply]:
     """Let time pass, take in one event and see what follows from it.
 
     Args:
@@ -289,7 +289,7 @@ class Single:
       state: what it has come to.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TrialPlan) -> None:
         self._plan = jax.device_put(plan)
         self.state = _started(self._plan)
 
@@ -305,7 +305,7 @@ _started = jax.jit(start)
 
 
 @jax.jit
-def _packed_step(plan: Plan, state: State, event: Array) -> tuple[State, Array]:
+def _packed_step(plan: TrialPlan, state: State, event: Array) -> tuple[State, Array]:
     """`step` with the reply in one array: each array that leaves the device costs time."""
     state, reply = step(plan, state, Event(*event))
     return state, jnp.concatenate([jnp.ravel(leaf).astype(jnp.int32) for leaf in reply])
@@ -317,7 +317,7 @@ lanes = jax.jit(jax.vmap(step))
 """`step` for a batch of runs: plans from `stack`, states and events with the same leading axis."""
 
 
-def reported(plan: Plan, state: State) -> Array:
+def reported(plan: TrialPlan, state: State) -> Array:
     """Code of the state that an agent is told, () int32."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     early = (state.pending == NEW_TEST_SET) & (state.mode == TRAINING) & plan.quirks.nine_for_eight
@@ -335,7 +335,7 @@ def _playable(state: State) -> Array:
     return (state.status == PLAYING) & ~state.asked
 
 
-def _may_load(plan: Plan, state: State) -> Array:
+def _may_load(plan: TrialPlan, state: State) -> Array:
     always = plan.quirks.load_always & (state.status == PLAYING)
     return always | (~state.asked & (state.pending == 0))
 
@@ -343,7 +343,7 @@ def _may_load(plan: Plan, state: State) -> Array:
 # Levels of a set --------------------------------------------------------------------------------
 
 
-def _fresh(plan: Plan, index: Array) -> Progress:
+def _fresh(plan: TrialPlan, index: Array) -> Progress:
     """Progress of a set that begins."""
     zero = jnp.int32(0)
     attempts = jnp.asarray(plan.attempts, jnp.int32)[index]
@@ -351,11 +351,11 @@ def _fresh(plan: Plan, index: Array) -> Progress:
     return Progress(jnp.int32(-1), left, zero, zero, zero)
 
 
-def _limited(plan: Plan, state: State) -> Array:
+def _limited(plan: TrialPlan, state: State) -> Array:
     return plan.attempts[state.set] > UNLIMITED
 
 
-def _accessible(plan: Plan, state: State) -> Array:
+def _accessible(plan: TrialPlan, state: State) -> Array:
     """Which levels of the current set may be loaded at all, (L,) bool."""
     inside = plan.slots < plan.levels[state.set]
     # A sequence does not go back.
@@ -365,20 +365,20 @@ def _accessible(plan: Plan, state: State) -> Array:
     return inside & jnp.where(limited, (state.current.left > 0) & reached, served)
 
 
-def _successor(plan: Plan, state: State) -> Array:
+def _successor(plan: TrialPlan, state: State) -> Array:
     """Index of the level after the current one, from the front again behind the last."""
     distance = (plan.slots - state.current.level - 1) % jnp.maximum(plan.levels[state.set], 1)
     far = jnp.iinfo(jnp.int32).max
     return jnp.argmin(jnp.where(_accessible(plan, state), distance, far)).astype(jnp.int32)
 
 
-def _attempts_left(plan: Plan, state: State) -> Array:
+def _attempts_left(plan: TrialPlan, state: State) -> Array:
     """Whether the current level may be loaded once more."""
     level = state.current.level
     return (level >= 0) & (~_limited(plan, state) | (state.current.left[level] > 0))
 
 
-def _over(plan: Plan, state: State) -> Array:
+def _over(plan: TrialPlan, state: State) -> Array:
     """Whether the current set has met a limit or has no level left."""
     now, seconds, most = state.current, plan.time[state.set], plan.interactions[state.set]
     late = (seconds > 0) & (now.time // 1000 >= seconds)
@@ -390,7 +390,7 @@ def _over(plan: Plan, state: State) -> Array:
 # What is due ------------------------------------------------------------------------------------
 
 
-def _pass_time(plan: Plan, state: State, elapsed: Array) -> State:
+def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
     """Let time pass for a set that has begun and is not over."""
     runs = (state.pending == 0) | (state.status == PLAYING)
     elapsed = jnp.where(runs, jnp.maximum(elapsed, 0), 0)
@@ -407,7 +407,7 @@ def _pass_time(plan: Plan, state: State, elapsed: Array) -> State:
     )
 
 
-def _interact(plan: Plan, state: State, number: Array) -> State:
+def _interact(plan: TrialPlan, state: State, number: Array) -> State:
     """Count interactions, and ask for novelty after every so many."""
     training = state.mode == TRAINING
     current, kept = state.current, state.kept
@@ -423,7 +423,7 @@ def _interact(plan: Plan, state: State, number: Array) -> State:
     )
 
 
-def _due(plan: Plan, state: State) -> State:
+def _due(plan: TrialPlan, state: State) -> State:
     """Announce what follows from limits that are met."""
     trial, over = state.trial, _over(plan, state)
     training, tests = state.mode == TRAINING, plan.test_count[trial] > 0
@@ -446,12 +446,12 @@ def _due(plan: Plan, state: State) -> State:
     return _select(state.pending == 0, after, state)
 
 
-def _sweeps(plan: Plan, state: State) -> Array:
+def _sweeps(plan: TrialPlan, state: State) -> Array:
     """Whether all test sets are run in turn: where no training has checkpoints for them."""
     return plan.quirks.all_tests | (plan.training[state.trial] < 0)
 
 
-def _after_execution(plan: Plan, state: State) -> State:
+def _after_execution(plan: TrialPlan, state: State) -> State:
     """Announce the next execution, the next trial or the end."""
     again = ~plan.quirks.one_execution & (state.execution + 1 < plan.executions[state.trial])
     trial = jnp.where(again, state.trial, state.trial + 1)
@@ -462,7 +462,7 @@ def _after_execution(plan: Plan, state: State) -> State:
     return _select(ended, stopped, begun)
 
 
-def _execution(plan: Plan, trial: Array, execution: Array, asked: Array) -> State:
+def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) -> State:
     """Announce an execution of a trial, of which nothing has been played."""
     zero, no = jnp.int32(0), jnp.bool_(False)
     training = jnp.asarray(plan.training)[trial]
@@ -508,11 +508,11 @@ def _answered(state: State, value: Array, header: Array | None = None) -> Outcom
     return state, jnp.asarray(value, jnp.int32), nothing if header is None else header
 
 
-def _tick(plan: Plan, state: State, value: Array) -> Outcome:
+def _tick(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _answered(state, jnp.int32(1))
 
 
-def _shot(plan: Plan, state: State, value: Array) -> Outcome:
+def _shot(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """A shot was played, after which the level has status `value`."""
     accepted = _playable(state)
     counts = ~plan.per_episode | (value != PLAYING)
@@ -520,7 +520,7 @@ def _shot(plan: Plan, state: State, value: Array) -> Outcome:
     return _answered(state._replace(status=jnp.where(accepted, value, state.status)), accepted)
 
 
-def _next(plan: Plan, state: State, value: Array) -> Outcome:
+def _next(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """Load the current level while it has attempts, or else the one after it."""
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(_accessible(plan, state))
     same = _limited(plan, state) & _attempts_left(plan, state)
@@ -531,7 +531,7 @@ def _next(plan: Plan, state: State, value: Array) -> Outcome:
     return _answered(loaded, jnp.where(state.lost, NO_ANSWER, number))
 
 
-def _load(plan: Plan, state: State, value: Array) -> Outcome:
+def _load(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """Load a level by its number, from 1."""
     accessible, limited = _accessible(plan, state), _limited(plan, state)
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(accessible)
@@ -550,13 +550,13 @@ def _load(plan: Plan, state: State, value: Array) -> Outcome:
     return _answered(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
 
 
-def _restart(plan: Plan, state: State, value: Array) -> Outcome:
+def _restart(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """Load the current level once more."""
     accepted = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
     return _answered(_loaded(plan, state, state.current.level, accepted), accepted)
 
 
-def _loaded(plan: Plan, state: State, index: Array, accepted: Array) -> State:
+def _loaded(plan: TrialPlan, state: State, index: Array, accepted: Array) -> State:
     """Load a level, which takes an attempt and breaks off the one that is played."""
     broken_off = plan.per_episode & (state.status == PLAYING)
     number = broken_off.astype(jnp.int32) + plan.quirks.count_loads
@@ -573,11 +573,11 @@ def _loaded(plan: Plan, state: State, index: Array, accepted: Array) -> State:
     )
 
 
-def _likelihood(plan: Plan, state: State, value: Array) -> Outcome:
+def _likelihood(plan: TrialPlan, state: State, value: Array) -> Outcome:
     return _answered(state._replace(asked=jnp.bool_(False)), jnp.int32(1))
 
 
-def _ready(plan: Plan, state: State, value: Array) -> Outcome:
+def _ready(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """Go on with what was announced; asked for without an announcement, change nothing."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     announced = (state.pending != 0) & (state.pending != EVALUATION_TERMINATED)
@@ -600,7 +600,7 @@ def _ready(plan: Plan, state: State, value: Array) -> Outcome:
     return _answered(new, accepted | restarted, header)
 
 
-def _header(plan: Plan, state: State, index: Array) -> Array:
+def _header(plan: TrialPlan, state: State, index: Array) -> Array:
     """Limits and kind of a set, (7,) int32."""
     limits = (plan.time, plan.interactions, plan.levels, plan.attempts)
     told = [jnp.maximum(jnp.asarray(limit)[index], 0) for limit in limits]
@@ -609,13 +609,13 @@ def _header(plan: Plan, state: State, index: Array) -> Array:
     return jnp.stack([jnp.asarray(value, jnp.int32) for value in values])
 
 
-def _test_set(plan: Plan, state: State) -> Array:
+def _test_set(plan: TrialPlan, state: State) -> Array:
     """Index of the test set that comes next; the last one again where the list has run out."""
     last = jnp.maximum(plan.test_count[state.trial] - 1, 0)
     return plan.tests[state.trial] + jnp.minimum(state.test, last)
 
 
-def _begin_trial(plan: Plan, state: State) -> State:
+def _begin_trial(plan: TrialPlan, state: State) -> State:
     """Announce the first set of a trial."""
     training = state.mode == TRAINING
     code = jnp.where(training, NEW_TRAINING_SET, NEW_TEST_SET)
@@ -623,7 +623,7 @@ def _begin_trial(plan: Plan, state: State) -> State:
     return _select(training & plan.quirks.direct_start, _begin_training(plan, announced), announced)
 
 
-def _begin_training(plan: Plan, state: State) -> State:
+def _begin_training(plan: TrialPlan, state: State) -> State:
     zero = jnp.int32(0)
     return state._replace(
         current=_fresh(plan, state.set),
@@ -634,7 +634,7 @@ def _begin_training(plan: Plan, state: State) -> State:
     )
 
 
-def _begin_test(plan: Plan, state: State) -> State:
+def _begin_test(plan: TrialPlan, state: State) -> State:
     """Begin a test set; where it comes after training, remember that."""
     training = state.mode == TRAINING
     index = _test_set(plan, state)
@@ -655,7 +655,7 @@ def _begin_test(plan: Plan, state: State) -> State:
     )
 
 
-def _resume_training(plan: Plan, state: State) -> State:
+def _resume_training(plan: TrialPlan, state: State) -> State:
     """Go on with the training where it was."""
     kept, zero = state.kept, jnp.int32(0)
     index = plan.training[state.trial]

@@ -4,10 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from evaluation import shims
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 EXAMPLES = """examples:
   export PYTHONPATH=$(jaxsim shims)
@@ -23,7 +22,7 @@ standard error names packages of these names that are hidden, or that hide ours.
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `shims` to the subcommands of `jaxsim`."""
     parser = add_command(
         commands, "shims", "print the folder of packages with the names of other tools", EXAMPLES

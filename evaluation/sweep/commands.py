@@ -2,9 +2,8 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from evaluation.arguments import add_command, add_out
+from evaluation.arguments import Commands, add_command, add_out
 from evaluation.sweep import handlers
 
 PLAN_EXAMPLES = """examples:
@@ -67,7 +66,7 @@ The files are those of the whole run, byte for byte.
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `sweep` to the subcommands of `jaxsim`."""
     sweep = commands.add_parser(
         "sweep",
@@ -101,7 +100,7 @@ def _add_folder(part: argparse.ArgumentParser) -> None:
     part.add_argument("folder", type=Path, metavar="DIR", help="of `jaxsim sweep plan --out`")
 
 
-def _add_plan(parts: Any) -> None:
+def _add_plan(parts: Commands) -> None:
     part = add_command(parts, "plan", "check a sweep and deal it to units", PLAN_EXAMPLES)
     part.add_argument("file", type=Path, metavar="FILE", help="a sweep file, TOML")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the plan")
@@ -118,7 +117,7 @@ def _add_plan(parts: Any) -> None:
     part.set_defaults(handler=handlers.plan)
 
 
-def _add_run(parts: Any) -> None:
+def _add_run(parts: Commands) -> None:
     part = add_command(parts, "run", "play the units that are left", RUN_EXAMPLES)
     _add_folder(part)
     part.add_argument("--units", metavar="SHARE", help="of all: 3::16, 100:200 or 7 (all)")
@@ -132,7 +131,7 @@ def _add_run(parts: Any) -> None:
     part.set_defaults(handler=handlers.run)
 
 
-def _add_table(parts: Any) -> None:
+def _add_table(parts: Commands) -> None:
     part = add_command(parts, "table", "print and plot a metric over axes", TABLE_EXAMPLES)
     part.add_argument("folder", type=Path, metavar="DIR", help="of a plan, or of merged results")
     part.add_argument("--rows", required=True, metavar="AXIS", help="one row a value")
@@ -146,7 +145,7 @@ def _add_table(parts: Any) -> None:
     part.set_defaults(handler=handlers.table)
 
 
-def _add_submit(parts: Any) -> None:
+def _add_submit(parts: Commands) -> None:
     part = add_command(parts, "submit", "send what is left to a scheduler", SUBMIT_EXAMPLES)
     _add_folder(part)
     where = part.add_mutually_exclusive_group(required=True)
@@ -168,7 +167,7 @@ def _add_submit(parts: Any) -> None:
     part.set_defaults(handler=handlers.submit)
 
 
-def _add_launch(parts: Any) -> None:
+def _add_launch(parts: Commands) -> None:
     part = add_command(parts, "launch", "print a file for another scheduler", LAUNCH_EXAMPLES)
     _add_folder(part)
     kind = part.add_mutually_exclusive_group(required=True)

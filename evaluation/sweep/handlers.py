@@ -238,7 +238,7 @@ def submit(arguments: argparse.Namespace) -> int:
     plan = plans.load(arguments.folder)
     playing.check_version(plan, arguments.force)
     _check_counts(arguments, ("jobs", 1), ("parallel", 1), ("local", 1), ("gpus", 0), ("cpus", 1))
-    options = submitting.Options(
+    options = submitting.JobOptions(
         cluster="local" if arguments.local else "slurm",
         jobs=arguments.local or arguments.jobs,
         parallel=arguments.parallel,

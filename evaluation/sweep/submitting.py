@@ -22,7 +22,7 @@ LOOK: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Options:
+class JobOptions:
     """What a job asks of a scheduler.
 
     Attributes:
@@ -90,7 +90,7 @@ class Share:
         return DelayedSubmission(self)
 
 
-def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
+def submit(plan: Plan, options: JobOptions, force: bool = False) -> Sent:
     """Send what is left.
 
     Args:
@@ -129,7 +129,7 @@ def submit(plan: Plan, options: Options, force: bool = False) -> Sent:
     return Sent(jobs, len(numbers))
 
 
-def _parameters(plan: Plan, options: Options, count: int) -> dict[str, Any]:
+def _parameters(plan: Plan, options: JobOptions, count: int) -> dict[str, Any]:
     name = "".join(c if c.isalnum() else "-" for c in str(plan.manifest["name"]))
     common = {"name": name, "timeout_min": options.minutes, "gpus_per_node": options.gpus}
     if options.cluster != "slurm":

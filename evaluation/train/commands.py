@@ -5,7 +5,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from evaluation.arguments import add_command, add_l2data, add_metric, add_out, add_speed
+from evaluation.arguments import Commands, add_command, add_l2data, add_metric, add_out, add_speed
 from evaluation.checkpoints import commands as checkpoint_commands
 from evaluation.checkpoints.stopping import Stop, hearing
 from evaluation.report import terminal
@@ -34,7 +34,7 @@ or --minutes. A wrong input is one line on standard error and exit code 2, a ful
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add `train` to the subcommands of `jaxsim`."""
     train = add_command(commands, "train", "train an agent on one task, with a curve", EXAMPLES)
     train.add_argument("task", metavar="TASK", help="what is learned: a task or a level")

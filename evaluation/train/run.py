@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evaluation import scanner
 from evaluation.arguments import command_line
 from evaluation.checkpoints.keeper import Checkpoints, Finished, TimeOver
-from evaluation.checkpoints.loading import Player
+from evaluation.checkpoints.loading import SavedAgent
 from evaluation.checkpoints.playing import Playing
 from evaluation.checkpoints.stopping import Stop
 from evaluation.files import ResultFiles, results, write_json, write_whole
@@ -106,7 +106,7 @@ class Job(Playing):
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes, player)
 
-    def keeper(self, schedule: Schedule, player: Player, stop: Stop, say: Say) -> Checkpoints:
+    def keeper(self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Say) -> Checkpoints:
         """Return what saves the run; one with more episodes may go on from it."""
         course = self.course
         played = {

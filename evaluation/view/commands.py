@@ -3,9 +3,9 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 from evaluation.files import write_whole
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ the run's folder views, and the report links them.
 MOST_VIDEO_PIXELS = 1024
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add the command to those of `jaxsim`."""
     view = add_command(commands, "view", "write an episode as a page that can be turned", EXAMPLES)
     view.add_argument(

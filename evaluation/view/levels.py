@@ -7,6 +7,7 @@ from evaluation.view.recording import Recording
 from evaluation.view.replays import taught
 from jaxsim import levels, parameters
 from jaxsim.render.viewer import Film
+from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
 DIFFICULTIES = ("easy", "medium", "hard")
 
@@ -43,4 +44,4 @@ def of_level(
     recording = Recording(session.episode(episode))
     recording.play(PurePlayer(taught(found.agent, found.memory), seed=seed))
     facts = f"level {level} {difficulty}, seed {seed}, episode {episode}"
-    return recording.film(agent, facts, "", level % 50)
+    return recording.film(agent, facts, "", level % LEVELS_PER_GROUP)

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation import scanner
 from evaluation.checkpoints import store
-from evaluation.checkpoints.loading import Player
+from evaluation.checkpoints.loading import SavedAgent
 from evaluation.records import Records
 from evaluation.scanner import Snapshot
 from jaxsim.agents import Agent
@@ -63,7 +63,7 @@ class _Until:
 
 
 def memory_before(
-    records: Records, run: Path, player: Player, lifetime: int, episode: int
+    records: Records, run: Path, player: SavedAgent, lifetime: int, episode: int
 ) -> tuple[Any, str]:
     """Return what an agent knew before an episode, and from where it was played to there.
 

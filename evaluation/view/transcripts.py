@@ -9,8 +9,9 @@ from evaluation.sailon.transcript import Coordinates
 from evaluation.session import Episode, Prediction
 from evaluation.view.recording import Recording
 from jaxsim.render.viewer import Film
+from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
-LEVELS = 10
+HIGHEST_PREDICTION = 10
 """The highest prediction of phase 1."""
 
 
@@ -61,7 +62,7 @@ def of_transcript(path: Path) -> Film:
         note = f"This replay differs from the transcript: line {replayed.differences[0]}"
     plan = watch.where.plan
     facts = f"episode {plan.index}, level {plan.level} {plan.difficulty}, seed {plan.seed}"
-    return watch.recording.film(path.name, facts, note, plan.level % 50)
+    return watch.recording.film(path.name, facts, note, plan.level % LEVELS_PER_GROUP)
 
 
 def of_trial(folder: Path, *, trial: int, episode: int) -> Film:

@@ -7,7 +7,7 @@ Parameters are the numbers of the environment's `EnvParams`, by name, and two th
 performance is: the return that counts as 0 (``score/low``) and as 1 (``score/high``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import parameters, rng
-from jaxsim.parameters import Parameter
+from jaxsim.parameters import Parameter, Values
+from jaxsim.pytrees import Observation, Tree
 from jaxsim.registry import GYMNAX, EnvSpec
-from jaxsim.worlds.base import all_finite
+from jaxsim.worlds.world import all_finite
 
 try:
     from gymnax import registration
@@ -75,7 +76,7 @@ class State:
     """
 
     inner: Any
-    observation: Any
+    observation: Observation
     step: jax.Array
     total: jax.Array
     terminated: jax.Array
@@ -131,7 +132,7 @@ class GymnaxTask:
         """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
         return self._over_lanes(self._start, params, key)
 
-    def observe(self, state: State) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of a state."""
         return state.observation
 
@@ -145,7 +146,7 @@ class GymnaxTask:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self._over_lanes(self._step, params, key, state, action)
 
-    def _over_lanes(self, function: Any, params: Params, key: jax.Array, *given: Any) -> Any:
+    def _over_lanes(self, function: Any, params: Params, key: jax.Array, *given: Tree) -> Any:
         """Call a function of one lane for a lane, or for each of a batch."""
         rng.words(key)  # refuses a raw key
         if not key.ndim:
@@ -173,7 +174,7 @@ class GymnaxTask:
         plays = running & ~hidden & finite
         reward = jnp.where(plays, reward, 0.0)
 
-        def chosen(new: Any, old: Any) -> Any:
+        def chosen(new: Any, old: Tree) -> Any:
             return jax.tree.map(lambda n, o: jnp.where(plays, n, o).astype(o.dtype), new, old)
 
         broken = state.nonfinite | (running & ~finite)
@@ -190,7 +191,7 @@ class GymnaxTask:
         info = {"performance": jnp.clip(share, 0.0, 1.0), "nonfinite": broken}
         return new.observation, new, reward, new.terminated, new.truncated, info
 
-    def _seen(self, observation: Any) -> Any:
+    def _seen(self, observation: Observation) -> Any:
         """The observation as agents get it."""
         if not self.size:
             return jax.tree.map(_strong, observation)
@@ -244,10 +245,10 @@ def spec(name: str) -> EnvSpec:
     steps = table[STEPS].default
     usual = {path: row.default for path, row in table.items()}
 
-    def fill(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def fill(values: Values) -> Values:
         return usual | {HIGH: float(values.get(STEPS, steps))} | dict(values)
 
-    def check(values: Mapping[str, Any]) -> None:
+    def check(values: Values) -> None:
         low, high = fill(values)[LOW], fill(values)[HIGH]
         if not low < high:
             raise ValueError(f"{LOW} is {low} and {HIGH} is {high}; {HIGH} must be the higher")
@@ -279,7 +280,7 @@ def _rows(params: Any) -> list[Parameter]:
     ]
 
 
-def default_params(name: str, values: Mapping[str, Any] | None = None) -> Params:
+def default_params(name: str, values: Values | None = None) -> Params:
     """Parameters of a task, with some values by path."""
     filled = spec(name).fill(values or {})
     usual = _made(name)[1]
@@ -291,7 +292,7 @@ def default_params(name: str, values: Mapping[str, Any] | None = None) -> Params
     return Params(inner, low, high, jnp.int32(0))
 
 
-def _make(name: str, values: Mapping[str, Any]) -> tuple[GymnaxTask, Params]:
+def _make(name: str, values: Values) -> tuple[GymnaxTask, Params]:
     """Build a task and its parameters, for `jaxsim.make`."""
     spec(name).check(values)
     return GymnaxTask(name, int(spec(name).fill(values)[STEPS])), default_params(name, values)

@@ -34,6 +34,7 @@ import numpy as np
 import jaxsim
 from jaxsim import render, spaces, stepper
 from jaxsim.adapters.streams import Lanes, Single, Stream, Values, shown
+from jaxsim.pytrees import Params, State, Tree
 from jaxsim.wrappers import Mode
 
 try:
@@ -287,7 +288,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         state, params = self._play.inner, self._play.params
 
-        def lane(tree: Any, index: int) -> Any:
+        def lane(tree: Tree, index: int) -> Any:
             return jax.tree.map(lambda leaf: leaf[index] if np.ndim(leaf) else leaf, tree)
 
         lanes = range(self.num_envs)
@@ -361,7 +362,7 @@ def _frames(play: Stream) -> int:
     return round(1 / float(np.max(play.core.dt(play.params))))
 
 
-def _picture(play: Stream, params: Any, state: Any) -> np.ndarray:
+def _picture(play: Stream, params: Params, state: State) -> np.ndarray:
     return render.draw(render.scene(play.core, params, state))
 
 

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import spaces
+from jaxsim.env import Env
+from jaxsim.pytrees import Params, State, Tree
 from jaxsim.wrappers import AutoReset, AutoResetState, FlattenObservation
 
 try:
@@ -39,7 +41,7 @@ class GymnaxState:
       truncated: () bool, a limit was reached.
     """
 
-    inner: Any
+    inner: State
     time: jax.Array
     terminated: jax.Array
     truncated: jax.Array
@@ -48,7 +50,7 @@ class GymnaxState:
 class GymnaxEnv(environment.Environment):
     """An environment of this package that follows gymnax' contract; see `to_gymnax`."""
 
-    def __init__(self, env: Any, params: Any) -> None:
+    def __init__(self, env: Env, params: Params) -> None:
         self._core = FlattenObservation(env)
         self._auto = FlattenObservation(AutoReset(env, "same_step"))
         self._params = params
@@ -68,7 +70,7 @@ class GymnaxEnv(environment.Environment):
         """Number of actions."""
         return self._core.num_actions
 
-    def reset(self, key: jax.Array, params: Any = None) -> tuple[jax.Array, GymnaxState]:
+    def reset(self, key: jax.Array, params: Params = None) -> tuple[jax.Array, GymnaxState]:
         """Start an episode.
 
         Args:
@@ -80,7 +82,7 @@ class GymnaxEnv(environment.Environment):
         """
         return self._reset(_typed(key), self._or_default(params))
 
-    def step(self, key: jax.Array, state: GymnaxState, action: Any, params: Any = None) -> Step:
+    def step(self, key: jax.Array, state: GymnaxState, action: Any, params: Params = None) -> Step:
         """Advance one step; a step that ends an episode also starts the next.
 
         Args:
@@ -99,12 +101,12 @@ class GymnaxEnv(environment.Environment):
         action = spaces.action_space(self._core).checked(action)
         return self._step(_typed(key), state, action, self._or_default(params))
 
-    def reset_env(self, key: jax.Array, params: Any) -> tuple[jax.Array, GymnaxState]:
+    def reset_env(self, key: jax.Array, params: Params) -> tuple[jax.Array, GymnaxState]:
         """Start an episode, as `reset`."""
         return self.reset(key, params)
 
     def step_env(
-        self, key: jax.Array, state: GymnaxState, action: Any, params: Any
+        self, key: jax.Array, state: GymnaxState, action: Any, params: Params
     ) -> tuple[jax.Array, GymnaxState, jax.Array, jax.Array, dict[str, jax.Array]]:
         """Advance one step without automatic reset; the state tells whether it is truncated."""
         action = spaces.action_space(self._core).checked(action)
@@ -115,12 +117,12 @@ class GymnaxEnv(environment.Environment):
         return observation, state, reward, terminated, info
 
     @partial(jax.jit, static_argnames="self")
-    def _reset(self, key: jax.Array, params: Any) -> tuple[jax.Array, GymnaxState]:
+    def _reset(self, key: jax.Array, params: Params) -> tuple[jax.Array, GymnaxState]:
         observation, inner = _in_batches(self._core.reset)(key, params)
         return observation, _fresh(inner)
 
     @partial(jax.jit, static_argnames="self")
-    def _step(self, key: jax.Array, state: GymnaxState, action: jax.Array, params: Any) -> Step:
+    def _step(self, key: jax.Array, state: GymnaxState, action: jax.Array, params: Params) -> Step:
         auto = AutoResetState(state.inner, jnp.zeros_like(state.truncated))
         observation, auto, reward, terminated, truncated, info = _in_batches(self._auto.step)(
             key, auto, action, params
@@ -132,36 +134,36 @@ class GymnaxEnv(environment.Environment):
         state = GymnaxState(auto.inner, time, jnp.zeros_like(over), jnp.zeros_like(over))
         return observation, state, reward, terminated, truncated, info
 
-    def observe(self, key: Any, state: GymnaxState, action: Any, params: Any) -> jax.Array:
+    def observe(self, key: Any, state: GymnaxState, action: Any, params: Params) -> jax.Array:
         """Return the (D,) observation of a state."""
         return self._core.observe(state.inner)
 
-    def get_obs(self, state: GymnaxState, params: Any = None, key: Any = None) -> jax.Array:
+    def get_obs(self, state: GymnaxState, params: Params = None, key: Any = None) -> jax.Array:
         """Return the (D,) observation of a state."""
         return self._core.observe(state.inner)
 
-    def is_terminated(self, state: GymnaxState, params: Any) -> jax.Array:
+    def is_terminated(self, state: GymnaxState, params: Params) -> jax.Array:
         """Tell whether the task has ended."""
         return state.terminated
 
-    def is_truncated(self, state: GymnaxState, params: Any) -> jax.Array:
+    def is_truncated(self, state: GymnaxState, params: Params) -> jax.Array:
         """Tell whether a limit was reached."""
         return state.truncated
 
-    def action_space(self, params: Any = None) -> gymnax_spaces.Discrete:
+    def action_space(self, params: Params = None) -> gymnax_spaces.Discrete:
         """Return the space of actions."""
         return gymnax_spaces.Discrete(self.num_actions)
 
-    def observation_space(self, params: Any = None) -> gymnax_spaces.Box:
+    def observation_space(self, params: Params = None) -> gymnax_spaces.Box:
         """Return the space of observations."""
         box = spaces.observation_space(self._core, self._or_default(params))
         return gymnax_spaces.Box(box.low, box.high, box.shape, box.dtype)
 
-    def _or_default(self, params: Any) -> Any:
+    def _or_default(self, params: Params) -> Any:
         return self._params if params is None else params
 
 
-def to_gymnax(env: Any, params: Any) -> GymnaxEnv:
+def to_gymnax(env: Env, params: Params) -> GymnaxEnv:
     """Present an environment to gymnax code.
 
     Observations are vectors (`jaxsim.spaces.flatten`). Episodes reset themselves as gymnax' own
@@ -187,7 +189,7 @@ def _typed(key: jax.Array) -> jax.Array:
     return jax.random.wrap_key_data(key)
 
 
-def _fresh(inner: Any) -> GymnaxState:
+def _fresh(inner: State) -> GymnaxState:
     no = jnp.zeros((), bool)
     return GymnaxState(inner, jnp.int32(0), no, no)
 
@@ -201,7 +203,7 @@ def _in_batches(function: Callable[..., Any]) -> Callable[..., Any]:
     batched = jax.custom_batching.custom_vmap(function)
 
     @batched.def_vmap
-    def rule(size: int, mapped: Any, *arguments: Any) -> tuple[Any, Any]:
+    def rule(size: int, mapped: Any, *arguments: Tree) -> tuple[Any, Any]:
         # Parameters may stay shared; what else is shared becomes one a lane.
         *others, params = (
             jax.tree.map(partial(_lanes, size), argument, flags)

@@ -13,7 +13,9 @@ import numpy as np
 
 import jaxsim
 from jaxsim import rng, spaces
+from jaxsim.env import Env
 from jaxsim.packing import Packed
+from jaxsim.pytrees import Observation, State, Tree
 from jaxsim.stepper import Keys, Outcome, Stepper
 from jaxsim.wrappers import (
     AutoReset,
@@ -72,7 +74,7 @@ class Stream:
         assert self.root is not None, "no stream has begun"
         return _fold(self.root, np.uint32(self.count))
 
-    def fitting(self, name: str, given: Any) -> Any:
+    def fitting(self, name: str, given: Tree) -> Any:
         """Return a state for the option `name` as it is played, or raise `ValueError`."""
         if hasattr(self.core, "adopt") and type(given) is type(self.blank):
             given = self.core.adopt(given, rng.to_key(self.key()), self.params)
@@ -100,12 +102,12 @@ def _of_reset(step: rng.Words) -> rng.Words:
     return rng.words(reset_key(rng.to_key(step)))
 
 
-def shown(observation: Any) -> Any:
+def shown(observation: Observation) -> Any:
     """An observation as adapters show it: a float32 vector, or a picture of bytes."""
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
 
 
-def _shown(env: Any, observation: Any) -> jax.Array:
+def _shown(env: Env, observation: Observation) -> jax.Array:
     image: jax.Array = shown(spaces.flatten(env, observation))
     return image
 
@@ -125,7 +127,7 @@ class Single(Stream):
         """Start an episode."""
         return self._began(self.stepper.begin(self._keys(_of_reset(self.key()))))
 
-    def begin_at(self, name: str, given: Any) -> np.ndarray:
+    def begin_at(self, name: str, given: Tree) -> np.ndarray:
         """Continue from a "state", or from a "start" by way of its hidden first step."""
         state, keys = self.fitting(name, given), self._keys(self.key())
         if name == "start":
@@ -156,7 +158,7 @@ class Single(Stream):
 
 @partial(jax.jit, static_argnames="env")
 def _advance(
-    env: Any, root: rng.Words, count: Any, state: Packed, action: Any, params: Packed
+    env: Env, root: rng.Words, count: Any, state: Packed, action: Any, params: Packed
 ) -> tuple[Packed, Packed]:
     """Step with the key that belongs to a count of steps; one program for all instances.
 
@@ -228,7 +230,7 @@ class Lanes(Stream):
         observation, *_, info = self._advance(self._starts, self._idle)
         return observation, info
 
-    def begin_at(self, name: str, given: Any) -> np.ndarray:
+    def begin_at(self, name: str, given: Tree) -> np.ndarray:
         """Continue from a "state", or from a "start" by way of its hidden first step."""
         inner, count = self.fitting(name, given), -1 if name == "start" else 0
         self._packed, self.begun = self._playing(inner, count, over=False), True
@@ -236,7 +238,7 @@ class Lanes(Stream):
             return self._advance(self._starts, self._idle)[0]
         return np.array(shown(self._env.observe(self.state)))
 
-    def _playing(self, inner: Any, count: int, *, over: bool) -> Packed:
+    def _playing(self, inner: State, count: int, *, over: bool) -> Packed:
         """Pack a state of the environment after so many steps, all lanes over or none."""
         if self._limited is not self.core:
             inner = TimeLimitState.at(inner, count, self.shape)
@@ -246,7 +248,7 @@ class Lanes(Stream):
         """Advance every lane."""
         return self._advance(self._env, action)
 
-    def _advance(self, env: Any, action: np.ndarray) -> Results:
+    def _advance(self, env: Env, action: np.ndarray) -> Results:
         """NumPy observation, reward, terminated, truncated and info of a step."""
         count = np.uint32(self.count)
         self._packed, outcome = _advance(

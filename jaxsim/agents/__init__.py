@@ -15,6 +15,8 @@ from jaxsim.agents.base import (
     never_fails,
 )
 from jaxsim.agents.detection import Detector, joined
+from jaxsim.env import Env
+from jaxsim.pytrees import Params
 
 AGENTS: dict[str, Agent] = {
     agent.name: agent
@@ -63,7 +65,7 @@ def get(name: str) -> Agent:
     return joined(agent, DETECTORS[detector]) if detector else agent
 
 
-def fitted(name: str, env: Any, params: Any) -> Agent:
+def fitted(name: str, env: Env, params: Params) -> Agent:
     """Look up a built-in agent for an environment that looks unlike CartPole3D.
 
     Learners are shown all numbers of its observation, and `random` draws from its actions; any

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.sight import Seen
-from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
 from jaxsim.worlds.cartpole3d.levels import CATALOGUE
+from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.terms.wind import BLOCK_REACH, CELLS, PER_METRE, PROFILE
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Scalar, Vector
-from jaxsim.worlds.cartpole3d.wind import BLOCK_REACH, CELLS, PER_METRE, PROFILE
 
 LEVELS = (*range(101, 109), *range(201, 209))
 """Catalogue levels that can be named."""

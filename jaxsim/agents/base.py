@@ -11,10 +11,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Leaf, Observation, Tree
+
 Memory = Any
 
 UNNAMED = -1
-"""What an agent that names no novelties of its own names."""
+"""Value of `named` for agents that do not name novelties."""
 
 
 @jax.tree_util.register_dataclass
@@ -42,7 +44,7 @@ class Episodes:
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
     played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
-    trace: Any = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
+    trace: Tree = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
     rewards: Any = None  # (W, T) of each step, if there is a trace
     final: Any = None  # leaves (W, ...), what `Agent.trace` says to the last observation
 
@@ -54,7 +56,7 @@ class Entry:
 
     block: Any  # () int32, from 0
     phase: Any  # () int32, number of its phase, from 1
-    variant: Any  # () int32, number of what is played, task and parameters, from 0
+    variant: Leaf  # () int32, number of what is played, task and parameters, from 0
     learning: Any  # () bool, whether `learn` will be called in it
     new_phase: Any  # () bool, whether a training or testing phase begins with it
 
@@ -102,7 +104,7 @@ def _take_no_number(memory: Memory, number: jax.Array) -> Memory:
     return memory
 
 
-def check_pushes(observation: Any) -> None:
+def check_pushes(observation: Observation) -> None:
     """Refuse an observation of a task whose actions are no pushes.
 
     Raises:

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.agents.lookahead import CART_ROOM
 from jaxsim.agents.reference import CODED_PUSHES, FALL, RATE_GAIN, TURN, lean, push_along
-from jaxsim.agents.rollouts import CART_ROOM
 from jaxsim.backend import materialise, opaque_one
+from jaxsim.pytrees import Leaf, Tree
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.contacts import ERP
+from jaxsim.worlds.cartpole3d.contact.broadphase import ERP
 from jaxsim.worlds.cartpole3d.dynamics import CART_HALF_HEIGHT, CART_RADIUS, POLE_RADIUS
 from jaxsim.worlds.cartpole3d.types import (
     DT,
@@ -108,7 +109,7 @@ def outlook(observation: Observation) -> Outlook:
     wanted = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
     blocks = (tuple(o.block_position), tuple(o.block_velocity))
 
-    def tick(carry: Any, t: jax.Array) -> Any:
+    def tick(carry: Tree, t: jax.Array) -> Any:
         body, (place, speed), (moved, sped), up, least = carry
         # As large as what it divides: a division by what is broadcast becomes a multiplication.
         one = opaque_one(body.x)
@@ -143,14 +144,14 @@ def outlook(observation: Observation) -> Outlook:
         up = jnp.where((up < t) | tipped, up, up + 1.0)
         return (body, (place, speed), (moved, sped), up, least), None
 
-    carry: Any = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
+    carry: Tree = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
     (body, _, _, up, least), _ = jax.lax.scan(tick, carry, jnp.arange(LOOK, dtype=jnp.float32))
     end_x, end_y = body.lx + RATE_GAIN * body.dx, body.ly + RATE_GAIN * body.dy
     end = jnp.sqrt(end_x * end_x + end_y * end_y)
     return Outlook(*(jnp.moveaxis(leaf, 0, -1) for leaf in (up / LOOK, least, end)))
 
 
-def _single(leaf: Any) -> jax.Array:
+def _single(leaf: Leaf) -> jax.Array:
     """A number in float32; flags as they are."""
     leaf = jnp.asarray(leaf)
     return leaf.astype(jnp.float32) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf

@@ -23,10 +23,20 @@ from jaxsim import rng
 from jaxsim.agents import reference, repair, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Transition
+from jaxsim.agents.lookahead import (
+    HORIZON,
+    BodyState,
+    LeanPlan,
+    Model,
+    demand,
+    followed,
+    lean,
+    screened,
+)
 from jaxsim.agents.repair import Fit
-from jaxsim.agents.rollouts import HORIZON, Model, Plan, World, demand, followed, lean, screened
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import batch_rule, materialise, opaque_one
+from jaxsim.pytrees import Tree
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
@@ -66,18 +76,18 @@ class Memory:
     first: jax.Array  # () bool
     tick: jax.Array  # () int32
     fit: Fit
-    plans: Plan  # (H, E) and (E,)
+    plans: LeanPlan  # (H, E) and (E,)
     rollouts: jax.Array  # () int32, futures followed in the episode
 
 
-def home(lanes: int) -> Plan:
+def home(lanes: int) -> LeanPlan:
     """Going to the middle of the room at once."""
     zero = jnp.zeros(lanes)
     lean = jnp.zeros((HORIZON, lanes))
-    return Plan(lean, lean, jnp.zeros(lanes, jnp.int32), zero, zero, zero + HOME_CAP)
+    return LeanPlan(lean, lean, jnp.zeros(lanes, jnp.int32), zero, zero, zero + HOME_CAP)
 
 
-def _upright(lanes: int) -> Plan:
+def _upright(lanes: int) -> LeanPlan:
     """No lean at all, wherever the cart goes: what `pd` does."""
     return home(lanes)._replace(switch=jnp.full(lanes, HORIZON, jnp.int32))
 
@@ -118,7 +128,7 @@ def _act(
     return action, NoveltyPrediction.none(), after
 
 
-def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> World:
+def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> BodyState:
     """Where everything is now; velocities of blocks on lines are those that moved them."""
     pose, velocity = sight.moving(seen)
     moved = geo.scale(geo.sub(seen.block.p, memory.before.block.p), 1 / DT)
@@ -127,10 +137,10 @@ def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> World:
     # On lines, places are reported one tick late as well.
     ahead = sight.place_next(block.p, v)
     p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
-    return World(pose, velocity, Block(p, v, block.alive))
+    return BodyState(pose, velocity, Block(p, v, block.alive))
 
 
-def crowded(world: World, observation: Observation) -> World:
+def crowded(world: BodyState, observation: Observation) -> BodyState:
     """The world with the blocks that come closest first, where a room may hold more than four."""
     blocks = sight.all_blocks(observation)
     if len(blocks.alive) <= sight.SLOTS:
@@ -152,7 +162,7 @@ def fallen(seen: Seen) -> Any:
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)
 
 
-def push(world: World, plans: Plan) -> jax.Array:
+def push(world: BodyState, plans: LeanPlan) -> jax.Array:
     """Action code that the first plan asks for now."""
     pose, velocity = world.pose, world.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
@@ -164,7 +174,7 @@ def push(world: World, plans: Plan) -> jax.Array:
 # Plans ------------------------------------------------------------------------------------------
 
 
-def _shifted(plans: Plan) -> Plan:
+def _shifted(plans: LeanPlan) -> LeanPlan:
     """The same plans a tick later; what is given lasts as long."""
 
     def shift(given: jax.Array) -> jax.Array:
@@ -177,11 +187,11 @@ def _shifted(plans: Plan) -> Plan:
     )
 
 
-def _joined(a: Plan, b: Plan) -> Plan:
+def _joined(a: LeanPlan, b: LeanPlan) -> LeanPlan:
     return jax.tree.map(lambda x, y: jnp.concatenate([x, y], axis=-1), a, b)
 
 
-def _best(plans: Plan, costs: jax.Array) -> tuple[Plan, jax.Array]:
+def _best(plans: LeanPlan, costs: jax.Array) -> tuple[LeanPlan, jax.Array]:
     """The cheapest plans, the best first; of one lane or of lanes side by side."""
     order = jnp.argsort(costs, axis=0)[:ELITES]
 
@@ -192,7 +202,7 @@ def _best(plans: Plan, costs: jax.Array) -> tuple[Plan, jax.Array]:
     return jax.tree.map(chosen, plans), chosen(costs)
 
 
-def _with_usual(plans: Plan) -> Plan:
+def _with_usual(plans: LeanPlan) -> LeanPlan:
     """Plans, (..., E, ...), and behind them those that are always followed."""
     lanes = plans.cap.shape[1:]
     both = _joined(home(1), _upright(1))
@@ -206,7 +216,7 @@ def _with_usual(plans: Plan) -> Plan:
     return jax.tree.map(joined, plans, both)
 
 
-def _candidates(number: int, plans: Plan, key: rng.Words) -> Plan:
+def _candidates(number: int, plans: LeanPlan, key: rng.Words) -> LeanPlan:
     """A generation: places to go to, leans to hold and then a place, mutations of the best."""
     drawn = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
     one = opaque_one(drawn[0])
@@ -236,7 +246,7 @@ def _candidates(number: int, plans: Plan, key: rng.Words) -> Plan:
     lean_y = jnp.where(goes, base.lean_y, jnp.where(holds, held_y, mutated_y))
     mutated_switch = jnp.where(switches, end, jnp.maximum(base.switch, end))
     switch = jnp.where(goes, going_on, jnp.where(holds, held_until, mutated_switch))
-    return Plan(
+    return LeanPlan(
         lean_x,
         lean_y,
         switch.astype(jnp.int32),
@@ -260,7 +270,7 @@ def _holds(
 
 
 def _mutations(
-    base: Plan, u: Sequence[jax.Array], more: Sequence[jax.Array], t: jax.Array, one: jax.Array
+    base: LeanPlan, u: Sequence[jax.Array], more: Sequence[jax.Array], t: jax.Array, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Plans with a lean added, or put in, for some time."""
     start = HORIZON * u[2] * u[3]
@@ -286,13 +296,13 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 def planned(
     budget: Budget,
     model: Model,
-    world: World,
-    plans: Plan,
+    world: BodyState,
+    plans: LeanPlan,
     left: jax.Array,
     first: jax.Array,
     useful: jax.Array,
     key: jax.Array,
-) -> tuple[Plan, jax.Array]:
+) -> tuple[LeanPlan, jax.Array]:
     """Plan on from the plans of the tick before.
 
     Args:
@@ -314,11 +324,11 @@ def planned(
 
 
 @cache
-def _planned(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
+def _planned(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
     """The planning of one lane with a number of candidates; that of a batch is one program."""
 
     @jax.custom_batching.custom_vmap
-    def one(*arguments: Any) -> Any:
+    def one(*arguments: Tree) -> Any:
         several = jax.tree.map(lambda leaf: leaf[None], arguments)
         return jax.tree.map(lambda leaf: leaf[0], _plan_lanes(number, *several))
 
@@ -329,18 +339,18 @@ def _planned(number: int) -> Callable[..., tuple[Plan, jax.Array]]:
 def _plan_lanes(
     number: int,
     model: Model,
-    world: World,
-    plans: Plan,
+    world: BodyState,
+    plans: LeanPlan,
     left: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
-) -> tuple[Plan, jax.Array]:
+) -> tuple[LeanPlan, jax.Array]:
     """Follow the plans of all lanes side by side, then search for one lane after the other.
 
     Lanes that have a good plan that no block comes near to need no search. Leaves are (L, ...).
     """
 
-    def last(tree: Any) -> Any:
+    def last(tree: Tree) -> Any:
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), tree)
 
     kept = _shifted(last(plans))
@@ -351,7 +361,7 @@ def _plan_lanes(
     lanes = (model, world, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), best), left)
     waiting = jnp.argsort(rounds == 0)
 
-    def search(index: jax.Array, after: tuple[Plan, jax.Array]) -> tuple[Plan, jax.Array]:
+    def search(index: jax.Array, after: tuple[LeanPlan, jax.Array]) -> tuple[LeanPlan, jax.Array]:
         lane = waiting[index]
         given = jax.tree.map(lambda leaf: leaf[lane], (*lanes, rounds, root))
         new = _search(number, *given)
@@ -364,12 +374,12 @@ def _plan_lanes(
 def _search(
     number: int,
     model: Model,
-    world: World,
-    plans: Plan,
+    world: BodyState,
+    plans: LeanPlan,
     left: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
-) -> tuple[Plan, jax.Array]:
+) -> tuple[LeanPlan, jax.Array]:
     """Look for better plans, for some generations or until one is good.
 
     Returns:
@@ -377,11 +387,11 @@ def _search(
       plans that were there already among them.
     """
 
-    def unfinished(carry: Any) -> jax.Array:
+    def unfinished(carry: Tree) -> jax.Array:
         done, _, costs = carry
         return (done < rounds) & (costs[0] > GOOD)
 
-    def generation(carry: Any) -> Any:
+    def generation(carry: Tree) -> Any:
         done, plans, costs = carry
         usual = _with_usual(plans)
         tried = jax.tree.map(

@@ -15,10 +15,11 @@ import jax.numpy as jnp
 
 from jaxsim.agents import bank, sight, touch
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.rollouts import Field, Model, directions, pull
+from jaxsim.agents.lookahead import Field, Model, directions, pull
 from jaxsim.agents.sight import Seen
-from jaxsim.worlds.cartpole3d import contacts, dynamics
+from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.contact import broadphase
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Vector
 
 NOMINAL = Params()
@@ -212,7 +213,7 @@ def _bounced(
         out = jnp.where(side < 0, -speed, speed)
         back = jnp.where(side < 0, told, -told)
         use = alone & (gap < -touch.NEAR_PLANE) & (gap > -DEEP) & (out > FAST)
-        pushed = contacts.ERP / DT * jnp.maximum(-gap - contacts.SLOP, 0.0)
+        pushed = broadphase.ERP / DT * jnp.maximum(-gap - broadphase.SLOP, 0.0)
         total = total + jnp.sum(jnp.where(use, (back - pushed) / jnp.where(use, out, 1.0), 0.0))
         number = number + jnp.sum(use)
     seen = jnp.clip(total / jnp.maximum(number, 1), 0.0, 3.0)

@@ -26,9 +26,10 @@ from jaxsim.agents import bank, hits, sight, touch
 from jaxsim.agents.base import NoveltyPrediction
 from jaxsim.agents.detection import Detector, Transition
 from jaxsim.agents.sight import Seen
-from jaxsim.worlds.cartpole3d import dynamics, hints
+from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d.forces import TARGET_HEIGHT
+from jaxsim.worlds.cartpole3d.original import hints
+from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vector
 
 FREE_LIMIT = 1e-5  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s

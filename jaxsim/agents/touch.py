@@ -5,8 +5,8 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole3d import contacts
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector
 
 NEAR_PLANE = 2e-4  # m, within which rounding decides whether a block touches a wall

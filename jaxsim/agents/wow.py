@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxsim.agents import bank, reference, sight
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.agents.detection import Detector, Joined, Transition, joined
-from jaxsim.agents.rollouts import collided
+from jaxsim.agents.lookahead import collided
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
@@ -56,7 +56,7 @@ USUAL, USUAL_SPREAD = 0.88835, 0.08242  # moving average of performance, in trai
 WINDOW = 7  # episodes of that average
 COMPLETE = 198  # observations of an episode that did not fail
 FAIL_RAMP, FAIL_LIMIT, FAIL_ROW = 0.20, 0.25, 4  # shares of failures; failures in a row
-LEVELS = 9
+NUM_LEVELS = 9
 
 # First observation: largest and smallest usual numbers.
 CART_PLACE, CART_SPEED, POLE_RATE, POLE_TURN, LEAN = 3.0, 0.02, 0.028, 0.58, 0.01
@@ -151,7 +151,7 @@ def _init() -> Memory:
         run=none,
         appeared=zero,
         hits=none,
-        tags=jnp.zeros(LEVELS),
+        tags=jnp.zeros(NUM_LEVELS),
         declared=zero,
         since=none,
         diverged=none,

@@ -8,10 +8,14 @@ lanes are columns.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+
+from jaxsim.pytrees import Leaf, Tree
+
+T = TypeVar("T")
 
 MOST_ROWS = 32
 """A leaf with more numbers a lane stays an array by itself."""
@@ -51,7 +55,7 @@ class Banks:
     places: tuple[_Place, ...]
 
     @classmethod
-    def of(cls, tree: Any, moves: Sequence[bool] | None = None) -> "Banks":
+    def of(cls, tree: Tree, moves: Sequence[bool] | None = None) -> "Banks":
         """Lay a tree out.
 
         Args:
@@ -71,7 +75,7 @@ class Banks:
             free[bank, moving] = first + (rows if bank else 1)
         return cls(structure, tuple(places))
 
-    def banked(self, tree: Any) -> Banked:
+    def banked(self, tree: Tree) -> Banked:
         """Put the leaves of a tree, (L, ...), in banks."""
         leaves = jax.tree.leaves(tree)
         return Banked(self._kind(leaves, moves=False), self._kind(leaves, moves=True))
@@ -111,7 +115,7 @@ class Banks:
         return jax.tree.unflatten(self.structure, [leaf(place) for place in self.places])
 
 
-def taken(lanes: Any, index: jax.Array) -> Any:
+def taken(lanes: T, index: jax.Array) -> T:
     """Chosen lanes of `Banked` or a `Kind`; an index past the end takes the last."""
     return _each(
         lanes,
@@ -120,7 +124,7 @@ def taken(lanes: Any, index: jax.Array) -> Any:
     )
 
 
-def cut(lanes: Any, first: Any, size: int) -> Any:
+def cut(lanes: T, first: jax.Array | int, size: int) -> T:
     """Neighbouring lanes of `Banked` or a `Kind`."""
     part = jax.lax.dynamic_slice_in_dim
     return _each(
@@ -128,7 +132,7 @@ def cut(lanes: Any, first: Any, size: int) -> Any:
     )
 
 
-def pasted(lanes: Any, part: Any, first: Any) -> Any:
+def pasted(lanes: T, part: T, first: jax.Array | int) -> T:
     """Inverse of `cut`."""
     update = jax.lax.dynamic_update_slice_in_dim
     return _each(
@@ -139,7 +143,7 @@ def pasted(lanes: Any, part: Any, first: Any) -> Any:
     )
 
 
-def put(lanes: Any, part: Any, index: jax.Array) -> Any:
+def put(lanes: T, part: T, index: jax.Array) -> T:
     """Inverse of `taken`, with no place twice; an index past the end drops."""
     return _each(
         lanes,
@@ -165,7 +169,7 @@ def _bank(dtype: Any) -> str:
     return "int32" if dtype in (jnp.bool_, jnp.uint32) else str(jnp.dtype(dtype))
 
 
-def _is_keys(leaf: Any) -> bool:
+def _is_keys(leaf: Leaf) -> bool:
     return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
 
 

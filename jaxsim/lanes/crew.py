@@ -18,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, counters, rng
-from jaxsim.agents.base import Agent, NoveltyPrediction, learn_nothing, never_fails
+from jaxsim.agents.base import Agent, Memory, NoveltyPrediction, learn_nothing, never_fails
 from jaxsim.lanes.lists import Batch, Rounds, Rows
 from jaxsim.lanes.program import Program, Sizes
 from jaxsim.lanes.work import scores_by_length, work_of
+from jaxsim.pytrees import Leaf, Params, State, Tree
 
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
@@ -102,7 +103,7 @@ class Crew:
         envs: Sequence[Any],
         tables: Sequence[Any],
         root: rng.Words,
-        numbers: Any,
+        numbers: Leaf,
         *,
         width: int = 1,
         spread: Spread | None = None,
@@ -203,7 +204,7 @@ class Crew:
         batch = self.root, numbers, real, self.tables, lists, self.memories()[index]
         return Batch(*jax.device_put(batch, self.homes[index]))
 
-    def _scored(self, rows: Rows, world: Any) -> Rows:
+    def _scored(self, rows: Rows, world: Leaf) -> Rows:
         """Rows with rewards and performances that follow from the numbers of steps."""
         worlds = np.broadcast_to(np.asarray(world)[..., None], rows.length.shape)
         reward, performance = np.zeros((2, *rows.length.shape), np.float32)
@@ -214,7 +215,7 @@ class Crew:
             performance[mask] = shares[rows.length[mask]]
         return replace(rows, reward=reward, performance=performance)
 
-    def renumber(self, numbers: Any) -> None:
+    def renumber(self, numbers: Leaf) -> None:
         """Let the lifetimes go on under other numbers, (P,)."""
         self.number = np.asarray(numbers, np.uint32)
 
@@ -222,7 +223,7 @@ class Crew:
         """Rows of empty lists, NumPy leaves (0, P, W), with the types of all rows."""
         shape = 0, self.number.size, self.width
         integer: Any = np.zeros(shape, np.int32)
-        number: Any = np.zeros(shape, np.float32)
+        number: Leaf = np.zeros(shape, np.float32)
         prediction = NoveltyPrediction(integer, number, number)
         return Rows(
             length=integer,
@@ -254,7 +255,7 @@ class Crew:
 
         return jax.tree.map(joined, *self.memories())
 
-    def remember(self, memory: Any) -> None:
+    def remember(self, memory: Memory) -> None:
         """Let the lifetimes go on with memories as `memory` returns them."""
         memories = self.memories()
         for index, part in enumerate(memories):
@@ -268,7 +269,7 @@ class Crew:
         behind = self.share - part.shape[-1]
         return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, behind)])
 
-    def _listed(self, leaf: Any, index: int) -> np.ndarray:
+    def _listed(self, leaf: Leaf, index: int) -> np.ndarray:
         """Leaf of the lists of a part, (R, P, ...) to (R, share, ...); (R, 1, ...) stays."""
         leaf = np.asarray(leaf)
         if leaf.shape[1] == 1:
@@ -287,13 +288,13 @@ def power_of_two(number: int, grain: int = 1) -> int:
     return grain * (1 << (-(-number // grain) - 1).bit_length())
 
 
-def _shared_where_equal(table: Any) -> Any:
+def _shared_where_equal(table: Params) -> Any:
     """Table of parameters, in which one that is equal in all rows is a scalar.
 
     A step then computes with it once for all lanes.
     """
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: Leaf) -> Any:
         leaf = np.asarray(leaf)
         return leaf if leaf.ndim == 0 or (leaf != leaf[0]).any() else leaf[0]
 
@@ -304,7 +305,7 @@ def _shared_where_equal(table: Any) -> Any:
 def _start_of(agent: Agent) -> Any:
     """Compiled memories of lifetimes before their first episodes."""
 
-    def start(root: rng.Words, numbers: jax.Array) -> Any:
+    def start(root: rng.Words, numbers: jax.Array) -> State:
         keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
         return jax.vmap(agent.assign)(jax.vmap(agent.init)(keys), numbers)
 
@@ -345,7 +346,7 @@ def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) 
 
 
 @jax.jit
-def _laid_over(memory: Any, known: Any) -> Any:
+def _laid_over(memory: Memory, known: Tree) -> Any:
     """Memories of all lanes, of which the first take what is known; types stay as they were."""
 
     def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:

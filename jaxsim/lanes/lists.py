@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxsim import rng
+from jaxsim.agents.base import Memory
+from jaxsim.pytrees import Leaf, State
 
 
 @jax.tree_util.register_dataclass
@@ -18,26 +20,26 @@ class Rounds:
     """Lists of R rounds; leaves (R, P) for P lifetimes, or (R, 1) if all play the same list."""
 
     episode: Any  # int32, number of the round's first episode in its lifetime
-    count: Any  # int32, episodes of the round; 0 ends the list
-    world: Any  # int32, environment
-    row: Any  # int32, row of the environment's parameter table
+    count: Leaf  # int32, episodes of the round; 0 ends the list
+    world: Leaf  # int32, environment
+    row: Leaf  # int32, row of the environment's parameter table
     learning: Any = None  # bool, whether the agent learns from the round; None for never
     enters: Any = None  # bool, whether a block begins with the round; None if nobody asks
     entry: Any = None  # `agents.Entry` of the block
     hint: Any = None  # `agents.Told`, what the agent is told before the round; None for nothing
     has_start: Any = None  # bool, whether `start` is used; None where every start is drawn
-    start: Any = None  # states before the hidden first step
+    start: State = None  # states before the hidden first step
 
 
 class Batch(NamedTuple):
     """P lifetimes with what they play."""
 
     root: rng.Words  # counter key of all randomness
-    number: Any  # (P,) uint32, number of each lifetime
+    number: Leaf  # (P,) uint32, number of each lifetime
     real: Any  # (P,) bool; the others are padding
     tables: tuple[Any, ...]  # parameters of each environment; leaves () where rows agree, else (V,)
     rounds: Rounds
-    memory: Any  # agent memories before the first round, leaves (P, ...)
+    memory: Memory  # agent memories before the first round, leaves (P, ...)
 
 
 @jax.tree_util.register_dataclass
@@ -48,17 +50,17 @@ class Rows:
     Where a list has no episode, a leaf is 0.
     """
 
-    length: Any  # int32, steps
-    ending: Any  # int32, see `worlds.base`
-    reward: Any  # float32, sum over the steps
-    performance: Any  # float32, in [0, 1]
+    length: Leaf  # int32, steps
+    ending: Leaf  # int32, see `worlds.world`
+    reward: Leaf  # float32, sum over the steps
+    performance: Leaf  # float32, in [0, 1]
     prediction: Any  # `NoveltyPrediction` after the last step; None if nobody asks
     named: Any  # int32, catalogue level that the agent names; None if nobody asks
-    fault: Any  # int32, fault of the agent as the episode began; None for agents without faults
+    fault: Leaf  # int32, fault of the agent as the episode began; None for agents without faults
 
 
 class Result(NamedTuple):
     """What a program returns."""
 
-    memory: Any  # agent memories after the last round, leaves (P, ...)
+    memory: Memory  # agent memories after the last round, leaves (P, ...)
     rows: Rows

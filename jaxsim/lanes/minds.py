@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.agents.base import Agent
+from jaxsim.agents.base import Agent, Memory
+from jaxsim.pytrees import Observation, Tree
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Minds:
     width: int
 
     @classmethod
-    def of(cls, agent: Agent, memory: Any, observation: Any, width: int) -> "Minds":
+    def of(cls, agent: Agent, memory: Memory, observation: Observation, width: int) -> "Minds":
         """Look which leaves an agent only reads in an episode.
 
         Args:
@@ -44,7 +45,7 @@ class Minds:
         """
         leaves, structure = jax.tree.flatten(memory)
 
-        def episode(leaves: Any, observation: Any, key: jax.Array) -> Any:
+        def episode(leaves: Tree, observation: Observation, key: jax.Array) -> Any:
             memory = agent.begin(jax.tree.unflatten(structure, leaves), key)
             return jax.tree.leaves(agent.act(memory, observation, key)[2])
 
@@ -54,7 +55,7 @@ class Minds:
         shared = tuple(a is b for a, b in zip(before, traced.outvars, strict=True))
         return cls(agent, structure, shared, width)
 
-    def split(self, memory: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+    def split(self, memory: Memory) -> tuple[list[jax.Array], list[jax.Array]]:
         """Split memories of lifetimes into shared and local leaves, all (P, ...)."""
         marked = list(zip(self.shared, jax.tree.leaves(memory), strict=True))
         return [leaf for shared, leaf in marked if shared], [
@@ -74,33 +75,33 @@ class Minds:
         """Take the leaves of the first lane of each lifetime."""
         return [leaf[:: self.width] for leaf in local]
 
-    def begin(self, shared: Any, local: Any, key: jax.Array) -> list[jax.Array]:
+    def begin(self, shared: Tree, local: Any, key: jax.Array) -> list[jax.Array]:
         """Call `Agent.begin`; return the local leaves."""
 
-        def one(memory: Any, key: jax.Array) -> list[jax.Array]:
+        def one(memory: Memory, key: jax.Array) -> list[jax.Array]:
             return self.split(self.agent.begin(memory, key))[1]
 
         result: list[jax.Array] = self._each(one, shared, local, key)
         return result
 
-    def act(self, shared: Any, local: Any, observation: Any, key: jax.Array) -> Any:
+    def act(self, shared: Tree, local: Any, observation: Observation, key: jax.Array) -> Any:
         """Call `Agent.act`; return (action, prediction, local leaves)."""
 
-        def one(memory: Any, observation: Any, key: jax.Array) -> Any:
+        def one(memory: Memory, observation: Observation, key: jax.Array) -> Any:
             action, prediction, after = self.agent.act(memory, observation, key)
             return action, prediction, self.split(after)[1]
 
         return self._each(one, shared, local, observation, key)
 
-    def trace(self, shared: Any, local: Any, observation: Any, action: jax.Array) -> Any:
+    def trace(self, shared: Tree, local: Any, observation: Observation, action: jax.Array) -> Any:
         """Call `Agent.trace`."""
         assert self.agent.trace is not None
         return self._each(self.agent.trace, shared, local, observation, action)
 
-    def _each(self, function: Any, shared: Any, local: Any, *arguments: Any) -> Any:
+    def _each(self, function: Any, shared: Tree, local: Any, *arguments: Tree) -> Any:
         """Call a function of one lifetime for every lane."""
 
-        def one(shared: Any, local: Any, *arguments: Any) -> Any:
+        def one(shared: Tree, local: Any, *arguments: Tree) -> Any:
             return function(self.joined(shared, local), *arguments)
 
         if self.width == 1:

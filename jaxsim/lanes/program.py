@@ -18,7 +18,7 @@ another.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,10 @@ from jaxsim.lanes.traced import TracedStep
 from jaxsim.lanes.turns import Turns, no_prediction
 from jaxsim.lanes.worlds import Worlds
 from jaxsim.marks import Marks, marked
-from jaxsim.worlds.base import RUNNING, TERMINATED
+from jaxsim.pytrees import Observation
+from jaxsim.worlds.world import RUNNING, TERMINATED
+
+T = TypeVar("T")
 
 GAPS = 0.2
 """Share of lifetimes that are over at which the others are moved together."""
@@ -187,7 +190,7 @@ class Play:
     def observations(self) -> Any:
         """Shapes of the observations of lanes."""
 
-        def observe() -> Any:
+        def observe() -> Observation:
             lanes = self.no_episodes(self.count * self.width, [])
             return self.worlds.observed(lanes.states, lanes.length, lanes.length)
 
@@ -479,12 +482,12 @@ def _places(marks: Marks, begin: jax.Array, size: int) -> jax.Array:
     return whole(marks.places(ranks), opaque_one(ranks.astype(jnp.float32)))
 
 
-def _one(tree: Any) -> Any:
+def _one(tree: T) -> T:
     """Shapes of one lane of a tree."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), tree)
 
 
-def _of_size(size: int, tree: Any) -> Any:
+def _of_size(size: int, tree: T) -> T:
     """Shapes of so many lanes."""
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), tree

@@ -1,12 +1,15 @@
 """What the engine carries of lanes and lifetimes from step to step."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
+from jaxsim.pytrees import Leaf, Params, Tree
+
+T = TypeVar("T")
 
 
 @jax.tree_util.register_dataclass
@@ -14,18 +17,18 @@ from jaxsim import rng
 class Lanes:
     """Episodes on their way; leaves (L, ...), L = P W."""
 
-    ending: Any  # int32, `RUNNING` or how the episode ended
-    needs: Any  # int32, 0 for an action and the cheapest step, else the effort of the chosen action
-    length: Any  # int32, steps taken; -1 before the hidden first one
-    world: Any  # int32, place of the environment; None if there is only one
+    ending: Leaf  # int32, `RUNNING` or how the episode ended
+    needs: Leaf  # int32, effort of the chosen action; 0 for an action and the cheapest step
+    length: Leaf  # int32, steps taken; -1 before the hidden first one
+    world: Leaf  # int32, place of the environment; None if there is only one
     key: rng.Words  # of the episode
-    params: Any  # for each environment, those leaves of its parameters that differ between rows
+    params: Params  # for each environment, those leaves of its parameters that differ between rows
     states: tuple[Any, ...]  # one an environment, what the next step reads
-    action: Any  # int32, chosen for the next step
+    action: Leaf  # int32, chosen for the next step
     local: list[Any]  # of the memory, see `Minds`
     prediction: Any  # None if nobody asks
-    reward: Any  # sum so far; None if all environments are scored by length
-    performance: Any  # as `reward`
+    reward: Leaf  # sum so far; None if all environments are scored by length
+    performance: Leaf  # as `reward`
 
 
 @jax.tree_util.register_dataclass
@@ -33,12 +36,12 @@ class Lanes:
 class Lifetimes:
     """Lifetimes on their way; leaves (P, ...)."""
 
-    place: Any  # int32, place in the batch
+    place: Leaf  # int32, place in the batch
     round: Any  # int32, -1 before the first
-    over: Any  # bool
+    over: Leaf  # bool
     key: rng.Words  # what the keys of its episodes are folded from
     shared: list[Any]  # of the memory, see `Minds`
-    fault: Any  # int32 as the round began; None for agents without faults
+    fault: Leaf  # int32 as the round began; None for agents without faults
 
 
 @jax.tree_util.register_dataclass
@@ -46,11 +49,11 @@ class Lifetimes:
 class History:
     """Steps of the episodes for `Agent.learn`; leaves (L, T, ...)."""
 
-    trace: Any
+    trace: Tree
     rewards: Any  # None if they follow from the numbers of the steps
 
 
-def where(condition: jax.Array, yes: Any, no: Any) -> Any:
+def where(condition: jax.Array, yes: T, no: T) -> T:
     """Select lane by lane, whatever follows the axis of lanes; equal leaves stay themselves."""
 
     def select(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -65,7 +68,7 @@ def where(condition: jax.Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(select, yes, no)
 
 
-def taken(tree: Any, index: jax.Array) -> Any:
+def taken(tree: T, index: jax.Array) -> T:
     """Choose lanes of a tree; an index past the end takes the last."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), tree)
 

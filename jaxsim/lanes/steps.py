@@ -11,7 +11,7 @@ from jaxsim import counters, inputs, rng
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import Lanes, where
 from jaxsim.lanes.worlds import Worlds
-from jaxsim.worlds.base import RUNNING, Attempt
+from jaxsim.worlds.world import RUNNING, Attempt
 
 
 class Steps:

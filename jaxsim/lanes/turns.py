@@ -11,6 +11,7 @@ from jaxsim import counters, rng
 from jaxsim.agents.base import (
     Agent,
     Episodes,
+    Memory,
     NoveltyPrediction,
     enter_unmoved,
     hear_nothing,
@@ -20,7 +21,8 @@ from jaxsim.lanes.lists import Batch, Rows
 from jaxsim.lanes.minds import Minds
 from jaxsim.lanes.state import History, Lanes, Lifetimes, like, where
 from jaxsim.lanes.worlds import Worlds
-from jaxsim.worlds.base import RUNNING, TERMINATED
+from jaxsim.pytrees import Tree
+from jaxsim.worlds.world import RUNNING, TERMINATED
 
 
 class Turns:
@@ -97,7 +99,7 @@ class Turns:
         number = self.round_of(lifetimes, self.rounds.episode)
         return jax.vmap(self.agent.init)(rng.to_key(rng.fold(lifetimes.key, number, counters.INIT)))
 
-    def introduced(self, lifetimes: Lifetimes, memory: Any) -> Any:
+    def introduced(self, lifetimes: Lifetimes, memory: Memory) -> Any:
         """Tell the agent what the protocol tells of the round, and of the block it begins."""
         agent, rounds, size = self.agent, self.rounds, lifetimes.place.shape[0]
         if rounds.hint is not None and agent.tell is not hear_nothing:
@@ -152,7 +154,7 @@ class Turns:
         """Copy what belongs to lifetimes, (K, ...), to their lanes, (K W, ...)."""
         return jnp.repeat(leaf, self.width, axis=0)
 
-    def round_of(self, lifetimes: Lifetimes, leaves: Any) -> Any:
+    def round_of(self, lifetimes: Lifetimes, leaves: Tree) -> Any:
         """What the lists hold for the present rounds: leaves (R, P, ...) to (K, ...)."""
 
         def one(leaf: jax.Array) -> jax.Array:
@@ -163,7 +165,7 @@ class Turns:
 
         return jax.tree.map(one, leaves)
 
-    def row(self, lifetimes: Lifetimes, lanes: Lanes, memory: Any) -> tuple[jax.Array, Rows]:
+    def row(self, lifetimes: Lifetimes, lanes: Lanes, memory: Memory) -> tuple[jax.Array, Rows]:
         """Results of the round that is over, and where they go, (K W,); R if there was none."""
         size = lifetimes.place.shape[0]
         number = self.each(jnp.where(lifetimes.round >= 0, lifetimes.round, self.number))
@@ -177,7 +179,7 @@ class Turns:
         )
 
     def learned(
-        self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Any
+        self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Memory
     ) -> Any:
         """Let lifetimes learn from their rounds."""
         size, width = lifetimes.place.shape[0], self.width

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from jaxsim.worlds.base import Attempt, WholeSteps
+from jaxsim.env import Env
+from jaxsim.pytrees import Observation, Params, State
+from jaxsim.worlds.world import Attempt, WholeSteps
 
 
 class Work(Hashable, Protocol):
     """An environment as the engine asks for it, over a batch of L lanes.
 
-    The defaults of `WholeSteps`, and what they mean, are in `worlds.base`. An environment whose sum
-    of rewards and performance follow from the number of steps has two more functions, `score` and
+    `worlds.world.WholeSteps` has the defaults and their meaning. An environment whose sum of
+    rewards and performance follow from the number of steps has two more functions, `score` and
     `step_reward` of `World`; the engine then carries neither.
     """
 
@@ -85,7 +87,7 @@ def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
 class Stepped(WholeSteps):
     """An environment that follows `jaxsim.env` and offers no more."""
 
-    env: Any
+    env: Env
 
     @property
     def num_actions(self) -> int:
@@ -97,14 +99,14 @@ class Stepped(WholeSteps):
         """Steps after which an episode is truncated."""
         return int(self.env.max_steps)
 
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def start(self, key: jax.Array, params: Params) -> State:
         """Draw states before the hidden first step."""
         return self.env.start(key, params)
 
-    def observe(self, state: Any) -> Any:
+    def observe(self, state: State) -> Observation:
         """Return the observation of states."""
         return self.env.observe(state)
 
-    def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Any:
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
         """Advance one step."""
         return self.env.step(key, state, action, params)

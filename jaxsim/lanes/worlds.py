@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxsim import counters, rng
 from jaxsim.lanes.state import where
 from jaxsim.lanes.work import is_scored, scores_by_length
+from jaxsim.pytrees import Leaf, Observation, Params, State
 
 Varying = list[jax.Array]
 """Leaves of the parameters of lanes that differ between rows of the table."""
@@ -34,13 +35,13 @@ class Worlds:
     def varying(self, row: jax.Array) -> tuple[Varying, ...]:
         """For each environment, the parameters in a row, (L,), that differ between rows."""
 
-        def of(table: Any) -> Varying:
+        def of(table: Params) -> Varying:
             leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(table)]
             return [leaf.at[row].get(mode="clip") for leaf in leaves if leaf.ndim]
 
         return tuple(map(of, self.tables))
 
-    def params(self, world: int, varying: Varying) -> Any:
+    def params(self, world: int, varying: Varying) -> Params:
         """Parameters of an environment: those that differ, and those that all lanes share."""
         leaves, structure = jax.tree.flatten(self.tables[world])
         by_lane = iter(varying)
@@ -55,7 +56,7 @@ class Worlds:
         return work.carried(work.start(start_key, self.params(world, varying)))
 
     def adopted(
-        self, world: int, drawn: Any, use: jax.Array, start: Any, key: rng.Words, varying: Varying
+        self, world: int, drawn: Any, use: jax.Array, start: State, key: rng.Words, varying: Varying
     ) -> Any:
         """Replace drawn starts where others are to be used, if the environment adopts starts.
 
@@ -74,26 +75,26 @@ class Worlds:
         state = work.adopt(start, reset_key, self.params(world, varying))
         return where(use, work.carried(state), drawn)
 
-    def observed(self, states: Sequence[Any], length: jax.Array, world: Any) -> Any:
+    def observed(self, states: Sequence[Any], length: jax.Array, world: Leaf) -> Observation:
         """Return the observation of every lane by its environment."""
         pairs = zip(self.works, states, strict=True)
         return of_lanes(world, [work.observe(work.resumed(state, length)) for work, state in pairs])
 
-    def totals(self, world: Any, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def totals(self, world: Leaf, length: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Sum of rewards and performance of episodes by their lengths; for scored ones."""
         tables = [jax.tree.map(jnp.asarray, scores_by_length(work)) for work in self.works]
         scores = [(reward[length], performance[length]) for reward, performance in tables]
         reward, performance = of_lanes(world, scores)
         return reward, performance
 
-    def step_rewards(self, world: Any, number: jax.Array) -> jax.Array:
+    def step_rewards(self, world: Leaf, number: jax.Array) -> jax.Array:
         """Rewards of steps by their numbers, (L, ...); for scored environments."""
         rewards = [work.step_reward(number) for work in self.works]
         chosen: jax.Array = of_lanes(world, rewards)
         return chosen.astype(jnp.float32)
 
 
-def of_lanes(world: Any, values: Sequence[Any]) -> Any:
+def of_lanes(world: Leaf, values: Sequence[Any]) -> Any:
     """For every lane the value of its environment.
 
     Args:

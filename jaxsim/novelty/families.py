@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxsim import parameters
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 Scale = Literal["linear", "log", "whole"]
 Span = tuple[float, float]

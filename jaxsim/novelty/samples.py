@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsim import parameters, rng
 from jaxsim.novelty.families import FAMILIES, Family, check_together
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS, check_values
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS, check_values
 
 KEY = "novelty"
 """What values by path name a novelty with, beside parameters: ``{"novelty": {...}}``."""

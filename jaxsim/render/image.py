@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsim.pytrees import Tree
 from jaxsim.render import surfaces
 from jaxsim.render.camera import PARALLEL, Camera, Pose, pole_radius, pose, rays
 from jaxsim.render.scene import CART_BOTTOM, CART_RADIUS, CART_TOP, POLE_RADIUS, Scene
@@ -239,7 +240,7 @@ class _Look:
         """Fold over the blocks."""
         scene = self.scene
 
-        def one(number: Any, carry: Any) -> Any:
+        def one(number: Any, carry: Tree) -> Any:
             centre = Vector(*(jnp.asarray(part)[number] for part in scene.blocks))
             return body(carry, number, centre, scene.alive[number])
 

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.embedding import embed
+from jaxsim.env import Env
+from jaxsim.pytrees import Params, State
 from jaxsim.worlds import cartpole
 from jaxsim.worlds.cartpole3d.types import PIVOT_HEIGHT, Observation, Scalar, Vector
 
@@ -68,7 +70,7 @@ def _along(scene: Scene, distance: Scalar) -> Vector:
     )
 
 
-def scene(env: Any, params: Any, state: Any) -> Scene:
+def scene(env: Env, params: Params, state: State) -> Scene:
     """Return the scene that the sensors of an environment report of a state.
 
     Args:
@@ -82,7 +84,7 @@ def scene(env: Any, params: Any, state: Any) -> Scene:
     return scene_of(env, params, env.observe(state))
 
 
-def scene_of(env: Any, params: Any, observation: Any) -> Scene:
+def scene_of(env: Env, params: Params, observation: Any) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
     while hasattr(observation, "observation"):  # of a wrapper that shows more beside it
         env, observation = getattr(env, "env", env), observation.observation
@@ -94,7 +96,7 @@ def scene_of(env: Any, params: Any, observation: Any) -> Scene:
     return observed(observation, params)
 
 
-def observed(observation: Observation, params: Any = None) -> Scene:
+def observed(observation: Observation, params: Params = None) -> Scene:
     """Return the scene of one observation in CartPole3D's form, or of a batch.
 
     Args:
@@ -107,7 +109,7 @@ def observed(observation: Observation, params: Any = None) -> Scene:
     return Scene(observation.cart_position, lean, blocks, alive, **_sizes(params))
 
 
-def _sizes(params: Any) -> dict[str, Any]:
+def _sizes(params: Params) -> dict[str, Any]:
     """Fields of a scene that parameters hold; a world without a room has its track."""
     names = ("pole_length", "block_radius")
     sizes = {name: getattr(params, name) for name in names if hasattr(params, name)}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jaxsim import parameters
 from jaxsim.agents.base import Agent
-from jaxsim.training import a2c, ewc, features, leans, ppo, replay, reset, ste, wrap
+from jaxsim.training import a2c, ewc, features, ppo, ppo_leans, replay, reset, ste, wrap
 from jaxsim.training.features import Sight
 from jaxsim.training.settings import Settings
 
@@ -18,7 +18,7 @@ LEARNERS: dict[str, Callable[..., Agent]] = {
     "ppo+replay": replay.agent,
     "ppo+reset": reset.agent,
     "ste": ste.agent,
-    "ppo+leans": leans.agent,
+    "ppo+leans": ppo_leans.agent,
 }
 """Makers of the learners, by name."""
 

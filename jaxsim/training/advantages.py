@@ -34,15 +34,15 @@ def advantages(
     estimation", 2016, equation 16.
     """
     step = jnp.arange(rewards.shape[1])
-    there, last = step < length[:, None], step == length[:, None] - 1
+    mask, last = step < length[:, None], step == length[:, None] - 1
     beyond = jnp.where(terminated, 0.0, final)[:, None]
     following = jnp.where(last, beyond, jnp.roll(values, -1, axis=1))
-    surprise = jnp.where(there, rewards + discount * following - values, 0.0)
+    surprise = jnp.where(mask, rewards + discount * following - values, 0.0)
 
     def back(after: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        surprise, there = now
-        total = jnp.where(there, surprise + discount * decay * after, 0.0)
+        surprise, mask = now
+        total = jnp.where(mask, surprise + discount * decay * after, 0.0)
         return total, total
 
-    rows = (surprise.T, there.T)
+    rows = (surprise.T, mask.T)
     return jax.lax.scan(back, jnp.zeros_like(final), rows, reverse=True)[1].T

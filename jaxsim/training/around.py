@@ -1,7 +1,7 @@
 """The blocks around a cart: how they fly, which of them touch what, as far as is observed.
 
 Told is what a sight knows of the room: where its walls are and how large blocks, cart and pole are.
-How blocks fly and bounce is not told; see `dynamics`.
+How blocks fly and bounce is not told; see `forward_model`.
 """
 
 from typing import Any, NamedTuple

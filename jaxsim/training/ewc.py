@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Entry
+from jaxsim.pytrees import Tree
 from jaxsim.training import features, network, normalise, ppo
 from jaxsim.training.features import Sight
 from jaxsim.training.network import Layer, Network
@@ -43,7 +44,7 @@ def _init(parameters: Network) -> Consolidated:
     return Consolidated(zero, zero, zero, jnp.int32(0))
 
 
-def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
     """Consolidate what the phase before has taught."""
     held: Consolidated = memory.extra
     joined = jax.tree.map(jnp.add, held.importance, held.recent)
@@ -68,9 +69,9 @@ def _after(memory: ppo.Memory, decisions: ppo.Decisions, key: jax.Array) -> Cons
     held: Consolidated = memory.extra
     rounds = held.rounds + 1
     x = normalise.apply(memory.moments, decisions.seen)
-    found = fisher(memory.parameters, x, decisions.output)
+    information = fisher(memory.parameters, x, decisions.output)
     share = 1.0 / jnp.minimum(rounds, WINDOW)
-    recent = jax.tree.map(lambda old, new: old + share * (new - old), held.recent, found)
+    recent = jax.tree.map(lambda old, new: old + share * (new - old), held.recent, information)
     return held._replace(recent=recent, rounds=rounds)
 
 
@@ -97,11 +98,11 @@ def fisher(parameters: Network, x: jax.Array, action: jax.Array) -> Network:
 
     gradients, taken = jax.grad(chance, has_aux=True)(still)
     number = x.shape[0]
-    found = [
+    layers = [
         Layer((a**2).T @ (g**2) / number, jnp.mean(g**2, axis=0))
         for a, g in zip(taken, gradients, strict=True)
     ]
-    return Network(tuple(found[:-1]), found[-1])
+    return Network(tuple(layers[:-1]), layers[-1])
 
 
 VARIANT = ppo.Variant(_init, _enter, _penalty, _after)

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.reference import RATE_GAIN, lean
+from jaxsim.env import Env
+from jaxsim.pytrees import Leaf, Params
 from jaxsim.training import around
 from jaxsim.training.around import Around
 from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
@@ -64,11 +66,11 @@ class Frame(NamedTuple):
     swap: jax.Array  # () bool, whether x and y then change places
 
     @classmethod
-    def of(cls, x: Any, y: Any) -> "Frame":
+    def of(cls, x: Leaf, y: Leaf) -> "Frame":
         """The frame in which a horizontal vector points along x more than along y, forwards."""
         return cls(_sign(x), _sign(y), jnp.abs(y) > jnp.abs(x))
 
-    def seen(self, x: Any, y: Any) -> tuple[jax.Array, jax.Array]:
+    def seen(self, x: Leaf, y: Leaf) -> tuple[jax.Array, jax.Array]:
         """Turn a horizontal vector."""
         x, y = self.x * x, self.y * y
         return jnp.where(self.swap, y, x), jnp.where(self.swap, x, y)
@@ -118,7 +120,7 @@ def told(pairs: list[Pair], frame: Frame | None = None) -> jax.Array:
     return jnp.stack([number for pair in shown for number in pair])
 
 
-def _sign(number: Any) -> jax.Array:
+def _sign(number: Leaf) -> jax.Array:
     return jnp.where(number < 0, -1.0, 1.0)
 
 
@@ -168,7 +170,7 @@ cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIO
 """Of CartPole3D and the worlds embedded in its observation; the number of slots is free."""
 
 
-def flat(env: Any, params: Any) -> Sight:
+def flat(env: Env, params: Params) -> Sight:
     """Return the sight of any environment: all numbers of its observation, one after the other.
 
     Of an observation with a picture it is the picture alone, as `spaces.flatten` has it.

@@ -34,17 +34,17 @@ def apply(moments: Moments, x: jax.Array) -> jax.Array:
     return jnp.clip((x - moments.mean) * moments.factor, -CLIP, CLIP)
 
 
-def update(moments: Moments, x: jax.Array, there: jax.Array) -> Moments:
+def update(moments: Moments, x: jax.Array, mask: jax.Array) -> Moments:
     """Count vectors in.
 
     Args:
       moments: of what was seen before.
       x: (..., F) vectors.
-      there: (...) bool, which of them count.
+      mask: (...) bool, which of them count.
 
     Source: T. Chan, G. Golub and R. LeVeque, 1979, on joining the moments of two samples.
     """
-    weight = there.astype(x.dtype)[..., None]
+    weight = mask.astype(x.dtype)[..., None]
     axes = tuple(range(x.ndim - 1))
     more = jnp.sum(weight)
     share = 1 / jnp.maximum(more, 1.0)

@@ -19,7 +19,8 @@ import optax
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry, Episodes, NoveltyPrediction
-from jaxsim.training import advantages, dynamics, features, network, normalise, surprise
+from jaxsim.pytrees import Observation, Tree
+from jaxsim.training import advantages, features, forward_model, network, normalise, surprise
 from jaxsim.training.around import Blocks
 from jaxsim.training.features import Sight, View
 from jaxsim.training.network import Network
@@ -42,14 +43,14 @@ class Memory:
     parameters: Network
     optimiser: Any
     moments: Moments  # of what it sees, (F,)
-    model: dynamics.Model  # of the world
+    model: forward_model.Model  # of the world
     usual: surprise.Usual
     hyper: Hyper
     key: jax.Array  # typed, of the lifetime
     rounds: jax.Array  # () int32, calls of `learn`
     fault: jax.Array  # () int32, place in `FAULTS` + 1, 0 for none
     learning: jax.Array  # () bool, whether what is played now is learned from
-    extra: Any  # a variant's own
+    extra: Any  # a variant's loss_key
     watch: surprise.Watch  # the episode in play
 
 
@@ -82,10 +83,10 @@ class Variant(NamedTuple):
     """What a lifelong variant adds to the learner.
 
     Attributes:
-      init: (parameters) -> its own part of the memory.
+      init: (parameters) -> its loss_key part of the memory.
       enter: (memory, entry, fresh) -> memory, as a block begins; `fresh(memory)` forgets all.
       penalty: (memory, parameters, key) -> () added to the loss.
-      after: (memory, decisions, key) -> its own part of the memory, at the end of `learn`.
+      after: (memory, decisions, key) -> its loss_key part of the memory, at the end of `learn`.
     """
 
     init: Callable[[Any], Any]
@@ -103,7 +104,7 @@ def no_penalty(memory: Memory, parameters: Any, key: jax.Array) -> float:
     return 0.0
 
 
-def _just_go_on(memory: Memory, entry: Entry, fresh: Any) -> Memory:
+def _just_go_on(memory: Memory, entry: Entry, fresh: Tree) -> Memory:
     return memory
 
 
@@ -154,7 +155,7 @@ def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) ->
         parameters=parameters,
         optimiser=_ADAM.init(parameters),
         moments=normalise.init(sight.size),
-        model=dynamics.init(sight.body, sight.actions),
+        model=forward_model.init(sight.body, sight.actions),
         usual=surprise.usual(),
         hyper=settings.of_lifetime(0),
         key=key,
@@ -191,7 +192,7 @@ def _begin(sight: Sight, memory: Memory, key: jax.Array) -> Memory:
 
 
 def _view(
-    sight: Sight, memory: Memory, observation: Any
+    sight: Sight, memory: Memory, observation: Observation
 ) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
     """See an observation: its view, how it surprises, log-probabilities and value."""
     view = sight.look(observation)
@@ -201,7 +202,7 @@ def _view(
 
 
 def _act(
-    sight: Sight, memory: Memory, observation: Any, key: jax.Array
+    sight: Sight, memory: Memory, observation: Observation, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
     """Draw an action, or take the best one where nothing is to be learned."""
     view, watch, chances, _ = _view(sight, memory, observation)
@@ -209,13 +210,13 @@ def _act(
     drawn = chances - jnp.where(memory.learning, jnp.log(-jnp.log(noise)), 0.0)
     output = jnp.arange(sight.actions) == jnp.argmax(drawn)
     action = jnp.sum(jnp.where(output, view.actions, 0)).astype(jnp.int32)
-    said = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
+    prediction = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
     done = jax.nn.one_hot(action, sight.actions)
     watch = surprise.expect(memory.model, watch, view.body, view.around, done)
-    return action, said, replace(memory, watch=watch)
+    return action, prediction, replace(memory, watch=watch)
 
 
-def _trace(sight: Sight, memory: Memory, observation: Any, action: jax.Array) -> Step:
+def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.Array) -> Step:
     """Keep what a step teaches; the same values as in `_act`, which the compiler shares."""
     view, watch, chances, value = _view(sight, memory, observation)
     output = view.actions == action
@@ -243,17 +244,19 @@ def _learn(
     """Learn from W episodes; what is broken, or not to be learned from, changes nothing."""
     played = True if episodes.played is None else episodes.played[:, None]
     steps = jnp.arange(episodes.rewards.shape[1])
-    there = (steps < episodes.length[:, None]) & played
+    mask = (steps < episodes.length[:, None]) & played
     key = jax.random.fold_in(memory.key, memory.rounds)
-    rows = _Rows.of(there)
+    rows = _Rows.of(mask)
     draw = _drawing(settings, sight, memory, episodes, rows)
 
-    def update(carry: Any, number: jax.Array) -> Any:
+    def update(carry: Tree, number: jax.Array) -> Any:
         parameters, optimiser = carry
         words = rng.fold(rng.words(key), number)
         decisions = draw(words)
-        own = rng.to_key(rng.fold(words, 1))
-        loss, gradients = jax.value_and_grad(_loss)(parameters, variant, memory, decisions, own)
+        loss_key = rng.to_key(rng.fold(words, 1))
+        loss, gradients = jax.value_and_grad(_loss)(
+            parameters, variant, memory, decisions, loss_key
+        )
         parameters, optimiser = _stepped(memory.hyper, parameters, optimiser, gradients)
         return (parameters, optimiser), loss
 
@@ -267,9 +270,9 @@ def _learn(
         memory,
         parameters=parameters,
         optimiser=optimiser,
-        moments=normalise.update(memory.moments, episodes.trace.seen, there),
+        moments=normalise.update(memory.moments, episodes.trace.seen, mask),
         model=_taught(sight, memory.model, episodes, rows, rng.fold(last, 2)),
-        usual=surprise.calibrate(memory.usual, episodes.final.told, there[:, 0]),
+        usual=surprise.calibrate(memory.usual, episodes.final.told, mask[:, 0]),
         rounds=memory.rounds + 1,
     )
     new = replace(new, extra=variant.after(new, draw(last), rng.to_key(rng.fold(last, 1))))
@@ -281,18 +284,18 @@ def _learn(
 class _Rows(NamedTuple):
     """The steps of W episodes as rows of one table."""
 
-    there: jax.Array  # (W, T) bool, which were made
+    mask: jax.Array  # (W, T) bool, which were made
     lengths: jax.Array  # (W,)
     ends: jax.Array  # (W,) steps made up to the end of each episode
 
     @classmethod
-    def of(cls, there: jax.Array) -> "_Rows":
-        lengths = jnp.sum(there, axis=1)
-        return cls(there, lengths, jnp.cumsum(lengths))
+    def of(cls, mask: jax.Array) -> "_Rows":
+        lengths = jnp.sum(mask, axis=1)
+        return cls(mask, lengths, jnp.cumsum(lengths))
 
     def draw(self, words: rng.Words, number: int) -> tuple[jax.Array, jax.Array]:
         """Draw a step from each of as many equal shares: its row and its episode, (B,) each."""
-        width, horizon = self.there.shape
+        width, horizon = self.mask.shape
         slots = jnp.arange(number)
         place = (slots + rng.uniform(words, slots)) * (self.ends[-1] / number)
         place = jnp.minimum(place.astype(jnp.int32), self.ends[-1] - 1)
@@ -302,7 +305,7 @@ class _Rows(NamedTuple):
 
     def flat(self, leaf: jax.Array) -> jax.Array:
         """One row for each step, (W T, ...)."""
-        return leaf.reshape(self.there.size, *leaf.shape[2:])
+        return leaf.reshape(self.mask.size, *leaf.shape[2:])
 
 
 def _drawing(
@@ -322,10 +325,10 @@ def _drawing(
         hyper.discount,
         hyper.trace_decay,
     )
-    there = rows.there
-    number = jnp.maximum(jnp.sum(there), 1)
-    mean = jnp.sum(jnp.where(there, better, 0.0)) / number
-    spread = jnp.sqrt(jnp.sum(jnp.where(there, (better - mean) ** 2, 0.0)) / number)
+    mask = rows.mask
+    number = jnp.maximum(jnp.sum(mask), 1)
+    mean = jnp.sum(jnp.where(mask, better, 0.0)) / number
+    spread = jnp.sqrt(jnp.sum(jnp.where(mask, (better - mean) ** 2, 0.0)) / number)
     numbers = jnp.stack([step.output, step.chance, better, step.value], axis=-1)
     seen, kept = rows.flat(step.seen), rows.flat(numbers)
 
@@ -344,8 +347,8 @@ def _drawing(
 
 
 def _taught(
-    sight: Sight, model: dynamics.Model, episodes: Episodes, rows: _Rows, words: rng.Words
-) -> dynamics.Model:
+    sight: Sight, model: forward_model.Model, episodes: Episodes, rows: _Rows, words: rng.Words
+) -> forward_model.Model:
     """Learn how the world moves from steps of the episodes."""
     step, final = episodes.trace, episodes.final
     at, episode = rows.draw(words, LESSONS)
@@ -353,14 +356,14 @@ def _taught(
         lambda leaf: rows.flat(leaf)[at],
         (step.body, step.block, step.speed, step.action, step.calm),
     )
-    width, horizon = rows.there.shape
+    width, horizon = rows.mask.shape
     last = at - episode * horizon == rows.lengths[episode] - 1
     follows = rows.flat(step.body)[jnp.minimum(at + 1, width * horizon - 1)]
     after = jnp.where(last[:, None], final.body[episode], follows)
     done = jax.nn.one_hot(action, sight.actions)
-    lessons = dynamics.Lessons(body, done, after, calm, block, speed)
+    lessons = forward_model.Lessons(body, done, after, calm, block, speed)
     played = jnp.sum(rows.lengths > 0).astype(jnp.float32)
-    return dynamics.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
+    return forward_model.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
 
 
 def _loss(
@@ -399,7 +402,7 @@ def _stepped(
     return moved, optimiser
 
 
-def all_finite(tree: Any) -> jax.Array:
+def all_finite(tree: Tree) -> jax.Array:
     """() bool, whether every number of a tree is finite."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
 

@@ -61,9 +61,9 @@ def update(
     weighted = weight[:, None] * x
     gram = keep * fit.gram + weighted.T @ x
     cross = keep * fit.cross + weighted.T @ y
-    found = solve(gram, cross)
-    energy = keep * fit.energy + weight @ (y - x @ found) ** 2
-    return Fit(gram, cross, energy, keep * fit.amount + jnp.sum(weight), found)
+    solution = solve(gram, cross)
+    energy = keep * fit.energy + weight @ (y - x @ solution) ** 2
+    return Fit(gram, cross, energy, keep * fit.amount + jnp.sum(weight), solution)
 
 
 def solve(gram: jax.Array, cross: jax.Array) -> jax.Array:

@@ -10,13 +10,14 @@ et al., "Experience replay for continual learning", 2019, whose clone of policy 
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.agents.base import Agent, Entry
+from jaxsim.pytrees import Tree
 from jaxsim.training import features, network, normalise, ppo
 from jaxsim.training.features import Sight
 from jaxsim.training.network import Network
@@ -52,7 +53,7 @@ def _init(size: int, sight: Sight, parameters: Network) -> Store:
     return Store(seen, jnp.zeros((size, sight.actions)), jnp.zeros(size), zero, seen, zero)
 
 
-def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
     """Take the observations of the phase before in."""
     store: Store = memory.extra
     x = normalise.apply(memory.moments, store.now)

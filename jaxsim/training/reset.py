@@ -1,9 +1,9 @@
 """PPO that starts afresh at every block it learns in: the control without any transfer."""
 
 from dataclasses import replace
-from typing import Any
 
 from jaxsim.agents.base import Agent, Entry
+from jaxsim.pytrees import Tree
 from jaxsim.training import features, ppo
 from jaxsim.training.features import Sight
 from jaxsim.training.settings import Settings
@@ -14,7 +14,7 @@ def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) 
     return ppo.learner("ppo+reset", settings or Settings(), sight, VARIANT)
 
 
-def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
     return ppo.choose(entry.learning, replace(fresh(memory), learning=entry.learning), memory)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Entry
+from jaxsim.pytrees import Tree
 from jaxsim.training import features, ppo
 from jaxsim.training.features import Sight
 from jaxsim.training.network import Network
@@ -21,7 +22,7 @@ def _init(parameters: Network) -> Any:
     return jnp.int32(-1)
 
 
-def _enter(memory: ppo.Memory, entry: Entry, fresh: Any) -> ppo.Memory:
+def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
     mine = jnp.where((memory.extra < 0) & entry.learning, entry.variant, memory.extra)
     learning = entry.learning & (entry.variant == mine)
     return replace(memory, extra=mine, learning=learning)

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import NoveltyPrediction
-from jaxsim.training import around, dynamics, regression
+from jaxsim.training import around, forward_model, regression
 from jaxsim.training.around import Around, Blocks
-from jaxsim.training.dynamics import Model
+from jaxsim.training.forward_model import Model
 
 NUMBERS = 6
 """Numbers that tell of an episode."""
@@ -94,13 +94,13 @@ def watch(body: int) -> Watch:
 
 def seen(model: Model, watch: Watch, body: jax.Array, now: Around) -> Watch:
     """Compare an observation with what was expected."""
-    was = dynamics.flight(watch.before)
-    off = (body - watch.body) / regression.scale(model.body, dynamics.BODY_FLOOR)
+    was = forward_model.flight(watch.before)
+    off = (body - watch.body) / regression.scale(model.body, forward_model.BODY_FLOOR)
     missed = (now.blocks.speed - watch.speed) ** 2
 
-    def of_blocks(fit: regression.Fit, there: jax.Array) -> tuple[jax.Array, jax.Array]:
-        size = jax.vmap(regression.scale, in_axes=(0, None))(fit, dynamics.SPEED_FLOOR)[:, 0]
-        return jnp.sum(jnp.where(there, missed / size**2, 0.0)), jnp.sum(there)
+    def of_blocks(fit: regression.Fit, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+        size = jax.vmap(regression.scale, in_axes=(0, None))(fit, forward_model.SPEED_FLOOR)[:, 0]
+        return jnp.sum(jnp.where(mask, missed / size**2, 0.0)), jnp.sum(mask)
 
     flown, flights = of_blocks(model.flying, was.flies)
     returned, returns = of_blocks(model.bouncing, was.bounces)
@@ -124,8 +124,8 @@ def expect(model: Model, watch: Watch, body: jax.Array, now: Around, action: jax
     """Say what comes next, behind an action (A,), one-hot."""
     return watch._replace(
         steps=watch.steps + 1,
-        body=dynamics.body_after(model, body, action),
-        speed=dynamics.speed_after(model, now.blocks),
+        body=forward_model.body_after(model, body, action),
+        speed=forward_model.speed_after(model, now.blocks),
         before=now.blocks,
         calm=watch.calm & now.calm,
     )
@@ -199,13 +199,13 @@ def calibrate(usual: Usual, told: jax.Array, played: Any) -> Usual:
     Args:
       usual: what was usual before.
       told: (W, 6) of `numbers`, at their ends.
-      played: (W,) bool, which are there, or True for all.
+      played: (W,) bool, which count, or True for all.
     """
     played = jnp.broadcast_to(played, told.shape[:1])
     episodes = usual.episodes + jnp.sum(played)
     counted = played & (usual.episodes >= WAIT)
-    there = counted[:, None] & ~jnp.isnan(told)
-    mean, variance, number = _joined(usual, jnp.where(there, told, 0.0), there)
+    mask = counted[:, None] & ~jnp.isnan(told)
+    mean, variance, number = _joined(usual, jnp.where(mask, told, 0.0), mask)
     held = counted & (jnp.max(usual.number) >= ENOUGH / 4)
     far = away(usual, told)
     beyond = held & (far > TAIL)
@@ -219,13 +219,13 @@ def calibrate(usual: Usual, told: jax.Array, played: Any) -> Usual:
 
 
 def _joined(
-    usual: Usual, told: jax.Array, there: jax.Array
+    usual: Usual, told: jax.Array, mask: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean, variance and number with those of more episodes."""
-    more = jnp.sum(there, axis=0).astype(jnp.float32)
+    more = jnp.sum(mask, axis=0).astype(jnp.float32)
     share = 1 / jnp.maximum(more, 1.0)
     mean = jnp.sum(told, axis=0) * share
-    variance = jnp.sum(jnp.where(there, (told - mean) ** 2, 0.0), axis=0) * share
+    variance = jnp.sum(jnp.where(mask, (told - mean) ** 2, 0.0), axis=0) * share
     part = more / jnp.maximum(jnp.minimum(usual.number, WINDOW) + more, 1.0)
     gap = mean - usual.mean
     joined = (1 - part) * usual.variance + part * variance + part * (1 - part) * gap**2

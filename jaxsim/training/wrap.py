@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.agents.base import Agent, Memory, NoveltyPrediction
+from jaxsim.pytrees import Observation
 
 Policy = Callable[[Any, Any, jax.Array], jax.Array]
 
@@ -21,7 +22,7 @@ def policy(name: str, choose: Policy, parameters: Any) -> Agent:
       parameters: pytree of arrays; it becomes the agent's memory.
     """
 
-    def act(memory: Memory, observation: Any, key: jax.Array) -> Any:
+    def act(memory: Memory, observation: Observation, key: jax.Array) -> Any:
         action = choose(memory, observation, key)
         return jnp.asarray(action, jnp.int32), NoveltyPrediction.none(), memory
 

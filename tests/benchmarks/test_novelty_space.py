@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import novelty_list, novelty_space
+from benchmarks import novelty_space
 from jaxsim import novelty
 from jaxsim.novelty import FAMILIES, Novelty
+from tools import novelty_list
 
 SAMPLES = (
     Novelty.of(["gravity"], {"gravity": 9.9}),

@@ -1,8 +1,14 @@
 """Agents by name and from files."""
 
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
 import pytest
 
+import jaxsim
 from evaluation import agents
+from jaxsim.agents import Agent, NoveltyPrediction
 
 PUSHER = """
 import jax.numpy as jnp
@@ -60,3 +66,27 @@ def test_files_without_the_agent_that_is_asked_for(file, text, suffix, words):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         agents.get(str(tmp_path / "absent.py"))
+
+
+def none(memory, observation, key):
+    return jnp.int32(0), NoveltyPrediction.none(), memory
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda *a: (jnp.zeros(5, jnp.int32), *none(*a)[1:]), "`act` must return one action"),
+        (
+            lambda *a: (none(*a)[0], jax.tree.map(jnp.atleast_1d, none(*a)[1]), a[0]),
+            "input 2 has shape",
+        ),
+        (lambda *a: (*none(*a)[:2], (a[0], a[0])), "trees 0 and 1 do not match"),
+        (lambda *a: (*none(*a)[:2], a[0] + 0.5), "dtype"),
+    ],
+)
+def test_an_agent_whose_numbers_have_other_shapes_is_refused(act, words):
+    env, params = jaxsim.make("CartPole-v1")
+    agent = Agent("mine", act, init=lambda key: jnp.int32(0))
+    with pytest.raises(ValueError, match=f"^agent mine cannot play CartPole: .*{words}"):
+        agents.check_fit(agent, env, "mine", params)
+    agents.check_fit(replace(agent, act=none), env, "mine", params)

@@ -8,6 +8,7 @@ import pytest
 import jaxsim
 from evaluation import cli
 from evaluation.sailon import novelties
+from evaluation.schedule import level_variant
 from jaxsim.novelty import FAMILIES, Novelty, sample
 
 
@@ -95,3 +96,8 @@ def test_wrong_input_is_one_line(arguments, words, capsys):
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
+
+
+def test_schedules_play_each_level_in_its_world():
+    for level in jaxsim.levels():
+        assert level_variant(level.number, "easy")[0] == level.task

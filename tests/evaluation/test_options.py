@@ -273,7 +273,7 @@ COMMANDS = {
             "evaluation.sciencebirds.levels.schedule",
             "evaluation.sciencebirds.game.CartPoleGame",
             "evaluation.sciencebirds.server.listen",
-            "evaluation.sciencebirds.results.Results.below",
+            "evaluation.sciencebirds.results.ResultWriter.below",
             "evaluation.session.Log",
             "evaluation.sciencebirds.recording.Recorder",
             "evaluation.sciencebirds.harness.Harness",

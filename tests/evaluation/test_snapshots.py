@@ -267,7 +267,7 @@ def drawn(folder):
 def config(folder):
     """Trials of Science Birds, drawn from a small pool."""
     meta = ROOT / "examples" / "sciencebirds" / "unordered_sets.xml"
-    return generate.config_text(meta, 3, generate.Options(pool=30))
+    return generate.config_text(meta, 3, generate.GenerateOptions(pool=30))
 
 
 def scored(folder):

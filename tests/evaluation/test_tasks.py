@@ -1,6 +1,7 @@
 """Which environments a schedule needs, and that of several only one is computed."""
 
 import json
+from dataclasses import replace
 
 import jax
 import pytest
@@ -47,6 +48,14 @@ def test_one_environment_a_world(three):
     assert three.dt.tolist() == pytest.approx([0.02, 0.02, 0.01, 0.02, 0.02, 0.02])
     for world in three.worlds:
         assert {leaf.shape for leaf in jax.tree.leaves(world.params)} == {(2,)}
+
+
+def test_a_schedule_that_was_checked_is_not_built_again():
+    schedule = l2m.Syllabus("s").train(episodes("CartPole", 1)).schedule()
+    first = Tasks.of(schedule)
+    assert Tasks.of(schedule) is first
+    # An equal schedule is built: 2 and 2.0 are equal, and not accepted alike.
+    assert Tasks.of(replace(schedule)) is not first
 
 
 def test_all_worlds_have_one_observation_and_action_space(three):

@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import agents, rng
-from jaxsim.agents import mpc, repair, rollouts, sight
+from jaxsim.agents import lookahead, mpc, repair, sight
 from jaxsim.agents.detection import Transition
 from jaxsim.agents.sight import Seen, see
 from jaxsim.backend import opaque_one
@@ -43,27 +43,27 @@ def homeward():
     def expected(observation):
         seen = see(observation)
         model, block, _ = repair.believed(repair.no_fit(), seen)
-        world = rollouts.World(*sight.moving(seen), block)
+        world = lookahead.BodyState(*sight.moving(seen), block)
         plan = mpc.home(1)
         body = dynamics.bodies(model.params)
 
         def tick(now, _):
-            now = rollouts._tick(model, body, plan, jnp.int32(200), now, True)[0]
+            now = lookahead._tick(model, body, plan, jnp.int32(200), now, True)[0]
             return now, (now.pose.x[0], now.pose.qy[0], now.fell[0])
 
-        begun = rollouts._started(model, world, plan)
-        return jax.lax.scan(tick, begun, length=rollouts.HORIZON)[1]
+        begun = lookahead._started(model, world, plan)
+        return jax.lax.scan(tick, begun, length=lookahead.HORIZON)[1]
 
     def action(observation):
         seen = see(observation)
         pose, velocity = sight.moving(seen)
         plan = mpc.home(1)
-        x, y = rollouts.going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
+        x, y = lookahead.going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
         given = plan._replace(
-            lean_x=jnp.broadcast_to(x, (rollouts.HORIZON, 1)),
-            lean_y=jnp.broadcast_to(y, (rollouts.HORIZON, 1)),
+            lean_x=jnp.broadcast_to(x, (lookahead.HORIZON, 1)),
+            lean_y=jnp.broadcast_to(y, (lookahead.HORIZON, 1)),
         )
-        return mpc.push(rollouts.World(pose, velocity, seen.block), given)
+        return mpc.push(lookahead.BodyState(pose, velocity, seen.block), given)
 
     return jax.jit(jax.vmap(expected)), jax.jit(jax.vmap(action))
 
@@ -246,15 +246,15 @@ def test_the_inner_loop_pushes_under_the_demanded_lean():
         ((0.0, 0.0), (0.0005, 0.0), (0, 0)),  # within the dead band
     ]:
         axis = Vector(zero + lean[0], zero + lean[1], zero + 1)
-        ours = rollouts.demand(axis, Vector(zero, zero, zero), wanted)
+        ours = lookahead.demand(axis, Vector(zero, zero, zero), wanted)
         assert tuple(int(c) for c in ours) == push
 
 
 def test_a_place_is_approached_with_a_capped_lean():
     plan = mpc.home(1)
-    x, y = rollouts.going(plan, 0.1, 0.0, 0.0, 0.0)
+    x, y = lookahead.going(plan, 0.1, 0.0, 0.0, 0.0)
     assert (float(x[0]), float(y[0])) == pytest.approx((-0.008, 0.0))
-    x, y = rollouts.going(plan, 3.0, -4.0, 0.0, 0.0)
+    x, y = lookahead.going(plan, 3.0, -4.0, 0.0, 0.0)
     assert np.hypot(x[0], y[0]) == pytest.approx(mpc.HOME_CAP)
     assert x[0] < 0 < y[0]
 
@@ -266,7 +266,7 @@ def test_collisions_follow_the_restitution_of_blocks():
     for restitution, speed in ((1.0, 3.0), (1.35, 3 * 1.35**2), (0.0, 0.0)):
         # Speeds of up to 6 m/s in float32, rounded at 5e-7 each time.
         params = replace(Params(), restitution_block=restitution)
-        after = rollouts.collided(params, block, Vector(*v.T))
+        after = lookahead.collided(params, block, Vector(*v.T))
         np.testing.assert_allclose(np.asarray(after.x), [-speed, speed], atol=1e-5)
 
 
@@ -287,7 +287,7 @@ def test_plans_shift_by_a_tick():
 
 def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
     """Beside going to the middle and doing what `pd` does; where none is good, a search follows."""
-    t = jnp.arange(rollouts.HORIZON, dtype=jnp.float32)[:, None]
+    t = jnp.arange(lookahead.HORIZON, dtype=jnp.float32)[:, None]
     number = jnp.arange(1, mpc.ELITES + 1)
     plans = mpc.home(mpc.ELITES)._replace(lean_x=t * number, lean_y=-t * number, switch=10 * number)
     followed, searched = [], []
@@ -328,7 +328,7 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
         plan = followed.pop()
         np.testing.assert_array_equal(plan.lean_x[:-1, :3], plans.lean_x[1:])
         np.testing.assert_array_equal(plan.switch[:3], plans.switch - 1)
-        assert plan.switch[3:].tolist() == [0, rollouts.HORIZON]
+        assert plan.switch[3:].tolist() == [0, lookahead.HORIZON]
         # The cheapest first: the first elite, what `pd` does, going to the middle.
         np.testing.assert_array_equal(best.lean_x, plan.lean_x[:, np.array([0, 4, 3])])
 
@@ -381,7 +381,7 @@ def _met(places, alive):
     pose = Pose(zero, zero, one, zero, zero, zero, zero, one)
     velocity = Velocity(*[zero] * 6)
     r, body = geo.pole_to_cart(pose), dynamics.bodies(params)
-    moved, v, impulse, gap = rollouts._contacts(
+    moved, v, impulse, gap = lookahead._contacts(
         params, body, pose, r, velocity, block, block.v, opaque_one(zero)
     )
     return moved.wy[0], v.x[:, 0], impulse[0], gap[0]
@@ -406,7 +406,7 @@ def in_danger():
     """Model, world and plans of lanes of an empty room with one block that flies at the cart."""
     seen = upright(np.float32(0), Vector(*np.zeros(3, np.float32)))
     model, block, _ = repair.believed(repair.no_fit(), see(seen))
-    world = rollouts.World(*sight.moving(see(seen)), block)
+    world = lookahead.BodyState(*sight.moving(see(seen)), block)
     p, v = Vector(*np.zeros((3, 4), np.float32)), Vector(*np.zeros((3, 4), np.float32))
     p.x[:], p.z[:] = (4.0, 3.0, -3.0, 3.0), (0.8, 6.0, 7.0, 8.0)
     v.x[:], v.z[:] = (-4.5, 5.0, -5.0, 5.0), (0.0, 2.0, 2.0, 2.0)
@@ -417,21 +417,21 @@ def in_danger():
 
 @cache
 def fast():
-    return jax.jit(rollouts.followed)
+    return jax.jit(lookahead.followed)
 
 
 @jax.jit
 def plainly(model, world, plan, left):
     """Costs of futures that all have their own blocks and look for contacts in every tick."""
-    now = rollouts._started(model, world, plan)
+    now = lookahead._started(model, world, plan)
     own = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), now.block)
     body = dynamics.bodies(model.params)
 
     def tick(now, _):
-        return rollouts._tick(model, body, plan, left, now, True)[0], None
+        return lookahead._tick(model, body, plan, left, now, True)[0], None
 
-    now, _ = jax.lax.scan(tick, now._replace(block=own), length=rollouts.HORIZON)
-    return rollouts._total(now, left)
+    now, _ = jax.lax.scan(tick, now._replace(block=own), length=lookahead.HORIZON)
+    return lookahead._total(now, left)
 
 
 @pytest.mark.slow
@@ -469,14 +469,14 @@ def test_futures_beyond_the_bound_count_for_nothing():
 def test_contacts_are_looked_for_only_where_a_block_is_near(monkeypatch):
     """Contacts that cost infinitely much show whether any was looked for."""
     model, world, plans = in_danger()
-    met = rollouts._contacts
+    met = lookahead._contacts
 
     def costly(*arguments):
         velocity, v, impulse, gap = met(*arguments)
         return velocity, v, impulse + jnp.inf, gap
 
-    monkeypatch.setattr(rollouts, "_contacts", costly)
-    followed = jax.jit(lambda *a: rollouts.followed(*a)[0], compiler_options=HURRIED)
+    monkeypatch.setattr(lookahead, "_contacts", costly)
+    followed = jax.jit(lambda *a: lookahead.followed(*a)[0], compiler_options=HURRIED)
     left, bound = jnp.int32(150), jnp.float32(np.inf)
     assert not np.isfinite(followed(model, world, plans, left, bound)).all()
     away = world.block.p._replace(z=world.block.p.z + np.float32(4))
@@ -493,7 +493,7 @@ def test_a_screen_sees_which_plans_a_block_comes_near_to():
     models = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2, axis=-1), model)
     both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2, axis=-1), plans)
     left = jnp.full(2, 150)
-    costs, used = jax.jit(rollouts.screened)(models, worlds, both, left)
+    costs, used = jax.jit(lookahead.screened)(models, worlds, both, left)
     unhurt, references = fast()(model, far, plans, jnp.int32(150), jnp.float32(np.inf))
     np.testing.assert_allclose(costs[:, 1], unhurt, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(used[0][..., 1], references[0], atol=1e-4)
@@ -529,7 +529,7 @@ def test_a_future_is_cheap():
 
     @jax.eval_shape
     def given():
-        world = rollouts.World(*sight.moving(Seen.nothing()), Seen.nothing().block)
+        world = lookahead.BodyState(*sight.moving(Seen.nothing()), Seen.nothing().block)
         model = repair.believed(repair.no_fit(), Seen.nothing())[0]
         plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
         return model, world, plans, jnp.int32(200)
@@ -540,12 +540,12 @@ def test_a_future_is_cheap():
     def free(model, world, plans, left):
         model, world = jax.tree.map(lambda leaf: leaf[..., None], (model, world))
         plans = jax.tree.map(lambda leaf: leaf[..., None], plans)
-        return rollouts.screened(model, world, plans, left[None])
+        return lookahead.screened(model, world, plans, left[None])
 
     # The second is the sum of a tick with shared blocks, one with blocks of each future, and one
     # with contacts.
     assert flops(free, *given) <= 1200  # 1,128
-    assert flops(rollouts.followed, *given, jnp.float32(0)) <= 11_000  # 10,629
+    assert flops(lookahead.followed, *given, jnp.float32(0)) <= 11_000  # 10,629
 
 
 def test_of_many_blocks_those_that_come_closest_are_planned_with():
@@ -561,7 +561,7 @@ def test_of_many_blocks_those_that_come_closest_are_planned_with():
     first = see(seen)
     assert int(first.count) == 9
     np.testing.assert_array_equal(first.newest, v[8])
-    world = rollouts.World(*sight.moving(first), first.block)
+    world = lookahead.BodyState(*sight.moving(first), first.block)
     block = mpc.crowded(world, seen).block
     assert block.alive.shape == (mpc.THREATS,)
     assert np.asarray(block.alive).all()

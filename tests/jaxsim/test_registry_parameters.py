@@ -11,7 +11,7 @@ import jaxsim
 from jaxsim import parameters, registry
 from jaxsim.parameters import Parameter
 from jaxsim.worlds.cartpole3d import Config, Params
-from jaxsim.worlds.cartpole3d.settings import FIELDS, PARAMETERS
+from jaxsim.worlds.cartpole3d.parameter_table import FIELDS, PARAMETERS
 
 
 @pytest.fixture
@@ -32,6 +32,17 @@ def test_make_returns_an_environment_and_its_parameters():
         leaf = getattr(params, field.name)
         assert (leaf.shape, leaf.dtype) == ((), np.float32)
         assert float(leaf) == pytest.approx(field.default, rel=1e-7)  # float32 rounding
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "CartPole2D-v0", "CartPole3D-v0"])
+def test_a_value_is_checked_once(monkeypatch, name):
+    looks = []
+    problem = Parameter.problem
+    monkeypatch.setattr(
+        Parameter, "problem", lambda row, value: looks.append(row.path) or problem(row, value)
+    )
+    jaxsim.make(name, {"gravity": 5.0})
+    assert looks == ["gravity"]
 
 
 def test_a_task_name_means_its_newest_version(registered):

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks.recordings import observation_arrays, read_recording
 from jaxsim import agents
 from jaxsim.agents import bank, residual
 from jaxsim.agents.base import never_fails
 from jaxsim.agents.detection import Transition, joined
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d.levels import params_of
-from jaxsim.worlds.cartpole3d.messages import feature_vectors, parse_feature_vectors
+from jaxsim.worlds.cartpole3d.original.messages import feature_vectors, parse_feature_vectors
 from jaxsim.worlds.cartpole3d.types import Block, Config, Observation, Vector
+from tests.oracles.recordings import observation_arrays, read_recording
 
 KEY = jax.random.key(0)
 TICKS = 201  # of the longest episode, with its reset

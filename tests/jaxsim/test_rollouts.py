@@ -13,10 +13,10 @@ from benchmarks import lockstep
 from jaxsim import Spread, agents, backend, counters, rng, rollouts
 from jaxsim.agents.base import Agent, NoveltyPrediction
 from jaxsim.lanes.crew import Crew
-from jaxsim.worlds.base import FULL, World
 from jaxsim.worlds.cartpole3d import CartPole3D
 from jaxsim.worlds.cartpole3d.env import MOVES
 from jaxsim.worlds.cartpole3d.tick import FREE, WALLED, brief_tick
+from jaxsim.worlds.world import FULL, World
 from jaxsim.wrappers import AutoReset, FlattenObservation
 
 EPISODES = 250

@@ -73,7 +73,7 @@ def test_what_is_counted_is_the_program_that_runs():
 
 def test_a_step_without_contacts_is_cheap(shapes, monkeypatch):
     """What nearly every lane pays in nearly every step; four blocks."""
-    monkeypatch.setattr(tick_module.packing, "replaced", lambda *given: given[-1])
+    monkeypatch.setattr(tick_module.grouping, "replaced", lambda *given: given[-1])
     env = shapes["env"]
     arguments = (shapes["keys"], shapes["state"], shapes["action"], shapes["params"])
     flops, size = work(lambda *a: env.step(*a), *arguments)
@@ -189,7 +189,7 @@ def test_nothing_optional_is_compiled_into_the_nominal_step():
 @pytest.mark.slow
 def test_options_cost_what_they_should(shapes, monkeypatch):
     """Flops of a step without contacts beyond the nominal ones."""
-    monkeypatch.setattr(tick_module.packing, "replaced", lambda *given: given[-1])
+    monkeypatch.setattr(tick_module.grouping, "replaced", lambda *given: given[-1])
 
     def flops(values):
         env, params = jaxsim.make("CartPole3D-v0", values)

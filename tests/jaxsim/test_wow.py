@@ -12,9 +12,9 @@ from scipy import stats
 from jaxsim import agents
 from jaxsim.agents import wow
 from jaxsim.agents.detection import Transition
-from jaxsim.agents.rollouts import collided
+from jaxsim.agents.lookahead import collided
 from jaxsim.agents.sight import see
-from jaxsim.worlds.cartpole3d.messages import feature_vector, parse_feature_vector
+from jaxsim.worlds.cartpole3d.original.messages import feature_vector, parse_feature_vector
 from jaxsim.worlds.cartpole3d.types import Block, Observation, Vector
 
 KEY = jax.random.key(0)

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 import numpy as np
 import pybullet
 
-from benchmarks import bullet_world
-from benchmarks.bullet_world import BASE
 from jaxsim.worlds.cartpole3d import Params
 from jaxsim.worlds.cartpole3d.types import Block
+from tests.oracles import bullet_world
+from tests.oracles.bullet_world import BASE
 
 SPHERE = 0  # link
 HEIGHT = 1.0  # m, of a block above the base of its line

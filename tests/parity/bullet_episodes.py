@@ -10,11 +10,11 @@ import numpy as np
 
 import jaxsim
 from benchmarks import parity
-from benchmarks.recordings import Recording
 from jaxsim.worlds import cartpole3d
 from jaxsim.worlds.cartpole3d import Observation, State
+from jaxsim.worlds.cartpole3d.generate.wsu import wsu_shares
 from jaxsim.worlds.cartpole3d.types import Vector
-from jaxsim.worlds.cartpole3d.wsu import wsu_shares
+from tests.oracles.recordings import Recording
 from tests.parity.bullet_scene import Scene
 from tests.parity.bullet_spawns import Spawns
 

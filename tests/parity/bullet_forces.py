@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.worlds.cartpole3d import Params
-from jaxsim.worlds.cartpole3d.wind import PROFILE
+from jaxsim.worlds.cartpole3d.terms.wind import PROFILE
 
 AIM = 0.5  # m, height at which the cart attracts blocks
 AIR = 1.225  # kg/m^3

@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from benchmarks import parity
-from benchmarks.recordings import KINDS
 from jaxsim import novelty
 from jaxsim.novelty import Novelty
 from tests.conftest import double_precision
+from tests.oracles.recordings import KINDS
 from tests.parity import bullet_episodes
 
 FAMILIES = (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import bullet_world
-from benchmarks.bullet_world import CART, POLE, WORLD_FRAME
-from benchmarks.recordings import BLOCKS, CARTPOLE, KINDS, WALLS, hardness
 from jaxsim.worlds.cartpole3d import Params, State, state_to_arrays
 from jaxsim.worlds.cartpole3d.types import Block
+from tests.oracles import bullet_world
+from tests.oracles.bullet_world import CART, POLE, WORLD_FRAME
+from tests.oracles.recordings import BLOCKS, CARTPOLE, KINDS, WALLS, hardness
 from tests.parity.bullet_blocks import Body, Motion, add_block
 from tests.parity.bullet_forces import on_blocks, wind_on_cart
 

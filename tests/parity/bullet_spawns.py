@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxsim.worlds.cartpole3d import Params
+from jaxsim.worlds.cartpole3d.generate.wsu import wsu_distances, wsu_spawns
 from jaxsim.worlds.cartpole3d.types import Block, Vector
-from jaxsim.worlds.cartpole3d.wsu import wsu_distances, wsu_spawns
 
 TICKS = 201  # of an episode, the hidden one included
 REACH, HEIGHT = 10.0, np.array([0, 0, 1])  # m

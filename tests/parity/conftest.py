@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.recordings import Recording, observation_arrays, read_recording
 from jaxsim.worlds.cartpole3d import Observation
+from tests.oracles.recordings import Recording, observation_arrays, read_recording
 
 
 @pytest.fixture(scope="session")

@@ -16,16 +16,20 @@ pytest.importorskip(
 )
 
 from benchmarks import parity
-from benchmarks.recordings import KINDS, Recording
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE
 from tests.conftest import double_precision
+from tests.oracles.recordings import KINDS, Recording
 from tests.parity import bullet_episodes
 from tests.parity.bounds import CHAIN, HIT, PAIR, SLIDING_HIT
 
+MORE = {
+    **dict.fromkeys((201, 202), parity.DIFFICULTIES),
+    **dict.fromkeys((108, 208), ("easy", "hard")),
+}
 LEVELS = [
-    *((level, "easy") for level in (101, 102, 103, 104, 105, 106, 111, 112, 200)),
-    *((level, "hard") for level in (107, 113, 114, 115, 203, 204, 205, 206, 207)),
-    *((level, difficulty) for level in (201, 202) for difficulty in parity.DIFFICULTIES),
-    *((level, difficulty) for level in (108, 208) for difficulty in ("easy", "hard")),
+    (number, difficulty)
+    for number, level in CATALOGUE.items()
+    for difficulty in MORE.get(number, ("hard",) if level.varies else ("easy",))
 ]
 SEEDS = range(100, 106)  # none of them was recorded
 

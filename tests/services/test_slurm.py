@@ -73,7 +73,7 @@ def until(what, patience=PATIENCE):
 def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     plan = sweep.plan(VALUES, tmp_path / "plan", minutes=small.A_PACK)
     assert len(plan.units) == 24
-    sent = submitting.submit(plan, submitting.Options(jobs=6, cpus=1, memory=1.0, minutes=30))
+    sent = submitting.submit(plan, submitting.JobOptions(jobs=6, cpus=1, memory=1.0, minutes=30))
     assert (len(sent.jobs), sent.left) == (6, 24)
     array = str(sent.jobs[0].job_id).split("_")[0]
 
@@ -111,10 +111,10 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     found = sweep.status(plan)
     assert 0 < found.done < 24
     # Sent again, it sends what is left.
-    again = submitting.submit(plan, submitting.Options(jobs=6, cpus=1, memory=1.0, minutes=30))
+    again = submitting.submit(plan, submitting.JobOptions(jobs=6, cpus=1, memory=1.0, minutes=30))
     assert again.left == 24 - found.done
     assert submitting.wait(again) == 0
-    assert submitting.submit(plan, submitting.Options()).jobs == ()
+    assert submitting.submit(plan, submitting.JobOptions()).jobs == ()
     sweep.merge(plan)
     # One process of the command, and one call of Python with one unit a program.
     local = sweep.plan(VALUES, tmp_path / "local", minutes=small.A_PACK)

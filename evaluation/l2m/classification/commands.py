@@ -2,9 +2,9 @@
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from evaluation.arguments import add_command, add_out
+from evaluation.arguments import Commands, add_command, add_out
 from evaluation.report import terminal
 
 EXAMPLES: Final = """examples:
@@ -17,7 +17,7 @@ extra classification. A wrong input is one line on standard error and exit code 
 """
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add ``classify`` to the commands of a parser.
 
     Args:

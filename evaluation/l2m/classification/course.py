@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.l2m.classification import data
-from evaluation.l2m.classification.syllabus import Plan, Syllabus
+from evaluation.l2m.classification.syllabus import DataBlock, Syllabus
 from evaluation.schedule import Block
 
 
@@ -79,7 +79,7 @@ class Dataset:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: DataBlock,
         block: Block,
         examples: data.ImageData,
         first_batch: int,
@@ -242,7 +242,7 @@ def read_examples(syllabus: Syllabus) -> dict[str, data.ImageData]:
 
 
 def _draw(
-    plan: Plan,
+    plan: DataBlock,
     block: Block,
     examples: data.ImageData,
     first_batch: int,

@@ -51,7 +51,7 @@ _OWN = ("$dataset", "batches", "batch_size")
 
 
 @dataclass(frozen=True)
-class Plan:
+class DataBlock:
     """One data set of a lifetime.
 
     Attributes:
@@ -79,7 +79,7 @@ class Syllabus:
     """
 
     schedule: Schedule
-    plans: tuple[Plan, ...]
+    plans: tuple[DataBlock, ...]
 
 
 def load(path: str | os.PathLike[str]) -> Syllabus:
@@ -107,20 +107,20 @@ def loads(text: str, source: str = "<string>", name: str = "syllabus") -> Syllab
       SyllabusError: the text is not a valid syllabus of classification.
     """
     document = Document(text.removeprefix("\ufeff"), source)
-    reading, player = instructions.play(document, document.decode(), name, DataPlayer)
+    reading, player = instructions.play(document, document.decode(), name, DataReader)
     schedule = replace(reading.schedule, source=FilePath(source).name)
     return Syllabus(schedule, tuple(player.plans))
 
 
 @dataclass
-class DataPlayer(instructions.Player):
+class DataReader(instructions.Reader):
     """Plays instructions in order and collects data sets beside blocks."""
 
     contains: ClassVar[str] = "datasets"
     contains_rule: ClassVar[str] = '"datasets"; play episodes with `jaxsim run`'
     task_key: ClassVar[str] = "$dataset"
 
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[DataBlock] = field(default_factory=list)
 
     def add(self, path: Path, episode: Mapping[str, object], count: int, count_path: Path) -> None:
         """Append a data set ``count`` times, to the last block if it is more of the same."""
@@ -151,7 +151,7 @@ class DataPlayer(instructions.Player):
         if self.episodes > MAX_EPISODES:
             self._too_long(count_path)
         block = self._block(path, spec.name, own, batches, size)
-        self.plans.append(Plan(block, spec.name, spec.fill(values), batches, size))
+        self.plans.append(DataBlock(block, spec.name, spec.fill(values), batches, size))
 
     def _values(
         self, spec: data.DataSpec, path: Path, given: Mapping[str, object]

@@ -16,7 +16,7 @@ from evaluation.l2m.l2metrics.experts import stored_runs, training_curves
 from evaluation.l2m.l2metrics.runs import Run, base_task
 from evaluation.l2m.l2metrics.settings import Settings
 from evaluation.metrics.l2m.experts import Curve, pad_experts
-from evaluation.metrics.l2m.lifetimes import Processed, Results, measure, process
+from evaluation.metrics.l2m.lifetimes import LifetimeMetrics, Processed, measure, process
 from evaluation.metrics.l2m.scaling import Range
 from evaluation.metrics.l2m.structure import Structure, find_structure
 from evaluation.metrics.numerics import Numbers
@@ -58,8 +58,8 @@ class Analysis:
     structure: Structure
     raw: Floats
     processed: Processed
-    results: Results
-    reference: Results | None
+    results: LifetimeMetrics
+    reference: LifetimeMetrics | None
     reference_curves: Processed | None
     experiences: Integers
     extra_regimes: Mapping[str, Numbers]
@@ -210,7 +210,7 @@ def _analyse_batch(runs: Sequence[Run], settings: Settings, library: Library) ->
     ranges = _range_arrays(runs, settings, num_tasks)
     noise = _noise(runs, raw.shape, settings)
 
-    def compute(compat: bool) -> tuple[Processed, Results]:
+    def compute(compat: bool) -> tuple[Processed, LifetimeMetrics]:
         options = settings.options(repeats)._replace(compat=compat)
         curves = [[library.curves(task, compat) for task in run.tasks] for run in runs]
         experts = pad_experts(curves, num_tasks)

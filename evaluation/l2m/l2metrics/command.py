@@ -1,9 +1,8 @@
 """The command ``jaxsim l2metrics``: the flags and the files of l2metrics 3.1."""
 
 import argparse
-from typing import Any
 
-from evaluation.arguments import add_command
+from evaluation.arguments import Commands, add_command
 
 EPILOG = """examples:
   jaxsim l2metrics -l logs/expert-1 -s w            # store a single-task expert
@@ -25,7 +24,7 @@ for each run that has an error; the others are still computed, and the exit code
 _WINDOWS = "flat hanning hamming bartlett blackman none"
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: Commands) -> None:
     """Add the command to the subparsers of the program."""
     parser = add_command(
         commands,

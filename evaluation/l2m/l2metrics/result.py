@@ -9,7 +9,7 @@ import numpy as np
 from evaluation.l2m.l2metrics.analysis import Analysis
 from evaluation.l2m.l2metrics.runs import Regimes, shown_params
 from evaluation.l2m.l2metrics.settings import Settings
-from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, Results
+from evaluation.metrics.l2m.lifetimes import LIFETIME_METRICS, LifetimeMetrics
 from evaluation.metrics.l2m.regimes import ROUNDING, RegimeNumbers
 from evaluation.metrics.numerics import Numbers
 from evaluation.metrics.reasons import Reason, sentence_of
@@ -305,7 +305,7 @@ def _split_by_params(regimes: Regimes) -> bool:
     return bool(same.any())
 
 
-def _regime_differences(analysis: Analysis, reference: Results | None) -> dict[str, Any]:
+def _regime_differences(analysis: Analysis, reference: LifetimeMetrics | None) -> dict[str, Any]:
     """Column -> how many regimes differ."""
     size, found = len(analysis.run.regimes.counts), {}
     if reference is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evaluation.files import read_json
 from evaluation.l2m.l2metrics.errors import Kind, L2MetricsError
-from evaluation.metrics.l2m.lifetimes import Options
+from evaluation.metrics.l2m.lifetimes import MetricOptions
 from evaluation.metrics.l2m.smoothing import KINDS, SHORTEST_WINDOW
 
 MAX_BYTES: Final = 2**24
@@ -35,7 +35,7 @@ class Settings:
     Attributes:
       perf_measure: column that metrics are computed from.
       variant_mode: "aware" of task variants, or "agnostic": the name before the first "_" counts.
-      ste_averaging_method: "metrics" or "time", see `Options.ste_averaging`.
+      ste_averaging_method: "metrics" or "time", see `MetricOptions.ste_averaging`.
       aggregation_method: of tasks to a lifetime, "mean" or "median".
       maintenance_method: "mrlep", "mrtlp" or "both".
       transfer_method: "ratio", "contrast" or "both".
@@ -99,7 +99,7 @@ class Settings:
         """Whether l2metrics 3.1 is reproduced with its defects."""
         return self.compat is not None
 
-    def options(self, repeats: bool) -> Options:
+    def options(self, repeats: bool) -> MetricOptions:
         """The options of the kernels.
 
         Args:
@@ -110,7 +110,7 @@ class Settings:
         averaging: Any = self.ste_averaging_method
         window = self.window_length
         off = smoothing == "none" or (window is not None and window < SHORTEST_WINDOW)
-        return Options(
+        return MetricOptions(
             smoothing=None if off else smoothing,
             window=window,
             smooth_tests=self.do_smooth_eval_data,

@@ -34,7 +34,7 @@ from evaluation.metrics.l2m.scaling import (
 )
 from evaluation.metrics.l2m.smoothing import Kind, smooth
 from evaluation.metrics.l2m.structure import Structure
-from evaluation.metrics.l2m.tasks import (
+from evaluation.metrics.l2m.task_metrics import (
     Transfer,
     lifetime_transfer,
     maintenance,
@@ -71,7 +71,7 @@ _QUIET = np.errstate(all="ignore")
 """NumPy need not say what is missing: the reasons do."""
 
 
-class Options(NamedTuple):
+class MetricOptions(NamedTuple):
     """How metrics are computed; hashable, static under `jax.jit`.
 
     Attributes:
@@ -120,7 +120,7 @@ class Processed(NamedTuple):
     ranges: Range
 
 
-class Results(NamedTuple):
+class LifetimeMetrics(NamedTuple):
     """Every number of L lifetimes.
 
     Attributes:
@@ -153,7 +153,7 @@ def process(
     values: Array,
     structure: Structure,
     experts: Experts,
-    options: Options,
+    options: MetricOptions,
     ranges: Range | None = None,
 ) -> Processed:
     """Smooth, clamp and normalise, in this order.
@@ -197,8 +197,12 @@ def process(
 
 @_QUIET
 def measure(
-    values: Array, experiences: Array, structure: Structure, experts: Experts, options: Options
-) -> Results:
+    values: Array,
+    experiences: Array,
+    structure: Structure,
+    experts: Experts,
+    options: MetricOptions,
+) -> LifetimeMetrics:
     """Compute every metric from processed curves.
 
     Args:
@@ -259,7 +263,7 @@ def measure(
     nothing = xp.zeros((*values.shape[:-2], num_tasks, 0), values.dtype)
     there = _inside(values, structure) & xp.isfinite(values)
     extremes = task_range(values, there, structure.tasks, nothing, nothing == 0)
-    return Results(
+    return LifetimeMetrics(
         regimes, recovery, mrlep, mrtlp, moved, relative, efficiency, tasks, lifetime, extremes
     )
 
@@ -269,9 +273,9 @@ def lifetime_metrics(
     experiences: Array,
     structure: Structure,
     experts: Experts,
-    options: Options,
+    options: MetricOptions,
     ranges: Range | None = None,
-) -> Results:
+) -> LifetimeMetrics:
     """`process`, then `measure`: the arguments are theirs."""
     processed = process(values, structure, experts, options, ranges)
     curves, runs = materialised(processed.values, processed.experts)
@@ -282,7 +286,7 @@ def _inside(values: Array, structure: Structure) -> Array:
     return namespace(values).arange(values.shape[-1]) < structure.counts[..., None]
 
 
-def _smoothed(values: Array, structure: Structure, options: Options) -> Array:
+def _smoothed(values: Array, structure: Structure, options: MetricOptions) -> Array:
     kind = options.smoothing
     if kind is None:
         return values

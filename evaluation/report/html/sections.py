@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.metrics.statistics import bootstrap_interval
 from evaluation.records import Records
-from evaluation.report.html import tables
+from evaluation.report.html import markup
 from evaluation.report.html.page import Chart, Section, page
 
 MOST_POINTS = 600
@@ -66,14 +66,14 @@ def of_report(
       more: sections behind these.
     """
     facts = {k: v for k, v in report.items() if not _is_group(v)}
-    made = [Section("What this is", "Settings, versions and totals.", tables.facts(facts))]
+    made = [Section("What this is", "Settings, versions and totals.", markup.facts(facts))]
     if command:
         made.append(_command(command))
     for name, value in report.items():
         if not _is_group(value):
             continue
         chart = _chart_of(value, axes)
-        made.append(Section(_words(name), "", _group(value, tables.pointer("", name)), chart))
+        made.append(Section(_words(name), "", _group(value, markup.pointer("", name)), chart))
     return page(title, [*made, *more])
 
 
@@ -86,13 +86,13 @@ def _is_group(value: Any) -> bool:
 
 def _group(value: Any, path: str) -> str:
     if isinstance(value, list):
-        return tables.records(value, path)
-    if all(tables.is_entry(one) for one in value.values()):
-        return tables.metrics(value, path)
+        return markup.records(value, path)
+    if all(markup.is_entry(one) for one in value.values()):
+        return markup.metrics(value, path)
     parts = []
     for name, one in value.items():
-        show = _group if _is_group(one) else tables.cell
-        body = show(one, tables.pointer(path, name))
+        show = _group if _is_group(one) else markup.cell
+        body = show(one, markup.pointer(path, name))
         parts.append(f"<h3>{html.escape(_words(name))}</h3>{body}")
     return "".join(parts)
 
@@ -102,9 +102,9 @@ def _chart_of(value: Any, axes: Sequence[str]) -> Chart | None:
     if not isinstance(value, list) or len(value) < 2:
         return None
     axis = next((n for n in axes if isinstance(value[0].get(n), int | float)), None)
-    if axis is not None and tables.is_entry(value[0]):
+    if axis is not None and markup.is_entry(value[0]):
         value = [{axis: row[axis], "mean": row} for row in value]
-    names = [n for n, v in value[0].items() if tables.is_entry(v)][:MOST_LINES]
+    names = [n for n, v in value[0].items() if markup.is_entry(v)][:MOST_LINES]
     if axis is None or not names:
         return None
     key = "mean" if "mean" in value[0][names[0]] else "value"
@@ -120,7 +120,7 @@ def _played(report: Mapping[str, Any], command: str) -> Section:
     facts = {n: report[n] for n in names if n in report}
     facts |= {"syllabus": report["syllabus"], "window": report["window"]}
     facts |= {n: report[n] for n in ("interval", "versions", "faults") if n in report}
-    body = tables.facts(facts)
+    body = markup.facts(facts)
     text = "Everything here follows from these settings; the same command gives the same numbers."
     return Section("What was played", text, body + (_command(command).body if command else ""))
 
@@ -163,11 +163,11 @@ def _curve(records: Records, measure: str) -> Section:
 
 
 def _metrics(report: Mapping[str, Any]) -> Section:
-    body = tables.metrics(report["metrics"], "/metrics")
+    body = markup.metrics(report["metrics"], "/metrics")
     lifelong = report.get("lifelong", {}).get("metrics", {})
     if lifelong:
         body += "<h3>Lifelong learning (l2metrics 3.1)</h3>"
-        body += tables.metrics(lifelong, "/lifelong/metrics")
+        body += markup.metrics(lifelong, "/lifelong/metrics")
     text = f"Means over the blocks and lifetimes; intervals: {report['interval']}."
     return Section("Metrics", text, body)
 
@@ -179,7 +179,9 @@ def _blocks(report: Mapping[str, Any]) -> Section:
         for block in report["blocks"]
     ]
     return Section(
-        "Blocks", "Every metric of every block, as it was played.", tables.records(rows, "/blocks")
+        "Blocks",
+        "Every metric of every block, as it was played.",
+        markup.records(rows, "/blocks"),
     )
 
 
@@ -211,12 +213,12 @@ def _matrix(report: Mapping[str, Any]) -> list[Section]:
                 continue
             value, path = found[phase]
             change = "" if before is None else f" ({value - before:+.3f})"
-            cells.append(tables.number(value, path) + change)
+            cells.append(markup.number(value, path) + change)
             best, before = max(best, value), value
             losses.append(round(best - value, 6))
         rows.append([html.escape(name), *cells])
         lost[name] = losses
-    matrix = tables.table(("task", *phases), rows, "transfer matrix")
+    matrix = markup.table(("task", *phases), rows, "transfer matrix")
     text = (
         "Mean of each task in each test. In brackets the change since the last test of it, which "
         "is the transfer of what was trained between: above 0 helps, below 0 is forgetting."
@@ -234,8 +236,8 @@ def _novelty(report: Mapping[str, Any]) -> list[Section]:
     if "novelty" not in report:
         return []
     lifetimes, blocks = (report["novelty"][name] for name in ("metrics", "blocks"))
-    body = tables.metrics(lifetimes, "/novelty/metrics") + "<h3>By block</h3>"
-    body += tables.records(blocks, "/novelty/blocks")
+    body = markup.metrics(lifetimes, "/novelty/metrics") + "<h3>By block</h3>"
+    body += markup.records(blocks, "/novelty/blocks")
     text = (
         "What the agent predicted, over lifetimes and in each block. Episodes whose last "
         "prediction is at or above the agent's threshold count as called."
@@ -250,14 +252,14 @@ def _capabilities(report: Mapping[str, Any]) -> list[Section]:
         path = f"/capabilities/{name}/averages"
         for unit, score in scores["averages"].items():
             metrics = ", ".join(map(_words, score["metrics"]))
-            place = tables.pointer(path, unit)
+            place = markup.pointer(path, unit)
             cells = (_words(name), unit, metrics)
-            rows.append([*map(html.escape, cells), tables.entry(score, place)])
+            rows.append([*map(html.escape, cells), markup.entry(score, place)])
     if not rows:
         return []
     text = "Averages of those metrics of a capability that have one unit."
     head = ("capability", "unit", "average of", "score [95 % interval]")
-    return [Section("Core capabilities", text, tables.table(head, rows, "capabilities"))]
+    return [Section("Core capabilities", text, markup.table(head, rows, "capabilities"))]
 
 
 def ends(records: Records, measure: str) -> list[tuple[int, int]]:
@@ -316,7 +318,7 @@ def lifetimes(records: Records, measure: str, run: str) -> Section:
         "The worst episode of each, in the viewer. Links to all of them: "
         f"{shlex.join(('jaxsim', 'view', run, '--ends'))}."
     )
-    return Section("Worst and best lifetimes", text, tables.table(head, rows, "lifetimes"))
+    return Section("Worst and best lifetimes", text, markup.table(head, rows, "lifetimes"))
 
 
 def _words(name: str) -> str:

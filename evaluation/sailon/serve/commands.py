@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.arguments import add_command, add_out
+from evaluation.arguments import Commands, add_command, add_out
 
 BROKER: Final = "amqp://guest:guest@127.0.0.1:5672/%2F"
 ENDED_EARLY: Final = 1
@@ -25,7 +25,7 @@ input, or no broker.
 """
 
 
-def add_to(parts: Any) -> None:
+def add_to(parts: Commands) -> None:
     """Add `serve` to the parts of `jaxsim sailon`."""
     serve = add_command(
         parts, "serve", "play an experiment with agents behind a RabbitMQ broker", EXAMPLES

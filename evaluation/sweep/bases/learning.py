@@ -13,7 +13,7 @@ import pyarrow as pa
 from evaluation import agents, scanner
 from evaluation.checkpoints.configuration import configuration
 from evaluation.checkpoints.keeper import Busy, Checkpoints, Pace
-from evaluation.checkpoints.loading import PREFIX, Player, player
+from evaluation.checkpoints.loading import PREFIX, SavedAgent, player
 from evaluation.files import ResultFiles
 from evaluation.records import COLUMNS, Records
 from evaluation.schedule import Schedule
@@ -23,7 +23,7 @@ from evaluation.tasks import Tasks
 from jaxsim import registry, training
 from jaxsim.agents import Agent
 from jaxsim.parameters import unknown
-from jaxsim.training import a2c, leans
+from jaxsim.training import a2c, ppo_leans
 from jaxsim.training.settings import BOUNDS
 
 SETTINGS: Final = "settings/"
@@ -38,7 +38,7 @@ ROWS: Final = pa.schema(
     ]
 )
 BYTES_AN_EPISODE: Final = 64
-OWN_SETTINGS: Final = {"a2c": a2c.SETTINGS, "ppo+leans": leans.SETTINGS}
+OWN_SETTINGS: Final = {"a2c": a2c.SETTINGS, "ppo+leans": ppo_leans.SETTINGS}
 """Hyper-parameters of learners whose own are not those of `Settings`, which values change."""
 COPIES: Final = 4
 """Of a learner's memory, in the device and on the host; measured."""
@@ -119,12 +119,12 @@ def agent_with(cells: Sequence[Values], lifetimes: int, place: Place) -> Agent:
     return training.get(name, settings)
 
 
-def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> Player:
+def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedAgent:
     """The agent with what it knows; one of a checkpoint is alone in its pack."""
     name = str(cells[0]["agent"])
     if name.startswith(PREFIX):
         return player(name, lifetimes)
-    return Player(agent_with(cells, lifetimes, place), name)
+    return SavedAgent(agent_with(cells, lifetimes, place), name)
 
 
 def play(
@@ -170,7 +170,7 @@ FILES: Final = ResultFiles("done", ())
 def _kept(
     cells: Sequence[Cell],
     schedule: Schedule,
-    who: Player,
+    who: SavedAgent,
     lifetimes: int,
     width: int,
     place: Place,

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.imaging import ImagingState
-from jaxsim.leaning import LeaningState
+from jaxsim.env import Env
+from jaxsim.pytrees import Params
 from jaxsim.render.scene import Scene, scene
 from jaxsim.render.viewer.contacts import CONTACTS, contacts
 from jaxsim.worlds.cartpole3d import State
@@ -115,7 +115,7 @@ class Film:
         return values
 
 
-def film(env: Any, params: Any, states: Any, **fields: Any) -> Film:
+def film(env: Env, params: Params, states: Any, **fields: Any) -> Film:
     """Make a film of the states of an episode.
 
     Args:
@@ -141,7 +141,7 @@ def film(env: Any, params: Any, states: Any, **fields: Any) -> Film:
     return made
 
 
-def poses(env: Any, params: Any, states: Any) -> Scene:
+def poses(env: Any, params: Params, states: Any) -> Scene:
     """Return where everything is, not what sensors that are a tick late report of it.
 
     Args:
@@ -149,7 +149,7 @@ def poses(env: Any, params: Any, states: Any) -> Scene:
       params: its parameters, leaves ().
       states: leaves (T,).
     """
-    while isinstance(states, ImagingState | LeaningState):
+    while hasattr(states, "inner"):  # the state of a wrapper
         env, states = env.env, states.inner
     if isinstance(states, State):
         blocks = tuple(replace(block, rail=None) for block in states.blocks)

@@ -1,6 +1,5 @@
 """The classic CartPole, step for step Gymnasium's CartPole-v1."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,10 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import rng
-from jaxsim.worlds.base import World, all_finite, configure
+from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole import dynamics, generate, sensors
 from jaxsim.worlds.cartpole.levels import PARAMETERS, params_from_values
 from jaxsim.worlds.cartpole.types import ACTIONS, Config, Observation, Params, Scalar, State
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -96,11 +96,11 @@ def _has_fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.out_of_bounds(params, state.motion)
 
 
-def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole, Params]:
+def make(values: Values, **options: Any) -> tuple[CartPole, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
-      values: parameters by path.
+      values: parameters by path, already checked against the table.
       **options: `max_steps` and `dtype` of `Config`.
 
     Raises:

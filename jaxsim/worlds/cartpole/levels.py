@@ -1,14 +1,11 @@
 """The parameters that a user may set by name. This world has no catalogue of levels."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim import parameters
-from jaxsim.parameters import Parameter, Rows
+from jaxsim.parameters import Parameter, Rows, Values
 from jaxsim.worlds.cartpole.types import Config, Params
 
 _number = Rows(Params()).number
@@ -36,16 +33,12 @@ PARAMETERS: dict[str, Parameter] = {row.path: row for _, row in _ROWS}
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
 
-def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
+def params_from_values(values: Values, config: Config) -> Params:
     """Turn values by path into traced parameters.
 
     Args:
-      values: by path; what is missing takes its default.
+      values: by path, already checked; what is missing takes its default.
       config: precision.
-
-    Raises:
-      ValueError: an unknown path or a refused value.
     """
-    parameters.check(PARAMETERS, values)
-    own = {FIELDS[path]: value for path, value in values.items()}
-    return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **own))
+    changed = {FIELDS[path]: value for path, value in values.items()}
+    return jax.tree.map(lambda p: jnp.asarray(p, config.dtype), replace(Params(), **changed))

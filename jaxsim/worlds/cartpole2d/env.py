@@ -1,16 +1,15 @@
 """CartPole2D: levels 50 to 53, a cart on a rail with a pole on a hinge and no room around them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim import backend, rng
-from jaxsim.worlds.base import World, all_finite, configure
+from jaxsim import backend, parameters, rng
+from jaxsim.parameters import Values
 from jaxsim.worlds.cartpole2d import dynamics, generate, sensors
-from jaxsim.worlds.cartpole2d.levels import PARAMETERS, params_from_values
+from jaxsim.worlds.cartpole2d.levels import PARAMETERS, TASK, params_from_values
 from jaxsim.worlds.cartpole2d.types import (
     ACTIONS,
     DT,
@@ -21,6 +20,7 @@ from jaxsim.worlds.cartpole2d.types import (
     State,
 )
 from jaxsim.worlds.cartpole3d.types import Observation
+from jaxsim.worlds.world import World, all_finite, configure
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -40,7 +40,7 @@ class CartPole2D(World):
     Inside a compiled program any action but 1 and 2 is "nothing".
     """
 
-    name = "CartPole2D"
+    name = TASK
     actions = ACTIONS
 
     config: Config = field(default_factory=Config)
@@ -122,11 +122,11 @@ def _has_fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.out_of_bounds(params, state.reported)
 
 
-def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]:
+def make(values: Values, **options: Any) -> tuple[CartPole2D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
-      values: parameters by path.
+      values: parameters by path, already checked against the table.
       **options: `level` (50) and `difficulty` as shorthands of the parameters `novelty/level`
         and `novelty/difficulty`; `max_steps`, `dtype` and `engine` of `Config`.
 
@@ -135,6 +135,7 @@ def make(values: Mapping[str, Any], **options: Any) -> tuple[CartPole2D, Params]
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, named)
     config = configure(Config, options, shorthands)
     return CartPole2D(config), params_from_values({**values, **named}, config)
 

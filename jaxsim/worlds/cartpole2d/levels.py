@@ -1,25 +1,26 @@
 """Levels 50 to 53 and the parameters that a user may set by name."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim import parameters
-from jaxsim.parameters import Parameter, Rows
+from jaxsim.parameters import Parameter, Rows, Values
 from jaxsim.worlds.cartpole2d.types import Config, Params
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
+
+TASK = "CartPole2D"
 
 CATALOGUE: dict[int, Level] = {
     level.number: level
     for level in (
-        Level(50, "nominal", ({}, {}, {})),
+        Level(50, "nominal", ({}, {}, {}), TASK),
         Level(
             51,
             "the pole is longer, and its centre of mass higher",
             ({"pole_length": 2.0}, {"pole_length": 4.0}, {"pole_length": 7.0}),
+            TASK,
         ),
         Level(
             52,
@@ -30,11 +31,13 @@ CATALOGUE: dict[int, Level] = {
                 {"drag_min": 0.0125, "drag_max": 0.1},
                 {"side_push": 1.0},
             ),
+            TASK,
         ),
         Level(
             53,
             "sensors report one of a few values, and the episode ends by what they report",
             ({"bins": 30.0}, {"bins": 20.0}, {"bins": 10.0}),
+            TASK,
         ),
     )
 }
@@ -109,22 +112,21 @@ PARAMETERS: dict[str, Parameter] = {
 """Everything a syllabus or `jaxsim.make` may set, by path."""
 
 
-def params_from_values(values: Mapping[str, Any], config: Config) -> Params:
+def params_from_values(values: Values, config: Config) -> Params:
     """Turn values by path into traced parameters.
 
     Args:
-      values: by path; what is missing takes its level's value.
+      values: by path, checked one by one; what is missing takes its level's value.
       config: precision.
 
     Raises:
-      ValueError: an unknown path, a refused value, or values that contradict one another.
+      ValueError: values that contradict one another.
     """
-    parameters.check(PARAMETERS, values)
     level = values.get("novelty/level", 50)
     difficulty = values.get("novelty/difficulty", "easy")
     params = params_of(level, difficulty, config.dtype)
-    own = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
-    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in own.items()})
+    changed = {FIELDS[path]: value for path, value in values.items() if path in FIELDS}
+    params = replace(params, **{f: jnp.asarray(v, config.dtype) for f, v in changed.items()})
     least, most = float(params.drag_min), float(params.drag_max)
     if least > most:
         raise ValueError(f"parameter 'drag/min' is {least:g}, above 'drag/max', which is {most:g}")

@@ -38,17 +38,17 @@ def report(params: Params, motion: Motion) -> Motion:
 
 def observe(state: State) -> Observation:
     """Read the sensors; all values are fresh, none is a tick old."""
-    told = state.reported
-    zero, one = jnp.zeros_like(told.x), jnp.ones_like(told.x)
+    reported = state.reported
+    zero, one = jnp.zeros_like(reported.x), jnp.ones_like(reported.x)
     nowhere = Vector(zero, zero, zero)
     block = Vector(*(c * one for c in FAKE_BLOCK))
-    half = 0.5 * told.angle
+    half = 0.5 * reported.angle
     count = len(FAKE_BLOCK_IDS)
     return Observation(
-        cart_position=Vector(told.x, zero, zero),
-        cart_velocity=Vector(told.v, zero, zero),
+        cart_position=Vector(reported.x, zero, zero),
+        cart_velocity=Vector(reported.v, zero, zero),
         pole_quaternion=(zero, jnp.sin(half), zero, jnp.cos(half)),
-        pole_velocity=Vector(zero, told.rate, zero),
+        pole_velocity=Vector(zero, reported.rate, zero),
         block_position=(block,) * count,
         block_velocity=(nowhere,) * count,
         block_alive=(one > 0,) * count,

@@ -13,8 +13,8 @@ from jaxsim.worlds.cartpole2d import generate
 from jaxsim.worlds.cartpole2d.env import CartPole2D
 from jaxsim.worlds.cartpole2d.levels import LEVELS, params_of
 from jaxsim.worlds.cartpole2d.types import ZONES, Config, Params, State
+from jaxsim.worlds.cartpole3d.generate.wsu import generator
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
-from jaxsim.worlds.cartpole3d.wsu import generator
 
 ALL_ZONES = 20  # zones that the original draws, from -10 m on
 

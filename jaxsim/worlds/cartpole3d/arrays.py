@@ -1,15 +1,15 @@
 """States to and from named NumPy arrays, for tests, recordings and people."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d import slots
-from jaxsim.worlds.cartpole3d.start import RESTING
+from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.types import (
+    RESTING,
     Block,
     Config,
     Pose,
@@ -19,6 +19,8 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
     Velocity,
 )
+
+Number = Callable[[np.ndarray], jax.Array]
 
 SHAPES = {
     "cart_pos": (2,),
@@ -35,7 +37,7 @@ SHAPES = {
 """Names and shapes; with `block_pos` (N, 3), `block_vel` (N, 3) and `block_alive` (N,)."""
 
 
-def _pose(position: np.ndarray, yaw: np.ndarray, q: np.ndarray, number: Any) -> Pose:
+def _pose(position: np.ndarray, yaw: np.ndarray, q: np.ndarray, number: Number) -> Pose:
     half = 0.5 * yaw
     return Pose(
         number(position[..., 0]),
@@ -69,7 +71,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
     _check(values, config)
     dtype = jnp.dtype(config.dtype)
 
-    def number(value: np.ndarray) -> Any:
+    def number(value: np.ndarray) -> jax.Array:
         return jnp.asarray(value, dtype)
 
     yaw, v = values["cart_yaw"], values["cart_vel"]
@@ -100,7 +102,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
     )
 
 
-def _supply(values: Mapping[str, np.ndarray], number: Any) -> Supply:
+def _supply(values: Mapping[str, np.ndarray], number: Number) -> Supply:
     """A cart that started where it is and has not moved."""
     x, y = (number(values["cart_pos"][..., i]) for i in range(2))
     zero = 0.0 * x
@@ -127,7 +129,7 @@ def _check(values: Mapping[str, np.ndarray], config: Config) -> None:
             raise ValueError(f"{name!r} has shape {values[name].shape}, not {batch + shape}")
 
 
-def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Any) -> tuple[Block, ...]:
+def _blocks(values: Mapping[str, np.ndarray], config: Config, number: Number) -> tuple[Block, ...]:
     batch = values["cart_yaw"].shape
     p = values.get("block_pos", np.zeros((*batch, 0, 3)))
     v = values.get("block_vel", np.zeros((*batch, 0, 3)))

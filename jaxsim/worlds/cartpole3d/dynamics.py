@@ -10,12 +10,13 @@ constant while a frame turns, as in Bullet's multibody integrator, and so they a
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.backend import materialise
+from jaxsim.pytrees import Leaf
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.geometry import Rotation
@@ -27,6 +28,11 @@ CART_RADIUS = 0.5  # m, circumradius of the cart's prism
 CART_HALF_HEIGHT = 0.1  # m
 POLE_RADIUS = 0.03  # m, circumradius of the pole's prism
 AABB_MARGIN = 0.006  # m, by which Bullet enlarges the lengths of the box it takes inertia from
+
+
+Moving = tuple[Pose, Velocity, tuple[Block, ...]]
+Forces = tuple[Vector, list[Vector] | None]
+"""Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
 
 
 class Bodies(NamedTuple):
@@ -113,6 +119,31 @@ def pole_spin(velocity: Velocity, r: Rotation) -> Vector:
         velocity.wy + r.z.y * velocity.yaw_rate,
         velocity.wz + r.z.z * velocity.yaw_rate,
     )
+
+
+def free_motion(
+    params: Params, moving: Moving, forces: Forces
+) -> tuple[Bodies, Rotation, Velocity, list[Vector]]:
+    """Velocities after one tick without contacts, not yet clamped.
+
+    Args:
+      params: physics.
+      moving: pose, velocities and blocks at the start of the tick.
+      forces: on cart and blocks.
+
+    Returns:
+      (inertias, pole to cart rotation, velocity of cart and pole, velocity of each block in m/s).
+    """
+    pose, velocity, blocks = moving
+    body = bodies(params)
+    r = geo.pole_to_cart(pose)
+    velocity = accelerate(params, body, pose, r, velocity, forces[0])
+    on_blocks: Sequence[Vector | None] = forces[1] or [None] * len(blocks)
+    speeds = [
+        accelerate_block(params, block, force)
+        for block, force in zip(blocks, on_blocks, strict=True)
+    ]
+    return body, r, velocity, speeds
 
 
 def accelerate(
@@ -247,7 +278,7 @@ def _series(square: jax.Array, largest: float, coefficients: list[float]) -> jax
     """Sum a power series of a small number, without the terms that are lost in rounding."""
     eps = float(jnp.finfo(jnp.result_type(square)).eps)
     kept = [c for k, c in enumerate(coefficients) if abs(c) * largest ** (2 * k) > 0.1 * eps]
-    total: Any = kept[-1]
+    total: Leaf = kept[-1]
     for coefficient in reversed(kept[:-1]):
         total = coefficient + square * total
     return jnp.asarray(total)
@@ -258,6 +289,24 @@ def move_block(block: Block, v: Vector) -> Block:
     if block.rail is not None:
         return lines.glide(block, v)
     return Block(geo.add(block.p, geo.scale(v, DT)), v, block.alive)
+
+
+def move_all(
+    pose: Pose,
+    blocks: tuple[Block, ...],
+    velocity: Velocity,
+    speeds: list[Vector],
+    one: jax.Array,
+) -> Moving:
+    """Clamp the velocities and move everything with them; empty slots rest."""
+    velocity, speeds = clamp_all(velocity, blocks, speeds)
+    speeds = [
+        Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
+        for block, v in zip(blocks, speeds, strict=True)
+    ]
+    velocity, speeds = materialise((velocity, speeds), one)
+    moved = tuple(move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
+    return move(pose, velocity, one), velocity, moved
 
 
 def clamp_all(

@@ -1,6 +1,5 @@
 """CartPole3D: balance a pole on a cart in a room full of flying blocks."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,28 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim import backend, parameters, rng
-from jaxsim.worlds.base import (
-    FULL,
-    RUNNING,
-    TERMINATED,
-    TRUNCATED,
-    Attempt,
-    World,
-    all_finite,
-    configure,
-    ending,
-    rows_of,
-)
-from jaxsim.worlds.cartpole3d import actions, delays, dynamics, generate, sensors, slots
+from jaxsim.parameters import Values
+from jaxsim.worlds.cartpole3d import dynamics, generate, sensors
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.levels import SAME_START
-from jaxsim.worlds.cartpole3d.settings import (
+from jaxsim.worlds.cartpole3d.parameter_table import (
     PARAMETERS,
-    capacity,
-    most_blocks,
     params_from_values,
+    slots_for,
     wanted_terms,
 )
+from jaxsim.worlds.cartpole3d.terms import actions, delays
 from jaxsim.worlds.cartpole3d.tick import (
     EVERY,
     FREE,
@@ -57,6 +46,18 @@ from jaxsim.worlds.cartpole3d.types import (
     State,
     Vector,
 )
+from jaxsim.worlds.world import (
+    FULL,
+    RUNNING,
+    TERMINATED,
+    TRUNCATED,
+    Attempt,
+    World,
+    all_finite,
+    configure,
+    ending,
+    rows_of,
+)
 
 MOVES: dict[int, Move] = {
     FREE: free_tick,
@@ -82,10 +83,10 @@ SEPARABLE = frozenset(
         "wind",
     }
 )
-"""Terms without which a lane may be played that does not need them, though others do."""
+"""Terms that can be compiled out for lanes that do not use them."""
 
 MOST_PARTS = 8
-"""Environments that lanes are shared among, the first of them the simplest."""
+"""Most environments that the lanes of a batch are divided among, the simplest first."""
 
 MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
 """Lanes of a device and of a chunk, on a processor, where slots are stacked."""
@@ -140,8 +141,8 @@ class CartPole3D(World):
     def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Observation, State]:
         """Begin an episode at a given start, for example `wsu_start(seed)`."""
         start = slots.inward(self.adopt(start, key, params))
-        begun = generate.begin(start, params, self.config, _tick_key(key))
-        state = slots.outward(sensors.follow(begun, params, self.config.terms))
+        after = generate.begin(start, params, self.config, _tick_key(key))
+        state = slots.outward(sensors.follow(after, params, self.config.terms))
         return sensors.observe(state), state
 
     def covering(self, other: "CartPole3D") -> "CartPole3D":
@@ -186,7 +187,7 @@ class CartPole3D(World):
 
     @property
     def older_emitters(self) -> bool:
-        """Where they take as long: measured 28 s of the processor by either at level 200.
+        """Whether the older emitters are as fast: 28 s of CPU time with either at level 200.
 
         With wind they take 77 s instead of 50, with 205 blocks more than four times as long.
         """
@@ -194,11 +195,11 @@ class CartPole3D(World):
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Most lanes have no contact in most ticks: not where rooms fill with blocks.
+        """Efforts by terms and capacity; rooms that fill with blocks have the full one only.
 
-        With friction, which blocks on lines have, some contacts take very many passes. Where carts
-        and blocks rarely come to a wall or past it, such ticks are full ones: a tick of its own for
-        them would take longer to compile than it ever saves.
+        Blocks on lines have friction, so that some contacts take very many passes: these worlds try
+        few passes first. The effort for walls is compiled only where bodies often come to a wall;
+        elsewhere it takes longer to compile than it saves.
         """
         terms = self.config.terms
         if self.config.max_blocks > UNROLLED:
@@ -207,19 +208,19 @@ class CartPole3D(World):
         return (FREE, SINGLE, *walled, *((EVERY,) if "lines" in terms else ()), FULL)
 
     def parts(self, params: Params) -> tuple[tuple[World, ...], np.ndarray]:
-        """Those with fewer terms; see `World.parts`."""
-        own = [term for term in self.config.terms if term in SEPARABLE]
+        """Environments with fewer terms; see `World.parts`."""
+        separable = [term for term in self.config.terms if term in SEPARABLE]
         rows = rows_of(params)
-        if not own or len(self.efforts) == 1:
+        if not separable or len(self.efforts) == 1:
             return super().parts(params)
         wanted = wanted_terms(params)
-        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in own], axis=-1)
+        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in separable], axis=-1)
         sets, place = np.unique(flags, axis=0, return_inverse=True)
         order = np.argsort(sets.sum(axis=1), kind="stable")[: MOST_PARTS - 1]
         parts: list[World] = []
         number = np.full(rows, -1, np.int32)
         for index in order:
-            idle = {term for term, used in zip(own, sets[index], strict=True) if not used}
+            idle = {term for term, used in zip(separable, sets[index], strict=True) if not used}
             if idle:
                 number[place.reshape(-1) == index] = len(parts)
                 terms = tuple(term for term in self.config.terms if term not in idle)
@@ -350,9 +351,7 @@ def _fallen(state: State, params: Params) -> jax.Array:
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
 
 
-def make(
-    values: Mapping[str, Any], *, host: bool = False, **options: Any
-) -> tuple[CartPole3D, Params]:
+def make(values: Values, *, host: bool = False, **options: Any) -> tuple[CartPole3D, Params]:
     """Build the environment and its parameters, for `jaxsim.make`.
 
     Args:
@@ -367,11 +366,10 @@ def make(
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
     named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, named)
     values = {**values, **named}
     if options.get("max_blocks") is None:
-        parameters.check(PARAMETERS, values)
-        needed = most_blocks(values, options.get("max_steps", Config().max_steps))
-        options["max_blocks"] = capacity(needed)
+        options["max_blocks"] = slots_for(values, options.get("max_steps", Config().max_steps))
     params, config = params_from_values(values, configure(Config, options, shorthands), host)
     return CartPole3D(config), params
 

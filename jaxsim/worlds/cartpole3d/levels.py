@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.worlds.cartpole3d.hints import HINT_LEVELS, hint
-from jaxsim.worlds.cartpole3d.quirks import QUIRKS, Quirk
+from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, NOTHING, TOLD, hint
+from jaxsim.worlds.cartpole3d.original.quirks import QUIRKS, Quirk
 from jaxsim.worlds.cartpole3d.types import Params
 
 DIFFICULTIES = ("easy", "medium", "hard")
-FIRST_OF_3D = 100  # levels below this are CartPole2D's
 
 Overrides = Mapping[str, float]
 ByDifficulty = tuple[Overrides, Overrides, Overrides]
@@ -29,16 +28,18 @@ class Level:
       number: as in the original generator; its hundreds tell the groups apart.
       change: what differs from level 200, or below 100 from level 50, in words.
       overrides: fields of the task's `Params` by difficulty, in the order of `DIFFICULTIES`.
+      task: that plays the level.
     """
 
     number: int
     change: str
     overrides: ByDifficulty
+    task: str = "CartPole3D"
 
     @property
-    def task(self) -> str:
-        """Task that plays the level."""
-        return "CartPole2D" if self.number < FIRST_OF_3D else "CartPole3D"
+    def varies(self) -> bool:
+        """Whether the level is another one at each difficulty."""
+        return any(other != self.overrides[0] for other in self.overrides)
 
     @property
     def hints(self) -> dict[int, list[dict[str, Any]]]:
@@ -184,6 +185,11 @@ CATALOGUE: dict[int, Level] = {
     )
 }
 LEVELS = tuple(CATALOGUE)
+NOMINAL = 200
+NAMED = tuple(number for number in LEVELS if TOLD[number] != NOTHING)
+"""Levels that hints describe, so that agents can name them."""
+EVALUATED = (NOMINAL, *sorted(NAMED, key=lambda number: (-(number // 100), number)))
+"""Levels of a full evaluation: the nominal one, then those of phase 3 and those of phase 2."""
 SAME_START = 112  # the level whose episodes are all the same
 
 

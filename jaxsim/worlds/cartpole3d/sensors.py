@@ -1,4 +1,4 @@
-"""What the agent is told: the state seen through the original's sensors."""
+"""Observation of a state through the original's sensors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.worlds.cartpole3d import delays, lines, noise
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import lines
 from jaxsim.worlds.cartpole3d.dynamics import pole_spin
+from jaxsim.worlds.cartpole3d.terms import delays, noise
 from jaxsim.worlds.cartpole3d.types import Observation, Params, Pose, Scalar, State, Vector
 
 _TERMS = {"sensors": "noise", "pushes": "late_pushes", "late": "late_readings"}

@@ -15,60 +15,47 @@ import jax.numpy as jnp
 
 from jaxsim import rng
 from jaxsim.backend import mask, materialise, on_cpu, opaque_one
-from jaxsim.worlds.cartpole3d import (
-    contacts,
-    crowd,
-    dynamics,
-    lines,
-    packing,
-    repairs,
-    single,
-    slots,
-    solver,
-    spawn,
-    wind,
-)
+from jaxsim.pytrees import Leaf
+from jaxsim.worlds.cartpole3d import dynamics, grouping, lines
 from jaxsim.worlds.cartpole3d import geometry as geo
-from jaxsim.worlds.cartpole3d import rows as rows_of
-from jaxsim.worlds.cartpole3d.forces import attraction
+from jaxsim.worlds.cartpole3d.blocks import slots, spawn
+from jaxsim.worlds.cartpole3d.contact import broadphase, crowd, single, solver
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.dynamics import Forces, Moving
+from jaxsim.worlds.cartpole3d.terms import repairs, wind
+from jaxsim.worlds.cartpole3d.terms.attraction import attraction
 from jaxsim.worlds.cartpole3d.types import (
     Block,
     Config,
     Params,
-    Pose,
     State,
     Vector,
-    Velocity,
 )
 
 GROUP = 32  # lanes that take the full version together; a multiple of the SIMD width
 
-Moving = tuple[Pose, Velocity, tuple[Block, ...]]
-Forces = tuple[Vector, list[Vector] | None]
-"""Force on the cart (z ignored) and on each block, N, world frame; None for no forces on blocks."""
-
 
 class Moved(NamedTuple):
-    """What a tick has moved."""
+    """Result of a tick."""
 
     moving: Moving
     right: jax.Array  # bool, for which of the active lanes
-    needs: Any  # int32, the effort that may be right for the others
+    needs: Leaf  # int32, the effort that may be right for the others
 
 
 Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]
-"""How a tick moves everything: what it makes of params, moving, forces and active. The flag says
-whether blocks often leave the room, see `LEAVE`."""
+"""Function of (params, moving, forces, active, leaving) that advances all bodies by one tick.
+`leaving` says whether blocks often leave the room, see `LEAVE`."""
 
 FREE, SINGLE, WALLED, EVERY, LONGER = range(5)
-"""What a tick knows of: blocks at walls that are planes; one other contact besides; also one block
-past a face of the room, and cart or pole at a wall; everything; everything, where it takes many
-passes over the contacts and a tick with few passes is tried before."""
+"""Efforts of a tick, by the contacts that it resolves. FREE: blocks at walls that are planes.
+SINGLE: one other contact besides. WALLED: also one block past a face of the room, and cart or pole
+at a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
 """Terms with which blocks leave the room: forces push them out, lines lead there, and walls make
-them faster than they can hold. Elsewhere the few that do leave take the full tick, and the others
-are spared the question."""
+them faster than they can hold. Without these terms, blocks that leave take the full tick, and the
+test for it is not compiled."""
 
 
 def free_tick(
@@ -80,7 +67,7 @@ def free_tick(
     """
     one = opaque_one(moving[0].x)
     after, meets, beyond = _cheap(params, moving, forces, leaving)
-    held = contacts.held_up(params, moving[2]) | ~_are_numbers(after)
+    held = broadphase.held_up(params, moving[2]) | ~_are_numbers(after)
     needs = jnp.where(held, EVERY, jnp.where(beyond, WALLED, jnp.where(meets, SINGLE, FREE)))
     # Computed once, as a number, of which both are read.
     grade = materialise(jnp.where(active, needs, EVERY).astype(one.dtype), one)
@@ -114,14 +101,14 @@ def _single(
 ) -> Moved:
     pose, _, blocks = moving
     one = opaque_one(pose.x)
-    body, r, velocity, free = _free_motion(params, moving, forces)
+    body, r, velocity, free = dynamics.free_motion(params, moving, forces)
     velocity, free = materialise((velocity, free), one)
     bounced = _off_walls(params, blocks, free, leaving)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
     resolve = single.resolve_at_walls if walls else single.resolve
     speeds, velocity, right = resolve(s, blocks, free, bounced, velocity, active, leaving)
-    after = _finish(pose, blocks, velocity, speeds, one)
+    after = dynamics.move_all(pose, blocks, velocity, speeds, one)
     return Moved(after, mask(active & right & _are_numbers(after), one), EVERY)
 
 
@@ -134,12 +121,12 @@ def brief_tick(
     """
     pose, _, blocks = moving
     one = opaque_one(pose.x)
-    body, r, velocity, speeds = _free_motion(params, moving, forces)
+    body, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
     velocity, speeds = materialise((velocity, speeds), one)
     speeds, velocity, settled = solver.settle(
         params, body, pose, r, blocks, speeds, velocity, active, solver.FEW_SWEEPS
     )
-    after = _finish(pose, blocks, velocity, speeds, one)
+    after = dynamics.move_all(pose, blocks, velocity, speeds, one)
     return Moved(after, mask(active & _are_numbers(after) & settled, one), LONGER)
 
 
@@ -181,7 +168,7 @@ def tick(
         after = jax.lax.cond(touching, full, lambda: after)
     else:
         given = (params, moving, forces)
-        after = packing.replaced(_full, GROUP, touching, given, after)
+        after = grouping.replaced(_full, GROUP, touching, given, after)
     return Moved(after, active, EVERY)
 
 
@@ -193,8 +180,10 @@ def advance(
     force: Vector,
     active: jax.Array,
     move: Move = tick,
+    *,
+    split: bool = True,
 ) -> tuple[State, Moved]:
-    """Advance a state by one tick; what was the pose becomes what is reported.
+    """Advance a state by one tick; the pose before it becomes the reported pose.
 
     Args:
       params: physics.
@@ -204,31 +193,21 @@ def advance(
       force: N on the cart, world frame.
       active: as for `tick`.
       move: how everything moves.
+      split: whether stacked blocks on lines are computed for one part of the lanes after the other
+        on a processor.
 
     Returns:
-      The state after the tick, and what `move` said of it.
+      The state after the tick, and the result of `move`.
     """
     crowded = slots.are_stacked(state.blocks, active) and jnp.ndim(active)
-    if not (crowded and "lines" in config.terms and on_cpu()):
-        return _advanced(params, config, key, state, force, active, move)
+    if split and crowded and "lines" in config.terms and on_cpu():
 
-    def part(params: Params, key: rng.Words, state: State, force: Vector, active: Any) -> State:
-        return _advanced(params, config, key, state, force, active, move)[0]
+        def part(params: Params, key: rng.Words, state: State, force: Vector, active: Any) -> State:
+            return advance(params, config, key, state, force, active, move, split=False)[0]
 
-    after = packing.in_parts(part, packing.PART, [params, key, state, force, active], apart=True)
-    return after, Moved((after.pose, after.velocity, after.blocks), active, EVERY)
-
-
-def _advanced(
-    params: Params,
-    config: Config,
-    key: rng.Words,
-    state: State,
-    force: Vector,
-    active: jax.Array,
-    move: Move,
-) -> tuple[State, Moved]:
-    """As `advance`, for all lanes at once."""
+        given = [params, key, state, force, active]
+        after = grouping.in_parts(part, grouping.PART, given, apart=True)
+        return after, Moved((after.pose, after.velocity, after.blocks), active, EVERY)
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
     if "pole_wind" in config.terms:
@@ -267,27 +246,11 @@ def _advanced(
     return (spawn.remember(after) if "spawn" in config.terms else after), moved
 
 
-def _free_motion(
-    params: Params, moving: Moving, forces: Forces
-) -> tuple[dynamics.Bodies, geo.Rotation, Velocity, list[Vector]]:
-    """Velocities after the free motion, with what every version needs besides."""
-    pose, velocity, blocks = moving
-    body = dynamics.bodies(params)
-    r = geo.pole_to_cart(pose)
-    velocity = dynamics.accelerate(params, body, pose, r, velocity, forces[0])
-    on_blocks: Sequence[Vector | None] = forces[1] or [None] * len(blocks)
-    speeds = [
-        dynamics.accelerate_block(params, block, force)
-        for block, force in zip(blocks, on_blocks, strict=True)
-    ]
-    return body, r, velocity, speeds
-
-
 def _off_walls(
     params: Params, blocks: Sequence[Block], speeds: Sequence[Vector], leaving: bool
 ) -> list[Vector]:
     return [
-        contacts.bounce_off_walls(params, block, v, leaving)
+        broadphase.bounce_off_walls(params, block, v, leaving)
         for block, v in zip(blocks, speeds, strict=True)
     ]
 
@@ -298,38 +261,20 @@ def _cheap(
     """Tick with walls only; whether bodies may meet, and whether walls may be more than planes."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
-    _, r, velocity, speeds = _free_motion(params, moving, forces)
+    _, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
     speeds = _off_walls(params, blocks, speeds, leaving)
     world = geo.yawed(pose.cos, pose.sin, r)
-    meets = contacts.meets_another(params, pose, world, blocks)
-    beyond = contacts.beyond_planes(params, pose, world, blocks, leaving)
-    return _finish(pose, blocks, velocity, speeds, one), meets, beyond
+    meets = broadphase.meets_another(params, pose, world, blocks)
+    beyond = broadphase.beyond_planes(params, pose, world, blocks, leaving)
+    return dynamics.move_all(pose, blocks, velocity, speeds, one), meets, beyond
 
 
 def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:
     """Tick with every contact."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
-    body, r, velocity, speeds = _free_motion(params, moving, forces)
+    body, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
     velocity, speeds = materialise((velocity, speeds), one)
     resolve = crowd.resolve if slots.are_stacked(blocks, pose.x) else solver.resolve
     speeds, velocity = resolve(params, body, pose, r, blocks, speeds, velocity, needed)
-    return _finish(pose, blocks, velocity, speeds, one)
-
-
-def _finish(
-    pose: Pose,
-    blocks: tuple[Block, ...],
-    velocity: Velocity,
-    speeds: list[Vector],
-    one: jax.Array,
-) -> Moving:
-    """Clamp the velocities and move everything with them; empty slots rest."""
-    velocity, speeds = dynamics.clamp_all(velocity, blocks, speeds)
-    speeds = [
-        Vector(*(jnp.where(block.alive, c, 0.0) for c in v))
-        for block, v in zip(blocks, speeds, strict=True)
-    ]
-    velocity, speeds = materialise((velocity, speeds), one)
-    moved = tuple(dynamics.move_block(b, v) for b, v in zip(blocks, speeds, strict=True))
-    return dynamics.move(pose, velocity, one), velocity, moved
+    return dynamics.move_all(pose, blocks, velocity, speeds, one)

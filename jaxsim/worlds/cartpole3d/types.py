@@ -1,4 +1,4 @@
-"""What CartPole3D is made of: static configuration, traced parameters, state, observation.
+"""Static configuration, traced parameters, state and observation of CartPole3D.
 
 Every physical quantity is a scalar leaf. A leaf may carry lanes of a batch as its leading axis, as
 long as all leaves of a call broadcast together: the step is elementwise, so a batch needs no
@@ -22,6 +22,7 @@ Scalar = jax.Array | float
 DT = 0.02  # s, one environment step is one physics tick
 POLE_BOTTOM = 0.05  # m, lower end of the pole above the pivot
 PIVOT_HEIGHT = 0.2  # m, pivot and centre of the cart's prism above the cart origin
+RESTING = 4.95  # m, height at which an empty block slot is kept, clear of floor and ceiling
 
 TERMS = (
     "actions",

@@ -16,7 +16,7 @@ from evaluation.bench.program import Unavailable, timed
 from evaluation.bench.rate import Rate
 from evaluation.bench.result import RATIOS, Curve, Result, Row, Sample
 from evaluation.bench.run import Benchmark, quick, sources_of
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import ProgramSettings
 from evaluation.bench.workloads import MIX, WORKLOADS
 
 TOY = "tests.evaluation.bench.toy_program"
@@ -122,7 +122,7 @@ def test_episodes_one_at_a_time_are_measured(workload, monkeypatch):
     pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
     monkeypatch.setattr(single, "WARM", 3)
     monkeypatch.setattr(single, "TRIAL", 2)
-    program = single.Singles(Settings(configured=False, episodes=1))
+    program = single.Singles(ProgramSettings(configured=False, episodes=1))
     assert 100 < program.prepare(workload)["mean_length"] <= (400 if workload == "ta2" else 200)
     rate = program.measure(workload, 0.05)
     assert rate.steps > 100 and rate.processes == 1
@@ -364,7 +364,7 @@ def test_another_agent_plays_the_batches(tmp_path, monkeypatch):
         (source,) = sources_of(
             Benchmark(workloads=("200",), peers=(), flags=("default",), agent=name)
         )
-        settings = Settings.loads(source.arguments[0])
+        settings = ProgramSettings.loads(source.arguments[0])
         assert ours.player(ours.WORKLOADS["200"], 3, settings)() == (3, 3)
     assert played == ["pd", "greedy"]
 
@@ -379,7 +379,7 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
         return lambda: (10 * episodes, episodes)
 
     monkeypatch.setattr(ours, "player", player)
-    program = ours.Ours(Settings(configured=False, episodes=asked))
+    program = ours.Ours(ProgramSettings(configured=False, episodes=asked))
     facts = program.prepare("108_hard")
     assert facts["episodes"] == played
     assert facts["mean_length"] == 10
@@ -390,7 +390,7 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
 
 def test_a_run_and_its_rollout_play_the_same_parameters():
     """Every block of the syllabus has its share of the episodes."""
-    settings = Settings(configured=False, episodes=8, agent="nothing", threads=1)
+    settings = ProgramSettings(configured=False, episodes=8, agent="nothing", threads=1)
     steps, episodes = ours.player(ours.WORKLOADS["run"], 8, settings)()
     schedule = ours.syllabus(ours.WORKLOADS["run"])
     assert episodes == 8 * schedule.num_episodes <= steps
@@ -403,4 +403,4 @@ def test_a_run_and_its_rollout_play_the_same_parameters():
 def test_without_the_examples_there_is_no_syllabus(monkeypatch, tmp_path):
     monkeypatch.setattr(ours, "ROOT", tmp_path)
     with pytest.raises(Unavailable, match=r"cl_pole_length\.json is an example: run .* a clone"):
-        ours.Ours(Settings(configured=False, episodes=8)).prepare("run")
+        ours.Ours(ProgramSettings(configured=False, episodes=8)).prepare("run")

@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.bench.program import Unavailable, serve
 from evaluation.bench.rate import Rate
-from evaluation.bench.settings import Settings
+from evaluation.bench.settings import ProgramSettings
 
 OURS = {
     "200": 8_000,
@@ -26,7 +26,7 @@ class Toy:
     """Answers from the tables; a call of N episodes is N steps a second faster."""
 
     def __init__(self, argument: str) -> None:
-        self.settings = None if argument.isdigit() else Settings.loads(argument)
+        self.settings = None if argument.isdigit() else ProgramSettings.loads(argument)
 
     def prepare(self, workload: str) -> dict[str, Any]:
         print("a library prints this on standard output")

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.clock import ScriptedClock
 from evaluation.gvgai import protocol
-from evaluation.gvgai.player import Player
+from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.protocol import Reply
 from evaluation.gvgai.rules import preset
 from tests.evaluation.gvgai.scripted import Script, always, track
@@ -162,7 +162,7 @@ def test_recorded_servers_get_the_replies_they_got(recorded_data, index):
     script = agent_of(scenario)
     learning = scenario["total_learning_ms"] / 1e3
     rules = preset("gvgai2017").changed({"learning_seconds": learning})
-    player = Player(script.agent(), script.clock, rules)
+    player = TimedAgent(script.agent(), script.clock, rules)
     for entry in scenario["exchange"]:
         number, _, what = entry["send"].partition("#")
         phase, _, is_json = what.partition(" ")
@@ -191,7 +191,7 @@ def test_a_recorded_observation_reads_as_ours_does(recorded_data):
     """An agent for this package understands what the framework's server sends."""
     first = scenarios(recorded_data, SERVER)[0]["first_init"]
     script = Script(clock=ScriptedClock())
-    player = Player(script.agent(), script.clock, preset("gvgai2017"))
+    player = TimedAgent(script.agent(), script.clock, preset("gvgai2017"))
     player.answer("START")
     player.answer(json.dumps(first))
     (sso,) = script.seen("init")

@@ -9,7 +9,7 @@ import pytest
 from evaluation.clock import ScriptedClock, SystemClock
 from evaluation.gvgai import Agent, ElapsedTimer, harness
 from evaluation.gvgai.phases import Call
-from evaluation.gvgai.player import Player
+from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.results import Announcer
 from evaluation.gvgai.rules import PRESETS, TIMERS, Rules
 from evaluation.gvgai.track import Level, Track
@@ -131,7 +131,7 @@ def test_a_result_during_which_the_time_runs_out(seconds, grace, call):
 )
 def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, said):
     script = Script(levels=always(2), times={"result": always(seconds)})
-    player = Player(script.agent(), script.clock, Rules(learning_seconds=0.5))
+    player = TimedAgent(script.agent(), script.clock, Rules(learning_seconds=0.5))
     player.answer("START")
     assert player.answer('{"phase":"END","isValidation":false}')[0] == said
 
@@ -139,7 +139,7 @@ def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, said):
 @pytest.mark.requirement(78)
 def test_a_clients_time_begins_when_the_server_starts():
     script = Script(levels=always(2))
-    player = Player(script.agent(), script.clock, Rules(learning_seconds=0.5))
+    player = TimedAgent(script.agent(), script.clock, Rules(learning_seconds=0.5))
     script.clock.advance(HOUR)
     player.answer("START")
     assert player.answer('{"phase":"END","isValidation":false}')[0] == "2"

@@ -13,7 +13,7 @@ from evaluation.gvgai import protocol, server
 from evaluation.gvgai.client import connect
 from evaluation.gvgai.harness import run
 from evaluation.gvgai.phases import Call
-from evaluation.gvgai.player import Player
+from evaluation.gvgai.player import TimedAgent
 from evaluation.gvgai.protocol import FINISH, LONGEST_REPLY
 from evaluation.gvgai.results import Announcer, ResultFile, read_results
 from evaluation.gvgai.rules import Rules
@@ -403,7 +403,7 @@ def test_a_connection_that_breaks(pair):
 
 def test_a_client_answers_what_it_does_not_understand_with_an_error():
     script = Script()
-    player = Player(script.agent(), script.clock, Rules())
+    player = TimedAgent(script.agent(), script.clock, Rules())
     init = '{"phase":"INIT"}'
     for payload in ("", "nonsense", "[1]", "3", '{"phase":["INIT"]}', "[" * 100_000, init):
         assert player.answer(payload) == (protocol.ERROR, None)
@@ -414,7 +414,7 @@ def test_a_client_answers_what_it_does_not_understand_with_an_error():
 
 def test_what_an_agent_returns_cannot_break_the_line():
     script = Script(actions=always("ACTION_LEFT#IMAGE\n5#END_OVERSPENT" + "x" * 10_000))
-    player = Player(script.agent(), script.clock, Rules())
+    player = TimedAgent(script.agent(), script.clock, Rules())
     player.answer("START")
     text, form = player.answer('{"phase":"ACT"}')
     assert len(text) <= 64 and not set("#\n") & set(text)

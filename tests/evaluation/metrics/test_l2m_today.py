@@ -12,7 +12,7 @@ from evaluation.metrics.l2m.lifetimes import (
     SINGLE_ATOL,
     SINGLE_RTOL,
     TASK_METRICS,
-    Options,
+    MetricOptions,
     lifetime_metrics,
     process,
 )
@@ -127,10 +127,10 @@ def test_an_unknown_window_is_named():
 @pytest.mark.parametrize(
     "options",
     [
-        Options(),
-        Options(compat=True),
-        Options(clamp=True, median=True, smooth_tests=True, ste_averaging="time"),
-        Options(smoothing="hanning", window=5, normalisation="run", repeats=True),
+        MetricOptions(),
+        MetricOptions(compat=True),
+        MetricOptions(clamp=True, median=True, smooth_tests=True, ste_averaging="time"),
+        MetricOptions(smoothing="hanning", window=5, normalisation="run", repeats=True),
     ],
 )
 def test_alone_as_in_a_batch_with_numpy(options):
@@ -142,9 +142,9 @@ def test_alone_as_in_a_batch_with_numpy(options):
 
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_alone_as_in_a_batch_with_jax(dtype):
-    together = in_jax(batch(), Options(), dtype)
+    together = in_jax(batch(), MetricOptions(), dtype)
     for lifetime in (0, 3):
-        alone = in_jax(part(batch(), lifetime), Options(), dtype)
+        alone = in_jax(part(batch(), lifetime), MetricOptions(), dtype)
         assert_same_bits(alone, together, lifetime)
 
 
@@ -154,22 +154,22 @@ def test_padding_changes_no_bit():
     more = find_structure(**arguments, num_tasks=TASKS, room=ROOM + 13)
     wide = [((0, 0), (0, 0), (0, 13))]
     padded = [np.pad(a, wide[0], constant_values=7) for a in (values, experiences)]
-    lean = lifetime_metrics(*batch(), Options())
-    fat = lifetime_metrics(padded[0], padded[1], more, experts, Options())
+    lean = lifetime_metrics(*batch(), MetricOptions())
+    fat = lifetime_metrics(padded[0], padded[1], more, experts, MetricOptions())
     jax.tree.map(np.testing.assert_array_equal, lean.lifetime, fat.lifetime)
     jax.tree.map(np.testing.assert_array_equal, lean.tasks, fat.tasks)
     jax.tree.map(np.testing.assert_array_equal, lean.regimes, fat.regimes)
 
 
 def test_jax_and_numpy_agree():
-    ours = lifetime_metrics(*batch(), Options())
-    theirs = in_jax(batch(), Options(), "float64")
+    ours = lifetime_metrics(*batch(), MetricOptions())
+    theirs = in_jax(batch(), MetricOptions(), "float64")
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11), ours, theirs)
 
 
 def test_single_precision_is_as_good_as_is_said():
-    double = in_jax(batch(), Options(), "float64")
-    single = in_jax(batch(), Options(), "float32")
+    double = in_jax(batch(), MetricOptions(), "float64")
+    single = in_jax(batch(), MetricOptions(), "float32")
 
     def same(one, two):
         np.testing.assert_array_equal(one.reasons, two.reasons)
@@ -188,7 +188,7 @@ def test_single_precision_is_as_good_as_is_said():
 
 
 def test_whatever_is_missing_has_a_reason():
-    results = lifetime_metrics(*batch(), Options())
+    results = lifetime_metrics(*batch(), MetricOptions())
     pairs = jax.tree.leaves(results, is_leaf=lambda node: isinstance(node, Numbers))
     pairs = [pair for pair in pairs if isinstance(pair, Numbers)]
     assert len(pairs) > 30
@@ -215,7 +215,7 @@ def lifetime(regimes, num_tasks=2, options=None, experts=None):
         num_tasks,
         room,
     )
-    options = options or Options(smoothing=None, normalisation="none")
+    options = options or MetricOptions(smoothing=None, normalisation="none")
     experiences = np.cumsum([0, *counts[0][:-1]])[None, :, None] + np.arange(room)
     return lifetime_metrics(
         padded, experiences, structure, experts or pad_experts([()], num_tasks), options
@@ -241,7 +241,9 @@ def test_own_training_is_no_transfer():
     assert results.lifetime["backward_transfer_ratio"].values[0] == 3.0 / 2.0
     assert np.isnan(results.lifetime["forward_transfer_ratio"].values[0])
     assert results.lifetime["forward_transfer_ratio"].reasons[0] == Reason.OWN_TRAINING
-    booked = lifetime(RETRAINED, options=Options(smoothing=None, normalisation="none", compat=True))
+    booked = lifetime(
+        RETRAINED, options=MetricOptions(smoothing=None, normalisation="none", compat=True)
+    )
     assert booked.lifetime["forward_transfer_ratio"].values[0] == 4.0  # task 1's own training
 
 
@@ -258,7 +260,7 @@ def test_every_task_trained_in_between_gets_the_transfer():
     np.testing.assert_array_equal(results.transfer.forward[0, 3], [True, True, False])
     # (0, 2) has the values 3 and 2, (1, 2) the value 3.
     assert results.lifetime["forward_transfer_ratio"].values[0] == pytest.approx(8 / 3)
-    compat = Options(smoothing=None, normalisation="none", compat=True)
+    compat = MetricOptions(smoothing=None, normalisation="none", compat=True)
     first = lifetime(regimes, 3, compat).lifetime["forward_transfer_ratio"].values[0]
     assert first == pytest.approx(2.5)  # task 1 gets the 3, task 0 the 2
 
@@ -278,7 +280,7 @@ def test_recovery_counts_episodes_until_the_old_level():
 
 def test_an_exact_tie_counts_as_reached_in_compat_mode_too():
     """Without the slack for rounding, equal is enough: of the bar, and of the highest value."""
-    compat = Options(smoothing=None, normalisation="none", compat=True)
+    compat = MetricOptions(smoothing=None, normalisation="none", compat=True)
     regimes = [(0, True, [4.0]), (0, True, [3.0, 4.0, 5.0, 4.0]), (0, True, [4.0, 4.0])]
     results = lifetime(regimes, 1, compat)
     np.testing.assert_array_equal(results.recovery.values[0, 1:], [1, 0])
@@ -301,7 +303,7 @@ def test_maintenance_starts_after_the_first_test_that_follows_training():
 def test_saturation_is_the_peak_of_the_curve_as_it_is():
     values = [0.0] * 10 + [10.0] + [0.0] * 10
     assert lifetime([(0, True, values)], 1).regimes.saturation.values[0, 0] == 10.0
-    again = Options(smoothing=None, normalisation="none", compat=True)
+    again = MetricOptions(smoothing=None, normalisation="none", compat=True)
     assert lifetime([(0, True, values)], 1, again).regimes.saturation.values[0, 0] == 2.5
 
 
@@ -314,7 +316,7 @@ def test_rounding_never_decides_which_peak_is_first():
 @pytest.mark.parametrize("normalisation", ["task", "run"])
 def test_constant_data_become_the_offset(normalisation):
     regimes = [(0, True, [0.3] * 40), (0, False, [0.3] * 4)]
-    options = Options(normalisation=normalisation)
+    options = MetricOptions(normalisation=normalisation)
     results = lifetime(regimes, 1, options)
     assert results.lifetime["avg_train_perf"].values[0] == 1.0
     assert results.lifetime["avg_eval_perf"].values[0] == 1.0
@@ -322,7 +324,7 @@ def test_constant_data_become_the_offset(normalisation):
 
 def test_a_value_that_is_not_finite_spoils_its_regime_only():
     regimes = [(0, True, [1.0, np.inf]), (0, True, [1.0, 3.0]), (0, False, [2.0])]
-    results = lifetime(regimes, 1, Options(smoothing=None))
+    results = lifetime(regimes, 1, MetricOptions(smoothing=None))
     assert results.regimes.avg_perf.reasons[0, 0] == Reason.NON_FINITE_VALUE
     assert results.regimes.avg_perf.values[0, 1] == 51.0
     assert results.tasks["avg_train_perf"].values[0, 0] == 51.0
@@ -342,7 +344,7 @@ def test_experts_are_compared_over_the_shorter_curve():
 def test_clamping_moves_values_to_the_quantiles():
     values = np.arange(11.0)[None, None]
     structure = find_structure([[0]], [[11]], [[False]], [[False]], 1, 11)
-    options = Options(smoothing=None, clamp=True, normalisation="none")
+    options = MetricOptions(smoothing=None, clamp=True, normalisation="none")
     clamped = process(values, structure, pad_experts([()], 1), options).clamped
     np.testing.assert_array_equal(clamped[0, 0], [1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9])
 

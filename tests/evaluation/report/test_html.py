@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.records import COLUMNS, Records
 from evaluation.report import html, summarise_records
-from evaluation.report.html import tables
+from evaluation.report.html import markup
 from evaluation.schedule import Block, Schedule
 
 EASY, HARD = (("novelty/level", 200),), (("novelty/level", 203),)
@@ -73,7 +73,7 @@ def at(values, path):
 
 def entries(values, path=""):
     """Places of all numbers with an interval."""
-    if tables.is_entry(values):
+    if markup.is_entry(values):
         yield path, values
     elif isinstance(values, dict | list):
         pairs = values.items() if isinstance(values, dict) else enumerate(values)
@@ -106,7 +106,7 @@ def test_every_number_of_the_page_is_that_of_the_json(page, report):
     for path, text in found.numbers.items():
         value = at(report, path)
         assert json.loads(text) == value, path
-        assert found.shown[path] == tables.shown(value)
+        assert found.shown[path] == markup.shown(value)
     for path, entry in entries(
         {k: report[k] for k in ("metrics", "blocks", "novelty", "capabilities")}
         | {"lifelong": report["lifelong"]["metrics"]}
@@ -185,7 +185,7 @@ def test_the_page_is_small_and_loads_nothing(page):
 
 
 def test_a_missing_number_gives_its_reason(records):
-    text = tables.entry({"mean": None, "low": None, "high": None, "reason": "too <few>"}, "/x")
+    text = markup.entry({"mean": None, "low": None, "high": None, "reason": "too <few>"}, "/x")
     assert text == '<span class="reason">too &lt;few&gt;</span>'
 
 

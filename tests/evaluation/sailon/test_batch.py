@@ -14,8 +14,9 @@ from evaluation.sailon.experiment import Cell, Experiment, Trial
 from evaluation.sailon.worlds import groups, original_starts
 from jaxsim import agents, rng
 from jaxsim.agents import Agent, NoveltyPrediction
-from jaxsim.worlds.cartpole3d import hints, messages, wsu_start
-from jaxsim.worlds.cartpole3d.start import fitted
+from jaxsim.worlds.cartpole3d import wsu_start
+from jaxsim.worlds.cartpole3d.generate.start import fitted
+from jaxsim.worlds.cartpole3d.original import hints, messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 from tests.compiling import hurry
 

@@ -15,7 +15,7 @@ from evaluation.sailon.pictures import Pictures
 from evaluation.sailon.text import ExperimentError
 from evaluation.sailon.transcript import replay
 from jaxsim import render
-from jaxsim.worlds.cartpole3d import messages
+from jaxsim.worlds.cartpole3d.original import messages
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 # Compiling the step takes longer than a few seconds.

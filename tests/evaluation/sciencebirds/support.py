@@ -110,7 +110,7 @@ class Run:
             self.game,
             clock=self.clock,
             results=results,
-            options=harness.Options(quirks=chosen, **options),
+            options=harness.HarnessOptions(quirks=chosen, **options),
             observer=observer,
         )
 

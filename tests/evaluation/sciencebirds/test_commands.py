@@ -213,8 +213,8 @@ def test_names_of_differences():
     assert legacy.names_of("all-tests, count_loads") == ("all_tests", "count_loads")
     assert set(legacy.SCHEDULING) == set(scheduler.QUIRKS)
     assert legacy.quirks(("all_tests",)) == scheduler.Quirks(all_tests=True)
-    wanted = generate.Options("per_level", "each_once")
-    assert legacy.generation(legacy.names_of("later"), generate.Options()) == wanted
+    wanted = generate.GenerateOptions("per_level", "each_once")
+    assert legacy.generation(legacy.names_of("later"), generate.GenerateOptions()) == wanted
 
 
 # --- serve -----------------------------------------------------------------------------------

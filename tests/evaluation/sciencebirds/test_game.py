@@ -7,7 +7,7 @@ from evaluation.sciencebirds.codec import NO_PICTURE
 from evaluation.sciencebirds.codes import LOST, PLAYING
 from evaluation.sciencebirds.game import CartPoleGame
 from evaluation.sciencebirds.levels import Level
-from jaxsim.worlds.cartpole3d.messages import parse_feature_vector
+from jaxsim.worlds.cartpole3d.original.messages import parse_feature_vector
 from tests.evaluation.sciencebirds.support import evaluation, level_set, trial
 
 WHAT = evaluation(trial(level_set(3), [level_set(2, novelty=3)]))

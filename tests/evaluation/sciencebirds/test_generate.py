@@ -166,11 +166,11 @@ def test_shares_above_one_are_scaled_together():
 
 
 def test_levels_of_tests_do_not_repeat_while_there_are_others():
-    options = generate.Options(pool=14)
+    options = generate.GenerateOptions(pool=14)
     sets = drawn(options=options).trials[0].tests
     numbers = [level.number for each in sets for level in each.levels]
     assert sorted(numbers) == list(range(14))
-    more = generate.Options(pool=5)
+    more = generate.GenerateOptions(pool=5)
     tests = (PoolSet(0, 1, (9, 9), percentage=100),)
     sets = drawn(options=more, tests=tests).trials[0].tests
     assert [len(each.levels) for each in sets] == [5] * 7
@@ -180,14 +180,14 @@ def test_levels_of_tests_do_not_repeat_while_there_are_others():
 def test_time_limits_of_levels_add_up():
     training = (PoolSet(1, 1, (4, 4)), PoolSet(2, 1, (3, 3)))
     assert drawn(training=training).trials[0].training.limits.time == 600
-    per_level = drawn(options=generate.Options("per_level"), training=training)
+    per_level = drawn(options=generate.GenerateOptions("per_level"), training=training)
     assert per_level.trials[0].training.limits.time == 4200
 
 
 @pytest.mark.requirement(48)
 def test_one_test_set_of_each_kind():
     tests = tuple(PoolSet(level, 1, (2, 2), percentage=0) for level in (3, 1))
-    what = drawn(options=generate.Options(test_sets="each_once"), tests=tests)
+    what = drawn(options=generate.GenerateOptions(test_sets="each_once"), tests=tests)
     assert kinds_of_tests(what) == [3, 1]
 
 
@@ -274,4 +274,4 @@ def test_a_config_that_was_not_generated_stays(tmp_path):
 @pytest.mark.parametrize("changes", [{"training_time": "x"}, {"test_sets": "x"}, {"pool": 0}])
 def test_options_that_are_not_known(changes):
     with pytest.raises(ValueError, match="it must be"):
-        generate.Options(**changes)
+        generate.GenerateOptions(**changes)

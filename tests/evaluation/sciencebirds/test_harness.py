@@ -14,7 +14,7 @@ from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
 from evaluation.sciencebirds.game import Played, action_of, polar_action
 from evaluation.sciencebirds.recording import Recorder
-from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, Results
+from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, ResultWriter
 from evaluation.session import Log, Result
 from tests.evaluation.sciencebirds.support import Run, ShotGame, evaluation, level_set, trial
 
@@ -23,7 +23,7 @@ STARTED = datetime(2020, 4, 7, 12, 30, 59)
 
 @pytest.fixture
 def files(tmp_path):
-    return Results.below(tmp_path, "naive", 2004, STARTED)
+    return ResultWriter.below(tmp_path, "naive", 2004, STARTED)
 
 
 def table(files, trial_number, end, told="uninformed"):
@@ -337,12 +337,12 @@ def test_an_end_without_trials_takes_reports(files):
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a b", ".x", "x" * 65, "a\0"])
 def test_names_that_no_file_can_have(name, tmp_path):
     with pytest.raises(ValueError, match="agent name is"):
-        Results.below(tmp_path, name, 1, STARTED)
+        ResultWriter.below(tmp_path, name, 1, STARTED)
 
 
 def test_results_are_not_mixed_with_older_ones(files, tmp_path):
     with pytest.raises(ValueError, match="exists; wait a second"):
-        Results.below(tmp_path, "naive", 2004, STARTED)
+        ResultWriter.below(tmp_path, "naive", 2004, STARTED)
 
 
 def test_phases_are_sets_and_parts_of_them():

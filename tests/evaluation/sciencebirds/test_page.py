@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import sciencebirds_page
-from evaluation.sciencebirds import codec
+from benchmarks import pages
+from evaluation.sciencebirds import codec, document, markup, results, server
 from evaluation.sciencebirds.codes import State
+from evaluation.sciencebirds.harness import MAX_VECTORS
+from tools import sciencebirds_page
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "sciencebirds.md").read_text(encoding="utf-8")
-AGAIN = "write it anew: python -m benchmarks.sciencebirds_page --out docs/sciencebirds.md"
 
 LETTERS = {"u8": "B", "u32": "I", "i32": "i", "f32": "f"}
 # What follows a number of things or of bytes, of which there are none in the smallest message.
@@ -50,7 +51,26 @@ def smallest(fields) -> dict:
 
 @pytest.mark.requirement(34)
 def test_the_page_is_current():
-    assert "\n".join(sciencebirds_page.page()) + "\n" == PAGE, AGAIN
+    assert pages.filled(PAGE, sciencebirds_page.PARTS) == PAGE, "run tools.sciencebirds_page"
+
+
+def test_numbers_in_the_text_are_those_of_the_code():
+    text = " ".join(PAGE.split())
+    columns = (results.LEVEL_COLUMNS, results.LIKELIHOOD_COLUMNS)
+    level, likelihood = (", ".join(f"`{name}`" for name in each) for each in columns)
+    for words in (
+        f"more than {markup.MAX_BYTES // 2**20} MiB; elements nested more than {markup.MAX_DEPTH} ",
+        f"more than {document.MAX_TRIALS:,} trials or {document.MAX_LEVELS:,} levels",
+        f"more than {results.MAX_REPORTED // 2**20} MiB have been reported",
+        f"Longest text of 66 and 67: {codec.MAX_TEXT // 2**20} MiB.",
+        f"Most ids of 66: {codec.MAX_IDS:,}. Shots of 33 and 43: {codec.MAX_SHOTS}.",
+        f"Feature vectors in one reply: {MAX_VECTORS}.",
+        f"for {server.IDLE_LIMIT:g} s (`--idle-limit`)",
+        f"is sent a byte {codec.NOTHING_LEFT:#04x} and disconnected",
+        f"or was left (Playing): {level}.",
+        f"a row a report of novelty: {likelihood}.",
+    ):
+        assert words in text, words
 
 
 @pytest.mark.requirement(34)

@@ -20,7 +20,7 @@ from evaluation.sciencebirds.agent_client import AgentClient, Disconnected
 from evaluation.sciencebirds.codec import BY_NAME
 from evaluation.sciencebirds.codes import State
 from evaluation.sciencebirds.demo_agent import DemoAgent, Learner
-from evaluation.sciencebirds.results import Results
+from evaluation.sciencebirds.results import ResultWriter
 from evaluation.sciencebirds.scheduler import Quirks
 from tests.evaluation.sciencebirds.support import (
     TRACES,
@@ -81,7 +81,7 @@ def test_the_demo_agent_plays_whole_evaluations(name):
 def test_the_demo_agent_keeps_what_it_should(tmp_path):
     tests = [2, 2]
     what = evaluation(trial(4, tests, interactions=2), trial(1))
-    options = harness.Options(per_episode=True)
+    options = harness.HarnessOptions(per_episode=True)
     with (
         serving(what, shots=3, options=options) as (server, _, _),
         connect(server) as client,
@@ -125,7 +125,7 @@ def test_the_demo_agent_exits_safely(tmp_path):
 def test_announcements_of_the_original_over_the_wire():
     what = evaluation(trial(level_set(5, interactions=5), [2], interactions=2))
     quirks = Quirks(nine_for_eight=True, all_tests=True, lost_position=True)
-    options = harness.Options(quirks=quirks)
+    options = harness.HarnessOptions(quirks=quirks)
     with serving(what, options=options) as (server, clock, notes), connect(server) as client:
         agent = DemoAgent(client)
 
@@ -525,7 +525,7 @@ def test_the_server_ends_behind_the_last_client():
 
 
 def test_levels_that_are_over_are_on_disk_whenever_the_server_stops(tmp_path):
-    files = Results.below(tmp_path, "a", 1, STARTED)
+    files = ResultWriter.below(tmp_path, "a", 1, STARTED)
     what = evaluation(trial(9))
     with (
         serving(what, shots=2, results=files) as (server, _, _),
@@ -548,7 +548,7 @@ def test_levels_that_are_over_are_on_disk_whenever_the_server_stops(tmp_path):
 
 
 def test_a_disk_that_is_full_ends_the_server(tmp_path):
-    files = Results.below(tmp_path, "a", 1, STARTED)
+    files = ResultWriter.below(tmp_path, "a", 1, STARTED)
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -47,7 +47,7 @@ def plan(tmp_path):
 
 def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, plan, monkeypatch):
     monkeypatch.setattr(submitting.store, "left", lambda plan: [1, 2, 4, 5, 6, 7, 8, 9, 10])
-    options = submitting.Options(
+    options = submitting.JobOptions(
         "slurm", 4, 2, "night", "us", 1, 5, 1.5, 7, ("module load",), {"slurm_qos": "low"}
     )
     sent = submitting.submit(plan, options, force=True)
@@ -77,16 +77,16 @@ def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, pla
 def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch):
     left = []
     monkeypatch.setattr(submitting.store, "left", lambda plan: left)
-    assert submitting.submit(plan, submitting.Options()) == ((), 0)
+    assert submitting.submit(plan, submitting.JobOptions()) == ((), 0)
     left += [4, 7]
-    submitting.submit(plan, submitting.Options())
+    submitting.submit(plan, submitting.JobOptions())
     (executor,) = scheduler
     assert [share.numbers for share in executor.shares] == [[4], [7]]
     assert not any(share.force for share in executor.shares)
     usual = {"slurm_array_parallelism": 2, "cpus_per_task": 2, "mem_gb": 8.0}
     assert usual.items() <= executor.parameters.items()
     assert "slurm_partition" not in executor.parameters
-    submitting.submit(plan, submitting.Options("local"))
+    submitting.submit(plan, submitting.JobOptions("local"))
     assert set(scheduler[1].parameters) == {"name", "timeout_min", "gpus_per_node"}
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from jaxsim.novelty import FAMILIES, Range, family
 from jaxsim.novelty.families import check_together
-from jaxsim.worlds.cartpole3d.settings import PARAMETERS, PULL
+from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS, PULL
 
 NOT_NOVEL = {
     "novelty/level": "a level is a novelty of its own",

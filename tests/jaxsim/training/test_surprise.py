@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.training import around, dynamics, features, regression, surprise
+from jaxsim.training import around, features, forward_model, regression, surprise
 from jaxsim.worlds.cartpole3d.types import ACTIONS, Vector
 
 DRAW = np.random.default_rng(7)
@@ -114,11 +114,11 @@ def test_blocks_that_touch_are_not_alone(start):
 def test_along_an_axis_a_block_flies_or_bounces():
     place = jnp.array([4.0, 4.5, -4.5]) * jnp.ones((2, 1))
     speed = jnp.array([[8.0, 8.0, 8.0], [8.0, 8.0, -8.0]])
-    here = dynamics.flight(around.Blocks(place, speed, jnp.array([True, True])))
+    here = forward_model.flight(around.Blocks(place, speed, jnp.array([True, True])))
     # The floor is touched 4.5 m from the centre: at the very edge nothing is said.
     assert here.flies.tolist() == [[True, False, False]] * 2
     deeper = place.at[:, 2].set(-4.6)
-    here = dynamics.flight(around.Blocks(deeper, speed, jnp.array([True, True])))
+    here = forward_model.flight(around.Blocks(deeper, speed, jnp.array([True, True])))
     assert here.bounces.tolist() == [[False, True, False], [False, True, True]]
 
 
@@ -155,7 +155,7 @@ def lessons():
     speed = after.around.blocks.speed[:, 0]
     pushes = jax.nn.one_hot(flat(actions), len(ACTIONS))
     calm = flat(jnp.cumprod(views.around.calm[:, :-1], axis=1)) > 0
-    return dynamics.Lessons(before.body, pushes, after.body, calm, first, speed)
+    return forward_model.Lessons(before.body, pushes, after.body, calm, first, speed)
 
 
 @pytest.mark.long
@@ -163,12 +163,12 @@ def lessons():
 def test_errors_of_the_model_fall_as_it_learns(lessons):
     half = jax.tree.map(lambda a: a[:2048], lessons)
     held = jax.tree.map(lambda a: a[2048:], lessons)
-    here = dynamics.flight(held.block)
-    model = dynamics.init(features.cartpole3d.body, len(ACTIONS))
+    here = forward_model.flight(held.block)
+    model = forward_model.init(features.cartpole3d.body, len(ACTIONS))
 
     def errors(model):
-        body = dynamics.body_after(model, held.body, held.action) - held.after
-        speed = dynamics.speed_after(model, held.block) - held.speed
+        body = forward_model.body_after(model, held.body, held.action) - held.after
+        speed = forward_model.speed_after(model, held.block) - held.speed
         sizes = ((body, held.calm[:, None]), (speed, here.flies), (speed, here.bounces))
         return [
             float(jnp.sqrt(jnp.sum(e**2 * t) / jnp.sum(t * jnp.ones_like(e)))) for e, t in sizes
@@ -177,7 +177,7 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
     found = [errors(model)]
     for part in np.split(np.arange(2048), 4):
         taught = jax.tree.map(lambda a, part=part: a[part], half)
-        model = dynamics.learn(model, taught, jnp.float32(512), jnp.float32(32))
+        model = forward_model.learn(model, taught, jnp.float32(512), jnp.float32(32))
         found.append(errors(model))
     # Cart and pole, to what linear laws leave out; few blocks have come back from a wall yet, at
     # some 8 m/s. Measured were .0066 m/s of blocks that fly and 1.3 m/s of those that come back.
@@ -187,7 +187,7 @@ def test_errors_of_the_model_fall_as_it_learns(lessons):
 
 def test_errors_are_squares_by_the_square_of_the_standard_error(start):
     """Blocks that fly, at 3 m/s more than expected; axes whose standard errors are .5, 1 and 2."""
-    model = dynamics.init(features.cartpole3d.body, len(ACTIONS))
+    model = forward_model.init(features.cartpole3d.body, len(ACTIONS))
     amount, errors = jnp.full(3, 8.0), jnp.array([0.5, 1.0, 2.0])
     flying = model.flying._replace(energy=8 * errors[:, None] ** 2, amount=amount)
     model = model._replace(flying=flying)

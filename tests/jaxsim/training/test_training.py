@@ -473,7 +473,7 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
         taught.append(lessons)
         return model
 
-    monkeypatch.setattr(ppo.dynamics, "learn", learn)
+    monkeypatch.setattr(ppo.forward_model, "learn", learn)
     words = rng.words(jax.random.key(1))
     ppo._taught(features.cartpole3d, memory.model, episodes, ppo._Rows.of(there), words)
     (lessons,) = taught

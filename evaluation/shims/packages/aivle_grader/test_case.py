@@ -1,5 +1,5 @@
 """`aivle_grader.test_case`."""
 
-from evaluation.grader.test_case import ReinforcementLearningTestCase
+from evaluation.grader.cases import ReinforcementLearningTestCase
 
 __all__ = ["ReinforcementLearningTestCase"]

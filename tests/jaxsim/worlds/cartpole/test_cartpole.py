@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from benchmarks.parity_cartpole import Trajectory, ended_early, free_run, one_step, read, states_at
 from jaxsim.worlds import cartpole
 from tests.conftest import double_precision
@@ -213,7 +214,7 @@ def test_numbers_that_are_not_finite_end_the_episode_with_a_flag() -> None:
 )
 def test_mistakes_are_refused_in_words(values: Any, options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        cartpole.make(values, **options)
+        jaxsim.make("CartPole-v1", values, **options)
 
 
 def test_raw_keys_are_refused() -> None:

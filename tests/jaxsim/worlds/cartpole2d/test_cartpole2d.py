@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from benchmarks.parity_cartpole2d import CASES, TICKS, Episode, free_run, read, zones_of
-from benchmarks.twin_cartpole2d import PUSHES, Twin
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole2d import dynamics, sensors
 from jaxsim.worlds.cartpole2d.types import Motion
 from tests.conftest import double_precision
+from tests.oracles.twin_cartpole2d import PUSHES, Twin
 
 KEY = jax.random.key(0)
 STEP = jax.jit(cartpole2d.CartPole2D().step)
@@ -319,7 +320,7 @@ def test_wrong_arrays_are_refused(arrays: Any, words: str) -> None:
 )
 def test_mistakes_are_refused_in_words(values: Any, options: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        cartpole2d.make(values, **options)
+        jaxsim.make("CartPole2D-v0", values, **options)
 
 
 def test_raw_keys_are_refused() -> None:

@@ -8,7 +8,7 @@ from scipy import stats
 import jaxsim
 from jaxsim.worlds import cartpole2d
 from jaxsim.worlds.cartpole2d import Config, start_from_seed
-from jaxsim.worlds.cartpole3d import wsu
+from jaxsim.worlds.cartpole3d.generate import wsu
 
 
 def arrays(state):

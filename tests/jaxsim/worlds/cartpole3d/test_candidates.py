@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import candidates
+from jaxsim.worlds.cartpole3d.contact import candidates
 from jaxsim.worlds.cartpole3d.types import Block, Vector
 
 LANES = 40

@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 import jaxsim
 from jaxsim import spaces
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import actions
 from jaxsim.worlds.cartpole3d.env import _force
+from jaxsim.worlds.cartpole3d.terms import actions
 from jaxsim.worlds.cartpole3d.types import Params
 
 LANES = 4096

@@ -10,10 +10,10 @@ import pytest
 
 import jaxsim
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import repairs
-from jaxsim.worlds.cartpole3d.forces import attraction
+from jaxsim.worlds.cartpole3d.terms import repairs
+from jaxsim.worlds.cartpole3d.terms.attraction import attraction
+from jaxsim.worlds.cartpole3d.terms.wind import PROFILE
 from jaxsim.worlds.cartpole3d.types import Block, Params, Vector
-from jaxsim.worlds.cartpole3d.wind import PROFILE
 from tests.conftest import double_precision
 
 REPAIRS = ["repairs/closed_room", "repairs/wind_on_pole", "repairs/pull_to_centroid"]

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import Params, contacts, rows
+from jaxsim.worlds.cartpole3d import Params
 from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.contact import broadphase, rows
 from jaxsim.worlds.cartpole3d.types import Block, Pose, Rail, Vector
 
 UPRIGHT = Pose(0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
@@ -36,13 +37,13 @@ HALF = 4.45  # m, where a block of radius 0.5 touches a side wall
     ],
 )
 def test_separating_speed(approach, gap, restitution, expected, x64):
-    asked = contacts.separating_speed(jnp.float64(approach), gap, restitution)
+    asked = broadphase.separating_speed(jnp.float64(approach), gap, restitution)
     assert float(asked) == pytest.approx(expected, abs=1e-14)
 
 
 def bounce(p, v, leaving=False, **params):
     block = Block(Vector(*map(jnp.float64, p)), Vector(*map(jnp.float64, v)), jnp.asarray(True))
-    return np.array(contacts.bounce_off_walls(Params(**params), block, block.v, leaving))
+    return np.array(broadphase.bounce_off_walls(Params(**params), block, block.v, leaving))
 
 
 def test_inside_the_room_nothing_happens(x64):
@@ -118,10 +119,10 @@ def test_nothing_touches_a_block_that_has_left_the_room(place, x64):
     block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
     one = Block(p, p, jnp.asarray(True))
     assert not rows.wall_rows(params, block).active.any()
-    assert not contacts.past_a_face(params, one, leaving=True)
+    assert not broadphase.past_a_face(params, one, leaving=True)
     np.testing.assert_array_equal(bounce(place, (1, 2, 3), leaving=True), [1, 2, 3])
     # Where that is rare, the full tick is asked.
-    assert contacts.past_a_face(params, one)
+    assert broadphase.past_a_face(params, one)
 
 
 @pytest.mark.parametrize("depth", np.linspace(0.51, 1.2, 15))
@@ -133,7 +134,7 @@ def test_a_block_on_its_way_out_takes_the_full_tick(depth, x64):
         block = Block(Vector(*(c[None] for c in p)), Vector(*3 * [jnp.ones(1)]), jnp.ones(1, bool))
         one = Block(p, p, jnp.asarray(True))
         touched = bool(rows.wall_rows(params, block).active.any())
-        assert bool(contacts.past_a_face(params, one, leaving=True)) >= touched
+        assert bool(broadphase.past_a_face(params, one, leaving=True)) >= touched
 
 
 def on_line(place, speed, slope):
@@ -141,7 +142,7 @@ def on_line(place, speed, slope):
     rail = Rail(*map(jnp.float64, (*slope, 0.0, 0.0)))
     v = Vector(*map(jnp.float64, (speed * slope[0], speed * slope[1], 0.0)))
     block = Block(Vector(*map(jnp.float64, place)), v, jnp.asarray(True), rail)
-    return block, np.array(contacts.bounce_off_walls(Params(), block, v, True))
+    return block, np.array(broadphase.bounce_off_walls(Params(), block, v, True))
 
 
 @pytest.mark.parametrize("slope", [(0.6, 0.8), (-0.28, 0.96), (0.96, -0.28), (1.0, 0.0)])
@@ -151,7 +152,7 @@ def test_a_side_wall_turns_a_block_back_on_its_line(slope, x64):
     block, after = on_line((HALF + depth, 0.0, 3.0), speed, slope)
     wanted = -abs(speed * slope[0]) - 4 * (depth - SLOP)
     np.testing.assert_allclose(after, [wanted, wanted * slope[1] / slope[0], 0], atol=1e-12)
-    assert not contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+    assert not broadphase.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,8 @@ def test_a_side_wall_turns_a_block_back_on_its_line(slope, x64):
 )
 def test_a_block_on_a_line_in_a_corner_or_along_a_wall_takes_the_full_tick(place, slope, x64):
     block, _ = on_line(place, 1.0, slope)
-    assert contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+    assert broadphase.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
     # Nothing holds it up once it is outside.
     block, after = on_line([2 * c for c in place], 1.0, slope)
-    assert not contacts.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
+    assert not broadphase.beyond_planes(Params(), UPRIGHT, WORLD, [block], leaving=True)
     np.testing.assert_array_equal(after, np.array(block.v))

@@ -6,7 +6,8 @@ import pytest
 
 import jaxsim
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import Config, messages
+from jaxsim.worlds.cartpole3d import Config
+from jaxsim.worlds.cartpole3d.original import messages
 from tests.conftest import double_precision
 
 DOUBLE = Config(dtype="float64")

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import Params, State, crowd, solver, state_from_arrays
+from jaxsim.worlds.cartpole3d import Params, State, state_from_arrays
 from jaxsim.worlds.cartpole3d import tick as tick_module
-from jaxsim.worlds.cartpole3d.slots import inward
+from jaxsim.worlds.cartpole3d.blocks.slots import inward
+from jaxsim.worlds.cartpole3d.contact import crowd, solver
 from jaxsim.worlds.cartpole3d.types import Block, Config, Vector
 from tests.jaxsim.worlds.cartpole3d.near_contact import random_parameters, random_states
 

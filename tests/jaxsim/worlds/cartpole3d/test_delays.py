@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.worlds.cartpole3d import delays
+from jaxsim.worlds.cartpole3d.terms import delays
 
 TICKS = 14
 KEYS = jax.random.split(jax.random.key(5), 16)

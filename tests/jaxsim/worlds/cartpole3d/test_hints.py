@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from jaxsim.worlds.cartpole3d import hints
-from jaxsim.worlds.cartpole3d.hints import hint
 from jaxsim.worlds.cartpole3d.levels import LEVELS
+from jaxsim.worlds.cartpole3d.original import hints
+from jaxsim.worlds.cartpole3d.original.hints import hint
 
 # Level, the digit that is told, how many objects, and what they say; typed in from the original's
 # behaviour on its own, so as not to be the table under test.

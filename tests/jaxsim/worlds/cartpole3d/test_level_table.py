@@ -9,7 +9,15 @@ from dataclasses import fields
 import pytest
 
 import jaxsim
-from jaxsim.worlds.cartpole3d.levels import CATALOGUE, DIFFICULTIES
+from jaxsim.worlds import cartpole3d
+from jaxsim.worlds.cartpole3d.generate import wsu
+from jaxsim.worlds.cartpole3d.levels import (
+    CATALOGUE,
+    DIFFICULTIES,
+    EVALUATED,
+    NAMED,
+    Level,
+)
 from jaxsim.worlds.cartpole3d.types import Params
 
 INF = float("inf")
@@ -114,3 +122,18 @@ def test_a_least_value_above_its_greatest_is_refused(what):
     with pytest.raises(ValueError, match=f"{low}' is 3.*, above '{high}', which is 2"):
         jaxsim.make("CartPole3D-v0", {low: three, high: two})
     jaxsim.make("CartPole3D-v0", {low: two, high: two})
+
+
+def test_every_level_says_what_the_original_draws_in_it():
+    assert set(wsu.STREAMS) == set(CATALOGUE)
+
+
+def test_a_new_level_is_refused_until_its_random_stream_is_known(monkeypatch):
+    monkeypatch.setitem(CATALOGUE, 209, Level(209, "heavier blocks", ({"block_mass": 2.0},) * 3))
+    with pytest.raises(ValueError, match=r"^level is 209; the original's random stream is known"):
+        cartpole3d.wsu_start(0, 209, dtype="float32")
+
+
+def test_levels_of_an_evaluation_are_those_that_hints_describe():
+    assert (*range(101, 109), *range(201, 209)) == NAMED
+    assert (*range(200, 209), *range(101, 109)) == EVALUATED

@@ -10,8 +10,10 @@ import pytest
 import jaxsim
 from jaxsim import rng
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import lines, placement, start
-from jaxsim.worlds.cartpole3d import rows as rows_of
+from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d.blocks import placement
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.generate import start
 from jaxsim.worlds.cartpole3d.types import Block, Rail, Vector
 
 BANDS = {"easy": (3.0, 4.0), "medium": (2.0, 3.0), "hard": (1.5, 2.0)}

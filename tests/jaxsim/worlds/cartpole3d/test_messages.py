@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsim.worlds.cartpole3d import messages, sensors
+from jaxsim.worlds.cartpole3d import sensors
 from jaxsim.worlds.cartpole3d.arrays import state_from_arrays
-from jaxsim.worlds.cartpole3d.hints import hint
-from jaxsim.worlds.cartpole3d.messages import (
+from jaxsim.worlds.cartpole3d.original import messages
+from jaxsim.worlds.cartpole3d.original.hints import hint
+from jaxsim.worlds.cartpole3d.original.messages import (
     WALLS,
     Extras,
     feature_vector,

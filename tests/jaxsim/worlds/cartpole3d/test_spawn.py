@@ -11,9 +11,9 @@ import pytest
 
 import jaxsim
 from jaxsim.worlds import cartpole3d
-from jaxsim.worlds.cartpole3d import placement, spawn
+from jaxsim.worlds.cartpole3d.blocks import placement, spawn
+from jaxsim.worlds.cartpole3d.blocks.slots import inward
 from jaxsim.worlds.cartpole3d.generate import wsu_distances, wsu_spawns
-from jaxsim.worlds.cartpole3d.slots import inward
 from jaxsim.worlds.cartpole3d.tick import EVERY, Moved
 from jaxsim.worlds.cartpole3d.types import Config, Supply, Vector
 

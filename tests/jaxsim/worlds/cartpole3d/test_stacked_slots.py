@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from jaxsim.worlds.cartpole3d import Params, state_from_arrays, state_to_arrays
 from jaxsim.worlds.cartpole3d import tick as tick_module
-from jaxsim.worlds.cartpole3d.slots import inward, outward
+from jaxsim.worlds.cartpole3d.blocks.slots import inward, outward
 from jaxsim.worlds.cartpole3d.types import Config, Vector
 from tests.jaxsim.worlds.cartpole3d.near_contact import random_parameters, random_states
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsim.worlds.cartpole3d import start
+from jaxsim.worlds.cartpole3d.generate import start
 from jaxsim.worlds.cartpole3d.types import Config, Params
 
 LANES = 1024

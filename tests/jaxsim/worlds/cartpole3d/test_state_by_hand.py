@@ -10,7 +10,9 @@ import pytest
 
 import jaxsim
 from jaxsim import rng
-from jaxsim.worlds.cartpole3d import forces, noise, spawn, start, wind
+from jaxsim.worlds.cartpole3d.blocks import spawn
+from jaxsim.worlds.cartpole3d.generate import start
+from jaxsim.worlds.cartpole3d.terms import attraction, noise, wind
 from jaxsim.worlds.cartpole3d.types import Params, Vector
 
 KEY = rng.words(jax.random.key(0))
@@ -153,7 +155,7 @@ def test_forces_of_attraction_are_those_of_the_parameters(share):
 
     def found(**values):
         params = replace(Params(), **values)
-        forces_ = forces.attraction(params, cart, blocks, jnp.float32(share))
+        forces_ = attraction.attraction(params, cart, blocks, jnp.float32(share))
         return [[float(c) for c in force] for force in forces_]
 
     drawn = found(pull_centroid=2.0, pull_centroid_random=4.0)

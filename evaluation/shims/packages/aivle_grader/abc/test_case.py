@@ -1,5 +1,5 @@
 """`aivle_grader.abc.test_case`."""
 
-from evaluation.grader.test_case import TestCase
+from evaluation.grader.cases import TestCase
 
 __all__ = ["TestCase"]

@@ -1,0 +1,73 @@
+"""What a learner that holds leans is shown: what would come of each, and what it sees besides."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.agents.base import Agent
+from jaxsim.agents.leans import LEANS, Outlook
+from jaxsim.lean_actions import Leaned
+from jaxsim.training import around, features, ppo
+from jaxsim.training.features import BLOCKS, EACH, PAIRS, Frame, Sight, View
+from jaxsim.training.settings import Settings
+
+NEAR, LEANING = 0.3, 0.1  # m and rad, sizes that stand for one
+
+
+def _alike() -> np.ndarray:
+    """(2, 2, 2, A) leans that look like each lean where x, y are negated and change places."""
+    table = np.zeros((2, 2, 2, len(LEANS)), np.int32)
+    for x, y, swap in itertools.product((0, 1), repeat=3):
+        lean_x, lean_y = LEANS.T[::-1] if swap else LEANS.T
+        turned = np.stack([lean_x * (1 - 2 * x), lean_y * (1 - 2 * y)], axis=1)
+        apart = ((turned[:, None] - LEANS) ** 2).sum(axis=2)
+        table[x, y, swap] = apart.argmin(axis=1)
+    return table
+
+
+ALIKE = _alike()
+
+
+def _look(seen: Leaned) -> View:
+    """Cart and pole, the most urgent blocks, and the outlook, as if the first came along x.
+
+    As for `features.cartpole3d`, what is learned in one view of the square room holds in all eight.
+    """
+    if not isinstance(seen, Leaned):
+        raise ValueError(
+            f"an observation of type {type(seen).__name__} shows no leans; play CartPole3DLeans"
+        )
+    o = seen.observation
+    pairs = features.cart_and_pole(o)
+    coming = features.urgent_blocks(o)[0]
+    frame = Frame.of(coming[3], coming[4])
+    leans = jnp.asarray(ALIKE)[
+        (frame.x < 0).astype(jnp.int32),
+        (frame.y < 0).astype(jnp.int32),
+        frame.swap.astype(jnp.int32),
+    ]
+    shown = (
+        features.told(pairs, frame),
+        features.urgent_blocks(features.turned(o, frame)).ravel(),
+        _told(seen.outlook)[:, leans].ravel(),
+    )
+    return View(jnp.concatenate(shown), features.told(pairs), leans, around.nothing())
+
+
+def _told(outlook: Outlook) -> jnp.ndarray:
+    """(3, A) an outlook, each number about 1."""
+    return jnp.stack([outlook.upright, jnp.tanh(outlook.gap / NEAR), outlook.end / LEANING])
+
+
+PARTS = len(Outlook._fields)
+sight = Sight("leans", 2 * PAIRS + BLOCKS * EACH + PARTS * len(LEANS), 2 * PAIRS, len(LEANS), _look)
+"""Of `jaxsim.lean_actions.Leaning`."""
+
+SETTINGS = Settings(updates=32, discount=0.96, trace_decay=0.96)
+"""For some 256 episodes side by side; a step is several ticks, and a dodge takes a second."""
+
+
+def agent(settings: Settings | None = None, sight: Sight = sight) -> Agent:
+    """PPO that holds leans, on CartPole3DLeans; see `ppo.ppo`."""
+    return ppo.learner("ppo+leans", settings or SETTINGS, sight)

@@ -1,0 +1,1 @@
+"""Block slots: their form, placement, and blocks that appear while an episode runs."""

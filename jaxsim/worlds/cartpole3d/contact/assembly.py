@@ -1,0 +1,289 @@
+"""Contact rows brought together: everything that the iteration over a tick's contacts reads.
+
+Up to four block slots, every possible contact has a row. Stacked slots bring lists of those that
+are near, see `candidates`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.backend import materialise
+from jaxsim.pytrees import Leaf
+from jaxsim.worlds.cartpole3d import lines
+from jaxsim.worlds.cartpole3d.contact import broadphase, candidates
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.broadphase import separating_speed
+from jaxsim.worlds.cartpole3d.types import UNROLLED, Block, Rail, Scalar, Vector
+
+Slots = np.ndarray | jax.Array
+"""Slot of each row's block: (R,), or (R, ...) int32 where lanes differ."""
+
+Slot = np.int64 | jax.Array
+"""Slot of one row's block: (), or (...) where lanes differ."""
+
+
+class Mobility(NamedTuple):
+    """What impulses do to blocks."""
+
+    light: Scalar  # 1/kg
+    rails: Rail | None  # leaves (N, ...), or those of chosen blocks
+
+    def push(self, impulse: jax.Array) -> jax.Array:
+        """Velocity change (3, ...) by an impulse (3, ...), N s."""
+        step = impulse * self.light
+        if self.rails is None:
+            return step
+        return jnp.stack(lines.along(self.rails, Vector(*step)))
+
+    def softness(self, normal: jax.Array) -> Scalar:
+        """Velocity change along unit vectors (3, ...) by a unit impulse along them, 1/kg."""
+        if self.rails is None:
+            return self.light
+        return jnp.sum(normal * self.push(normal), axis=0)
+
+    def of(self, read: Callable[[jax.Array], jax.Array]) -> "Mobility":
+        """That of blocks chosen by `read`, which is applied to (N, ...) leaves."""
+        return Mobility(self.light, jax.tree.map(read, self.rails))
+
+
+class Prepared(NamedTuple):
+    """A class of rows with its constants for the iteration."""
+
+    target: jax.Array  # (R, ...) m/s, wanted change of the relative velocity; -inf if absent
+    mass: jax.Array  # (R, ...) kg, inverse of the velocity change per unit impulse
+    normal: Leaf  # these three as in `rows_of.Row`; None where the class has no such part
+    read: Leaf
+    kick: Leaf
+
+    def row(self, index: jax.Array | int) -> "Prepared":
+        """One row of the class."""
+        own = [None if a is None else a[:, index] for a in (self.normal, self.read, self.kick)]
+        return Prepared(self.target[index], self.mass[index], *own)
+
+
+class Sliding(NamedTuple):
+    """Friction of a class of contacts, in two directions of the contact plane.
+
+    Some rows can move nothing: those of a block on a line against the floor, or those of the side
+    of the cart in the vertical direction. There Bullet divides zero by zero, and its running
+    maximum of corrections forgets what was before, so that it may end the iteration early.
+    """
+
+    rows: list[Prepared]
+    coefficient: Scalar
+    unseen: jax.Array  # (R, ...) bool, whether corrections of what the contact pushes are forgotten
+    stuck: jax.Array  # (R, ...) bool, whether those of its friction are
+
+
+class Touching(NamedTuple):
+    """A class of contacts of a block with another block, or with cart or pole."""
+
+    rows: Prepared
+    first: Slots  # slot of each row's block: (R,) NumPy, or (R, ...) int32 where lanes differ
+    second: Slots | None  # slot of the other block; None if there is none
+    used: jax.Array | None  # (...) int32, rows in use; None for all R
+    sliding: Sliding | None
+
+
+class Rows(NamedTuple):
+    """All contacts of a tick, class by class, in the order in which they are solved."""
+
+    walls: Prepared  # R is (6, N)
+    touching: tuple[Touching, ...]  # pairs, cart, pole
+    structure: Prepared
+
+
+def _many(slots: Slots, values: jax.Array, axis: int = 0) -> jax.Array:
+    """Read the slots of a class from an array that has them at `axis`."""
+    if isinstance(slots, np.ndarray):
+        return values[(slice(None),) * axis + (slots,)]
+    return candidates.take(values, slots, axis)
+
+
+def one_slot(slot: Slot, values: jax.Array, axis: int = 0) -> jax.Array:
+    """Read one slot, the same for all lanes or one for each."""
+    if isinstance(slot, np.integer):
+        return values[(slice(None),) * axis + (int(slot),)]
+    return candidates.take(values, slot[None], axis).squeeze(axis)
+
+
+def prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
+    """Derive the constants of a class from its velocities after the free motion.
+
+    Args:
+      row: the class.
+      approach: (R, ...) relative normal velocities, m/s.
+      softness: (R, ...) or () 1/kg, what a unit impulse adds to them by way of the blocks.
+      one: from `opaque_one`.
+    """
+    wanted = separating_speed(approach, row.gap, row.restitution)
+    return _constants(row, jnp.asarray(wanted), softness, one, missing=-jnp.inf)
+
+
+def _constants(
+    row: rows_of.Row, wanted: jax.Array, softness: Scalar, one: jax.Array, missing: float
+) -> Prepared:
+    softness = _softness(row, softness)
+    # Nothing moves two bodies that are both fixed.
+    movable = softness > 0
+    target = jnp.where(row.active & movable, wanted, missing)
+    mass = jnp.broadcast_to(1 / jnp.where(movable, softness, 1.0), target.shape)
+    return Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
+
+
+def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
+    """What a unit impulse adds to the relative velocity of a row, 1/kg."""
+    if row.read is None or row.kick is None:
+        return of_blocks
+    return of_blocks + jnp.sum(row.read * row.kick, axis=0)
+
+
+class Builder:
+    """Builds the rows of stacked blocks with velocities v (3, N, ...) and g (6, ...)."""
+
+    def __init__(self, s: rows_of.Structure, blocks: Block, v: jax.Array, g: jax.Array) -> None:
+        self.s, self.blocks, self.v, self.g = s, blocks, v, g
+        self.mobility = Mobility(1 / s.params.block_mass, blocks.rail)
+        self.walls = rows_of.wall_rows(s.params, blocks)
+
+    def rows(self) -> Rows:
+        """Every row of the tick."""
+        s, walls = self.s, self.walls
+        speed = jnp.sum(walls.normal * self.v[:, None], axis=0)
+        row = rows_of.structure_rows(s)
+        structure = prepare(row, jnp.sum(row.read * self.g[:, None], axis=0), 0.0, s.one)
+        number = self.v.shape[1]
+        touching = self._unrolled(number) if number <= UNROLLED else self._listed()
+        return Rows(
+            prepare(walls, speed, self.mobility.softness(walls.normal), s.one),
+            tuple(touching),
+            structure,
+        )
+
+    def _unrolled(self, number: int) -> list[Touching]:
+        """Every pair and every block against cart and pole."""
+        pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
+        classes = []
+        if pairs:
+            first, second = (np.array(side) for side in zip(*pairs, strict=True))
+            classes.append(self._pairs(first, second, None))
+        slots = np.arange(number)
+        return [*classes, self._cart(slots, None), self._pole(slots, None)]
+
+    def _listed(self) -> list[Touching]:
+        """The pairs that touch and the blocks near cart and pole."""
+        params = self.s.params
+        one = self.s.one
+        pairs = candidates.pairs_within(self.blocks, broadphase.pair_reach(params), one)
+        near_cart, near_pole = broadphase.near_structure(
+            params, self.s.pose, self.s.world, self.blocks
+        )
+        most = candidates.MAX_NEAR
+        cart, in_cart = candidates.flagged(near_cart, most, one)
+        pole, in_pole = candidates.flagged(near_pole, most, one)
+        return [
+            self._pairs(*pairs),
+            self._cart(cart, jnp.minimum(in_cart, most)),
+            self._pole(pole, jnp.minimum(in_pole, most)),
+        ]
+
+    def _chosen(self, slots: Slots, count: jax.Array | None) -> Block:
+        """Blocks of a class; those behind the end of its list are not alive."""
+        chosen = jax.tree.map(lambda leaf: _many(slots, leaf), self.blocks)
+        if count is None:
+            return chosen
+        number = jnp.arange(slots.shape[0]).reshape((-1,) + (1,) * count.ndim)
+        return Block(chosen.p, chosen.v, chosen.alive & (number < count), chosen.rail)
+
+    def _pairs(self, first: Slots, second: Slots, count: jax.Array | None) -> Touching:
+        params, one = self.s.params, self.s.one
+        a, b = self._chosen(first, count), self._chosen(second, count)
+        row = rows_of.pair_rows(params, a, b)
+        own, other = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
+        relative = _many(first, self.v, 1) - _many(second, self.v, 1)
+
+        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+            speed = jnp.sum(row.normal * relative, axis=0)
+            return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
+
+        sliding = None
+        if self.mobility.rails is not None:
+            held = self._held()
+            sliding = _friction(
+                rows_of.pair_slides(row),
+                prepared,
+                params.friction_block * params.friction_block,
+                _many(first, held) | _many(second, held),
+            )
+        return Touching(prepared(row, prepare), first, second, count, sliding)
+
+    def _held(self) -> jax.Array:
+        """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
+        across = jnp.asarray(self.mobility.softness(self.walls.normal)) <= 0
+        slides = jnp.asarray(self.mobility.light) > 0
+        return jnp.any(self.walls.active & across & slides, axis=0)
+
+    def _cart(self, slots: Slots, count: jax.Array | None) -> Touching:
+        touch = rows_of.cart_rows(self.s, self._chosen(slots, count))
+        return self._on_structure(
+            touch, slots, count, rows_of.cart_slides, self.s.params.friction_cart
+        )
+
+    def _pole(self, slots: Slots, count: jax.Array | None) -> Touching:
+        touch = rows_of.pole_rows(self.s, self._chosen(slots, count))
+        return self._on_structure(
+            touch, slots, count, rows_of.pole_slides, self.s.params.friction_pole
+        )
+
+    def _on_structure(
+        self,
+        touch: rows_of.Touch,
+        slots: Slots,
+        count: jax.Array | None,
+        slides: Callable[[rows_of.Structure, rows_of.Touch], list[rows_of.Row]],
+        friction: Scalar,
+    ) -> Touching:
+        """Class of blocks against cart or pole."""
+        mobility = self.mobility.of(lambda leaf: _many(slots, leaf))
+        velocity = _many(slots, self.v, 1)
+
+        def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
+            speed = jnp.sum(row.normal * velocity, axis=0)
+            speed = speed + jnp.sum(row.read * self.g[:, None], axis=0)
+            return make(row, speed, mobility.softness(row.normal), self.s.one)
+
+        sliding = None
+        if mobility.rails is not None:
+            sliding = _friction(
+                slides(self.s, touch),
+                prepared,
+                self.s.params.friction_block * friction,
+                _many(slots, self._held()),
+            )
+        return Touching(prepared(touch.row, prepare), slots, None, count, sliding)
+
+
+def _friction(
+    slides: list[rows_of.Row],
+    prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
+    coefficient: Scalar,
+    unseen: jax.Array,
+) -> Sliding:
+    """Friction of a class from its rows, one for each direction."""
+    stuck = [prepare(slide, _is_stuck) for slide in slides]
+    along = [prepare(slide, _stopping) for slide in slides]
+    return Sliding(along, coefficient, unseen, stuck[0] | stuck[1])
+
+
+def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
+    """Whether nothing moves along a row."""
+    return jnp.asarray(_softness(row, softness)) <= 0
+
+
+def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
+    """Constants of friction rows, which ask for the end of sliding."""
+    return _constants(row, -speed, softness, one, missing=0.0)

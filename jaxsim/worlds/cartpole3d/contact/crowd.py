@@ -1,0 +1,419 @@
+"""Contacts of worlds with many blocks, for all lanes at once.
+
+Among many blocks most contacts are alone: a block at a wall that touches nothing else, or two
+blocks that touch only one another. One pass solves these exactly, so they are resolved in closed
+form. What is left, contacts that share a body and those of cart and pole, fills a short list of
+rows. The iteration over it is that of `solver`, written for the velocities of the rows instead of
+those of the bodies: what an impulse of one row does to every other is known beforehand.
+
+A lane with more contacts than the lists hold is resolved again, with longer ones.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.backend import mask, materialise, opaque_one, whole
+from jaxsim.pytrees import Leaf, Tree
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d import grouping
+from jaxsim.worlds.cartpole3d.contact import broadphase, candidates, solver
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.assembly import Prepared, prepare
+from jaxsim.worlds.cartpole3d.contact.candidates import sum_of, take, total
+from jaxsim.worlds.cartpole3d.dynamics import Bodies
+from jaxsim.worlds.cartpole3d.geometry import Rotation
+from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
+
+
+class Room(NamedTuple):
+    """How many contacts of a lane there is room for."""
+
+    pairs: int  # of touching blocks
+    coupled: int  # of these, pairs that share a block with another contact
+    near: int  # blocks near the cart, and near the pole
+    at_walls: int  # blocks at a wall that touch something else, or that are past one
+    wall_rows: int  # contacts of these with walls
+    rows: int | None  # contacts that share something; None for all of these
+
+
+FEW = Room(pairs=24, coupled=10, near=2, at_walls=3, wall_rows=4, rows=10)
+"""Holds 999 of 1000 ticks with up to 205 blocks."""
+MANY = Room(candidates.MAX_PAIRS, candidates.MAX_PAIRS, candidates.MAX_NEAR, 64, 64, None)
+"""What does not fit here is left out; 15 pairs and 6 contacts with walls are the most recorded."""
+GROUP = 8
+"""Lanes for which there must be more room are taken together in groups of this size."""
+
+
+def resolve(
+    params: Params,
+    body: Bodies,
+    pose: Pose,
+    r: Rotation,
+    blocks: Sequence[Block],
+    block_velocities: Sequence[Vector],
+    velocity: Velocity,
+    needed: jax.Array,
+) -> tuple[list[Vector], Velocity]:
+    """Velocities after all contacts of one tick, of stacked blocks; see `solver.resolve`."""
+    if blocks[0].rail is not None:
+        # The caller takes the whole tick in parts.
+        return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
+    world: Tree = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
+    if needed.shape:
+        return grouping.in_parts(_with_room, grouping.PART, world)
+    result = _with_room(*jax.tree.map(lambda a: jnp.asarray(a)[..., None], world))
+    return jax.tree.map(lambda leaf: leaf[..., 0], result)
+
+
+def _with_room(*world: Tree) -> Any:
+    *arguments, needed = world
+    result, beyond = _resolved(FEW, *world)
+    return grouping.replaced(_with_more_room, GROUP, beyond & needed, arguments, result)
+
+
+def _with_more_room(*arguments: Any) -> Any:
+    return _resolved(MANY, *arguments)[0]
+
+
+def _resolved(
+    room: Room,
+    params: Params,
+    body: Bodies,
+    pose: Pose,
+    r: Rotation,
+    blocks: Sequence[Block],
+    block_velocities: Sequence[Vector],
+    velocity: Velocity,
+    needed: jax.Array,
+) -> tuple[tuple[list[Vector], Velocity], jax.Array]:
+    """As `resolve`, and for which lanes it is wrong because there are too many contacts."""
+    one = opaque_one(params.gravity)
+    world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
+    s = rows_of.Structure(params, body, pose, r, world, one)
+    moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))
+    listing = _find(room, s, moving.block)
+    free, bounces = _off_walls(s, moving, listing.held)
+    alone, hits = _alone(s, moving, listing)
+    sharing, beyond = _sharing(room, s, moving, listing)
+    impulses = _iterate(s, sharing, moving.number, needed, bounces | hits)
+    push = sharing.normal * impulses
+    pushes = [*alone, (sharing.first, push), (sharing.second, -push)]
+    kicks = total(jnp.swapaxes(sharing.kick * impulses, 0, 1))
+    after = _pushed(s, free, pushes)
+    return ([after], solver.applied(velocity, r, kicks)), listing.beyond | beyond
+
+
+class Moving(NamedTuple):
+    """What contacts act on."""
+
+    block: Block  # leaves (N, L)
+    v: Vector  # (N, L) m/s, after the free motion
+    g: jax.Array  # (6, L) see `rows.generalized`
+
+    @property
+    def number(self) -> int:
+        """Number of slots, N."""
+        return int(self.block.alive.shape[0])
+
+    def at(self, slots: jax.Array, listed: jax.Array) -> tuple[Block, jax.Array]:
+        """Chosen blocks (K, L), alive where they are listed, and their velocities (3, K, L)."""
+        p, v = (Vector(*(take(jnp.asarray(c), slots) for c in a)) for a in (self.block.p, self.v))
+        return Block(p, v, listed), jnp.stack(v)
+
+
+class NearContacts(NamedTuple):
+    """The contacts that a tick may have."""
+
+    pairs: candidates.Pairs  # of blocks; (K, L)
+    listed: jax.Array  # (K, L) bool, whether there is such a pair
+    shared: jax.Array  # (K, L) bool, whether one of its blocks touches something else
+    held: jax.Array  # (N, L) bool, blocks whose contacts with walls are rows
+    cart: tuple[jax.Array, jax.Array]  # slots (K, L) near it, and how many there are (L,)
+    pole: tuple[jax.Array, jax.Array]
+    beyond: jax.Array  # (L,) bool, whether a list is too short
+
+
+def _find(room: Room, s: rows_of.Structure, block: Block) -> NearContacts:
+    """Search for contacts."""
+    params, one = s.params, s.one
+    cart_bit, pole_bit, wall_bit, past_bit = (1 << i for i in range(4))
+    past = broadphase.past_a_face(params, block)
+    near_cart, near_pole = broadphase.near_structure(params, s.pose, s.world, block)
+    flags = (
+        jnp.where(near_cart, cart_bit, 0)
+        + jnp.where(near_pole, pole_bit, 0)
+        + jnp.where(block.alive & (broadphase.at_wall(params, block.p) | past), wall_bit, 0)
+        + jnp.where(block.alive & past, past_bit, 0)
+    )
+    flags = whole(flags, one)
+    pairs = _search(room)(block, broadphase.pair_reach(params), one, room.pairs)
+    listed = _within(pairs.number, room.pairs)
+    # How many things touch each block.
+    nowhere = block.alive.shape[0]
+    lane = jnp.arange(listed.shape[1], dtype=jnp.int32)
+    load = jax.lax.population_count(flags & (cart_bit | pole_bit | wall_bit))
+    for slots in (pairs.first, pairs.second):
+        load = load.at[jnp.where(listed, slots, nowhere), lane].add(1, mode="drop")
+    shared = jnp.maximum(take(load, pairs.first), take(load, pairs.second)) > 1
+    held = (flags & past_bit > 0) | ((flags & wall_bit > 0) & (load > 1))
+    cart = candidates.flagged(flags & cart_bit > 0, room.near, one)
+    pole = candidates.flagged(flags & pole_bit > 0, room.near, one)
+    beyond = (pairs.number > room.pairs) | (cart[1] > room.near) | (pole[1] > room.near)
+    return NearContacts(pairs, listed, mask(listed & shared, one), held, cart, pole, beyond)
+
+
+def _search(room: Room) -> Callable[..., candidates.Pairs]:
+    """How pairs are listed: by order if some may have to be left out."""
+    return candidates.pairs_within if room is MANY else candidates.few_pairs_within
+
+
+def _within(count: jax.Array, size: int) -> jax.Array:
+    """Which places of a list are in use, (size, L) bool."""
+    return candidates.ranks(size, count) < count
+
+
+def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[Vector, jax.Array]:
+    """Velocities after walls, but for held blocks, and whether the change matters, (L,) bool."""
+    bounced = broadphase.bounce_off_walls(s.params, moving.block, moving.v)
+    held = held | ~moving.block.alive
+    after = Vector(*(jnp.where(held, a, b) for a, b in zip(moving.v, bounced, strict=True)))
+    after = materialise(after, s.one)
+    changes = [a - b for a, b in zip(after, moving.v, strict=True)]
+    return after, jnp.any(matters(changes), axis=0)
+
+
+def matters(changes: Sequence[Any]) -> jax.Array:
+    """Whether the largest of some changes of velocity, m/s, asks for another pass."""
+    largest: jax.Array = reduce(jnp.maximum, map(jnp.abs, changes))
+    return largest * largest > solver.RESIDUAL
+
+
+Push = tuple[jax.Array, jax.Array]
+"""Slots (K, L), beyond the last one for none, and the impulses on them (3, K, L), N s."""
+
+
+def _alone(
+    s: rows_of.Structure, moving: Moving, listing: NearContacts
+) -> tuple[list[Push], jax.Array]:
+    """Pushes of pairs that touch nothing else, and whether they matter, (L,) bool."""
+    pairs, alone = listing.pairs, listing.listed & ~listing.shared
+    a, va = moving.at(pairs.first, alone)
+    b, vb = moving.at(pairs.second, alone)
+    row = rows_of.pair_rows(s.params, a, b)
+    rows = prepare(row, sum_of(row.normal * (va - vb)), 2 / s.params.block_mass, s.one)
+    impulse = materialise(jnp.maximum(rows.target * rows.mass, 0.0), s.one)
+    nowhere = moving.number
+    first, second = (jnp.where(alone, c, nowhere) for c in (pairs.first, pairs.second))
+    push = rows.normal * impulse
+    return [(first, push), (second, -push)], jnp.any(matters([impulse / rows.mass]), axis=0)
+
+
+class Sharing(NamedTuple):
+    """The rows that are iterated over, in their order."""
+
+    target: jax.Array  # (R, L) as in `Prepared`
+    mass: jax.Array
+    normal: jax.Array  # (3, R, L), zero for rows that touch no block
+    read: jax.Array  # (6, R, L), zero for rows that touch neither cart nor pole
+    kick: jax.Array
+    first: jax.Array  # (R, L) slots, beyond the last one for none
+    second: jax.Array
+
+
+def _sharing(
+    room: Room, s: rows_of.Structure, moving: Moving, listing: NearContacts
+) -> tuple[Sharing, jax.Array]:
+    """Build the rows, and tell for which lanes there is no room for them, (L,) bool."""
+    nowhere = moving.number
+    walls, walled, many_walls = _wall_rows(room, s, moving, listing.held)
+    place, number = candidates.flagged(listing.shared, room.coupled, s.one)
+    chosen = candidates.Pairs(
+        take(listing.pairs.first, place), take(listing.pairs.second, place), number
+    )
+    first, second, _ = chosen if room is MANY else candidates.in_order(chosen, s.one)
+    pairs = _pair_rows(s, moving, first, second, _within(number, room.coupled))
+    cart = _structure_rows(room, s, moving, *listing.cart, rows_of.cart_rows)
+    pole = _structure_rows(room, s, moving, *listing.pole, rows_of.pole_rows)
+    row = rows_of.structure_rows(s)
+    faces = prepare(row, sum_of(row.read * moving.g[:, None]), 0.0, s.one)
+    none = jnp.full_like(faces.target, nowhere, jnp.int32)
+    every = [
+        _complete(rows, slots, others, nowhere)
+        for rows, slots, others in (
+            (walls, walled, None),
+            (pairs, first, second),
+            (cart, listing.cart[0], None),
+            (pole, listing.pole[0], None),
+            (faces, none, None),
+        )
+    ]
+    rows = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=-2), *every)
+    beyond = many_walls | (number > room.coupled)
+    if room.rows is None:
+        return rows, beyond
+    place, number = candidates.flagged(rows.target > -jnp.inf, room.rows, s.one)
+    listed = _within(number, room.rows)
+    rows = jax.tree.map(lambda leaf: take(leaf, place, leaf.ndim - 2), rows)
+    target = jnp.where(listed, rows.target, -jnp.inf)
+    kept = materialise(rows._replace(target=target)[:5], s.one)
+    return Sharing(*kept, *rows[5:]), beyond | (number > room.rows)
+
+
+def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: int) -> Sharing:
+    """Rows of a class with every part."""
+    present = p.target > -jnp.inf
+
+    def part(leaf: Leaf, size: int) -> jax.Array:
+        return jnp.zeros((size, *p.target.shape), p.target.dtype) if leaf is None else leaf
+
+    slots = [
+        jnp.where(present, nowhere if slots is None else slots, nowhere)
+        for slots in (first, second)
+    ]
+    return Sharing(p.target, p.mass, part(p.normal, 3), part(p.read, 6), part(p.kick, 6), *slots)
+
+
+def _wall_rows(
+    room: Room, s: rows_of.Structure, moving: Moving, held: jax.Array
+) -> tuple[Prepared, jax.Array, jax.Array]:
+    """Rows of held blocks against walls, their slots, and whether there are too many."""
+    slots, number = candidates.flagged(held, room.at_walls, s.one)
+    blocks, v = moving.at(slots, _within(number, room.at_walls))
+    every = rows_of.wall_rows(s.params, blocks)
+    active, gap, normal = (
+        leaf.reshape(*leaf.shape[: leaf.ndim - 3], -1, leaf.shape[-1])
+        for leaf in (every.active, jnp.asarray(every.gap), every.normal)
+    )
+    place, touching = candidates.flagged(active, room.wall_rows, s.one)
+    row = rows_of.Row(
+        _within(touching, room.wall_rows),
+        take(gap, place),
+        every.restitution,
+        take(normal, place, 1),
+    )
+    own = place % room.at_walls
+    speed = sum_of(row.normal * take(v, own, 1))
+    rows = prepare(row, speed, 1 / s.params.block_mass, s.one)
+    return rows, take(slots, own), (number > room.at_walls) | (touching > room.wall_rows)
+
+
+def _pair_rows(
+    s: rows_of.Structure, moving: Moving, first: jax.Array, second: jax.Array, listed: jax.Array
+) -> Prepared:
+    """Rows of pairs of blocks."""
+    a, va = moving.at(first, listed)
+    b, vb = moving.at(second, listed)
+    row = rows_of.pair_rows(s.params, a, b)
+    return prepare(row, sum_of(row.normal * (va - vb)), 2 / s.params.block_mass, s.one)
+
+
+def _structure_rows(
+    room: Room,
+    s: rows_of.Structure,
+    moving: Moving,
+    slots: jax.Array,
+    number: jax.Array,
+    build: Any,
+) -> Prepared:
+    """Rows of blocks against cart or pole."""
+    block, v = moving.at(slots, _within(number, room.near))
+    row = build(s, block).row
+    speed = sum_of(row.normal * v) + sum_of(row.read * moving.g[:, None])
+    return prepare(row, speed, 1 / s.params.block_mass, s.one)
+
+
+def _effects(s: rows_of.Structure, rows: Sharing, slots: int) -> jax.Array:
+    """Change of every row's relative velocity by a unit impulse of each row, (R, R, L), 1/kg.
+
+    The first axis is the row that pushes.
+    """
+    first, second = rows.first, rows.second
+
+    def same(a: jax.Array, b: jax.Array) -> jax.Array:
+        return (a[:, None] == b).astype(rows.mass.dtype)
+
+    # Rows without a second block share none, whatever their numbers say.
+    pairs = same(second, second) * (second < slots)
+    sign = same(first, first) - same(first, second) - same(second, first) + pairs
+    along = sum_of(n[:, None] * n for n in rows.normal)
+    kicked = sum_of(k[:, None] * r for k, r in zip(rows.kick, rows.read, strict=True))
+    return materialise(along * sign / s.params.block_mass + kicked, s.one)
+
+
+def _iterate(
+    s: rows_of.Structure, rows: Sharing, slots: int, needed: jax.Array, first: jax.Array
+) -> jax.Array:
+    """Run projected Gauss-Seidel as `solver` does; return the impulses (R, L).
+
+    Args:
+      s: what rows on cart and pole know.
+      rows: in their order.
+      slots: number of slots, N.
+      needed: (L,) bool, lanes to wait for.
+      first: (L,) bool, whether contacts that are alone keep the first pass from being the last.
+    """
+    effects = _effects(s, rows, slots)
+    present = rows.target > -jnp.inf
+    each_pass = _short_pass if len(rows.mass) == FEW.rows else _long_pass
+
+    def sweep(carry: Tree) -> Tree:
+        count, live, impulses = carry
+        new, matter = each_pass(s, rows, effects, live, impulses)
+        live = mask(live & (matter | (first & (count == 0))), s.one)
+        return count + 1, live, new
+
+    def unfinished(carry: Tree) -> jax.Array:
+        return (carry[0] < solver.SWEEPS) & jnp.any(carry[1])
+
+    live = needed & jnp.any(present, axis=0)
+    return jax.lax.while_loop(unfinished, sweep, (0, live, jnp.zeros_like(rows.mass)))[2]
+
+
+def _short_pass(
+    s: rows_of.Structure, rows: Sharing, effects: jax.Array, live: jax.Array, old: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """One pass over few rows: the impulses, and whether a correction matters."""
+    new = list(old)
+    for k, own in enumerate(old):
+        speed = sum_of(effects[j, k] * impulse for j, impulse in enumerate(new))
+        wanted = jnp.maximum(own + (rows.target[k] - speed) * rows.mass[k], 0.0)
+        new[k] = materialise(jnp.where(live, wanted, own), s.one)
+    # What a row corrects of its own velocity.
+    corrections = [(a - b) * effects[k, k] for k, (a, b) in enumerate(zip(new, old, strict=True))]
+    return jnp.stack(new), matters(corrections)
+
+
+def _long_pass(
+    s: rows_of.Structure, rows: Sharing, effects: jax.Array, live: jax.Array, old: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """As `_short_pass` for many rows, of which most are absent in all lanes."""
+    visited = jnp.any(rows.target > -jnp.inf, axis=1)
+    order = jnp.nonzero(visited, size=visited.shape[0], fill_value=0)[0]
+
+    def visit(i: jax.Array, carry: Tree) -> Tree:
+        impulses, matter = carry
+        k = order[i]
+        own = impulses[k]
+        speed = jnp.sum(effects[:, k] * impulses, axis=0)
+        wanted = jnp.maximum(own + (rows.target[k] - speed) * rows.mass[k], 0.0)
+        wanted = materialise(jnp.where(live, wanted, own), s.one)
+        return impulses.at[k].set(wanted), matter | matters([(wanted - own) * effects[k, k]])
+
+    return jax.lax.fori_loop(0, jnp.sum(visited), visit, (old, live & False))
+
+
+def _pushed(s: rows_of.Structure, v: Vector, pushes: Sequence[Push]) -> Vector:
+    """Block velocities (N, L) after pushes."""
+    slots = jnp.concatenate([slots for slots, _ in pushes])
+    steps = jnp.concatenate([push for _, push in pushes], axis=1) / s.params.block_mass
+    lane = jnp.arange(slots.shape[1], dtype=jnp.int32)
+    return Vector(
+        *(
+            jnp.asarray(c).at[slots, lane].add(step, mode="drop")
+            for c, step in zip(v, steps, strict=True)
+        )
+    )

@@ -1,0 +1,134 @@
+"""One contact with friction by itself: the iteration of `solver` on its three impulses.
+
+The rows of a contact, its normal and two directions of friction, move the same bodies. What an
+impulse along one changes along another is a matrix of three by three, and with it a pass of the
+iteration is a few operations on three numbers, in the order of `solver` and to its end.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.backend import mask, materialise
+from jaxsim.pytrees import Tree
+from jaxsim.worlds.cartpole3d.contact import broadphase
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.meeting import Contact, Meeting, Response, along, response
+from jaxsim.worlds.cartpole3d.contact.solver import RESIDUAL, SWEEPS
+from jaxsim.worlds.cartpole3d.types import Scalar, Vector
+
+
+class System(NamedTuple):
+    """A contact as the iteration sees it; leaves () or (L,), three by three or three of them."""
+
+    matrix: Sequence[Sequence[Scalar]]  # 1/kg, [k][l]: speed along row k by a unit impulse along l
+    target: Sequence[Scalar]  # m/s, wanted change of speed along each row
+    mass: Sequence[Scalar]  # kg, inverse of the matrix's diagonal, 1 where that is 0
+    friction: Scalar  # coefficient
+    slides: Scalar  # 1 where both directions of friction move something, else 0
+
+
+def with_friction(
+    s: rows_of.Structure, meetings: Sequence[Meeting], g: jax.Array, needed: jax.Array
+) -> list[Contact]:
+    """What contacts do of which each lane has at most one.
+
+    Args:
+      s: what rows know of cart and pole.
+      meetings: the contacts that there may be.
+      g: velocities of cart and pole after the free motion.
+      needed: () or (L,) bool; lanes where it is False are not waited for.
+    """
+    built = [_built(s, meeting, g) for meeting in meetings]
+    active = [mask(jnp.asarray(system.target[0] > -jnp.inf), s.one) for system, _ in built]
+    system = built[-1][0]
+    for flag, (other, _) in zip(active[:-1], built[:-1], strict=True):
+        system = jax.tree.map(lambda a, b, f=flag: jnp.where(f, a, b), other, system)
+    needed = needed & reduce(jnp.logical_or, active)
+    impulses = materialise(_iterated(materialise(system, s.one), needed, s.one), s.one)
+    return [
+        _contact(flag, responses, impulses)
+        for flag, (_, responses) in zip(active, built, strict=True)
+    ]
+
+
+def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System, list[Response]]:
+    """The system of one contact, and what impulses along its rows do."""
+    assert meeting.slides is not None
+    rows = [meeting.row, *meeting.slides()]
+    responses = [response(s, meeting, row) for row in rows]
+    matrix = [[along(row, unit.steps, unit.kick) for unit in responses] for row in rows]
+    soft = [jnp.asarray(matrix[k][k] > 0) for k in range(3)]
+    speeds = [along(row, meeting.speeds, g) for row in rows]
+    row = meeting.row
+    wanted = broadphase.separating_speed(speeds[0], row.gap, row.restitution)
+    target = [jnp.where(row.active & soft[0], wanted, -jnp.inf)]
+    target += [jnp.where(row.active & soft[k], -speeds[k], 0.0) for k in (1, 2)]
+    mass = [1 / jnp.where(soft[k], matrix[k][k], 1.0) for k in range(3)]
+    slides = jnp.where(soft[1] & soft[2], 1.0, 0.0 * mass[0])
+    return System(matrix, target, mass, meeting.friction, slides), responses
+
+
+def _iterated(system: System, needed: jax.Array, one: jax.Array) -> Sequence[jax.Array]:
+    """Impulses along the three rows, N s, as `solver` finds them."""
+    zero = jnp.zeros_like(system.target[1])
+
+    def sweep(carry: Tree) -> Tree:
+        count, live, old = carry
+        new, worst = _swept(system, live, old, one)
+        return count + 1, mask(live & (worst * worst > RESIDUAL), one), new
+
+    def unfinished(carry: Tree) -> jax.Array:
+        return (carry[0] < SWEEPS) & jnp.any(carry[1])
+
+    live = jnp.broadcast_to(needed, zero.shape)
+    _, _, impulses = jax.lax.while_loop(unfinished, sweep, (0, live, [zero] * 3))
+    return list(impulses)
+
+
+def _swept(
+    system: System, live: jax.Array, old: Sequence[jax.Array], one: jax.Array
+) -> tuple[list[jax.Array], jax.Array]:
+    """One pass: new impulses, and the largest correction, m/s."""
+
+    def missing(k: int, impulses: Sequence[jax.Array]) -> Any:
+        reached = sum(a * b for a, b in zip(system.matrix[k], impulses, strict=True))
+        return (system.target[k] - reached) * system.mass[k]
+
+    pushed = jnp.where(live, jnp.maximum(old[0] + missing(0, old), 0.0), old[0])
+    pushed = materialise(pushed, one)
+    worst = jnp.abs((pushed - old[0]) / system.mass[0])
+    before = [pushed, *old[1:]]
+    wanted = [old[k] + missing(k, before) for k in (1, 2)]
+    # Both directions together are shortened to the cone around what the contact pushes.
+    limit = system.friction * pushed
+    size = jnp.sqrt(wanted[0] * wanted[0] + wanted[1] * wanted[1])
+    share = jnp.where(size > limit, limit / jnp.where(size > 0, size, 1.0), 1.0)
+    share = jnp.where(limit > 0, share, 0.0)
+    slid = [jnp.where(live, part * share, kept) for part, kept in zip(wanted, old[1:], strict=True)]
+    slid = materialise(slid, one)
+    # Bullet adds the corrections of both directions up, whatever their signs.
+    first, second = ((slid[k] - old[1 + k]) / system.mass[1 + k] for k in (0, 1))
+    worst = jnp.maximum(worst, jnp.abs(system.slides * (first + second)))
+    return [pushed, *slid], worst
+
+
+def _contact(
+    active: jax.Array, responses: Sequence[Response], impulses: Sequence[jax.Array]
+) -> Contact:
+    """What impulses along the rows of a contact do together, if it is the one that there is."""
+    impulses = [jnp.where(active, impulse, 0.0) for impulse in impulses]
+
+    def total(parts: Sequence[Any]) -> Any:
+        return sum(part * impulse for part, impulse in zip(parts, impulses, strict=True))
+
+    steps = [
+        Vector(*(total(axis) for axis in zip(*of_block, strict=True)))
+        for of_block in zip(*(response.steps for response in responses), strict=True)
+    ]
+    kicks = [response.kick for response in responses]
+    change = None if kicks[0] is None else [total([k[i] for k in kicks]) for i in range(6)]
+    return Contact(active, steps, change)

@@ -1,0 +1,247 @@
+"""A tick in which at most one contact is of more than a block and its walls.
+
+Such contacts are most that there are. A contact that shares no body with another asks for its
+impulse once: the first pass of the iteration in `solver` is also the last. With friction, which
+blocks on lines have, it takes as many passes as it would there, but over its own rows only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.backend import mask, materialise
+from jaxsim.pytrees import Leaf
+from jaxsim.worlds.cartpole3d import geometry as geo
+from jaxsim.worlds.cartpole3d.contact import broadphase, friction
+from jaxsim.worlds.cartpole3d.contact import rows as rows_of
+from jaxsim.worlds.cartpole3d.contact.meeting import Meeting, without_friction
+from jaxsim.worlds.cartpole3d.contact.solver import applied
+from jaxsim.worlds.cartpole3d.types import Block, Params, Vector, Velocity
+
+
+class _Case(NamedTuple):
+    """A contact that there may be, and which slots it is of."""
+
+    meeting: Meeting
+    flags: Sequence[jax.Array]  # bool, whether it is near, one for each of the next
+    slots: Sequence[tuple[int, ...]]  # of the blocks that it would be of
+
+
+Resolved = tuple[list[Vector], Velocity, jax.Array]
+"""Velocities of blocks and of cart and pole, and bool for which lanes they are right."""
+
+
+def resolve(
+    s: rows_of.Structure,
+    blocks: Sequence[Block],
+    free: Sequence[Vector],
+    bounced: Sequence[Vector],
+    velocity: Velocity,
+    needed: jax.Array,
+    leaving: bool,
+) -> Resolved:
+    """Velocities after the contacts of one tick.
+
+    Args:
+      s: what rows know of cart and pole.
+      blocks: single ones, at the start of the tick.
+      free: their velocities after the free motion, m/s.
+      bounced: the same after the walls.
+      velocity: of cart and pole after the free motion.
+      needed: () or (L,) bool; lanes where it is False are not waited for.
+      leaving: as for `broadphase.bounce_off_walls`.
+
+    Returns:
+      Velocities, right where only one contact is of more than a block and its walls, whose blocks
+      are at no wall.
+    """
+    beyond = broadphase.beyond_planes(s.params, s.pose, s.world, blocks, leaving)
+    g = rows_of.generalized(velocity, s.local)
+    speeds, velocity, right, _ = _met(s, blocks, free, bounced, velocity, g, needed)
+    return speeds, velocity, right & ~beyond
+
+
+def resolve_at_walls(
+    s: rows_of.Structure,
+    blocks: Sequence[Block],
+    free: Sequence[Vector],
+    bounced: Sequence[Vector],
+    velocity: Velocity,
+    needed: jax.Array,
+    leaving: bool,
+) -> Resolved:
+    """Velocities after the contacts of one tick; see `resolve`.
+
+    Returns:
+      Velocities, right where besides one block is past a face of the room, at one of its walls;
+      or where the only contact of cart and pole is with a wall.
+    """
+    walled, more = _past_a_face(s, blocks, free, leaving)
+    upright, several = _structure_at_wall(s)
+    unsure = more | several | broadphase.held_up(s.params, blocks)
+    g = rows_of.generalized(velocity, s.local)
+    speeds, velocity, right, met = _met(s, blocks, free, bounced, velocity, g, needed)
+    standing = without_friction(s, upright, g)
+    assert standing.change is not None
+    velocity = applied(velocity, s.local, standing.change)
+    outside = without_friction(s, walled.meeting, g)
+    for flag, (slot,) in zip(walled.flags, walled.slots, strict=True):
+        speeds[slot] = _where(flag, geo.add(free[slot], outside.steps[0]), speeds[slot])
+    return speeds, velocity, right & ~(unsure | (met & standing.active))
+
+
+def _met(
+    s: rows_of.Structure,
+    blocks: Sequence[Block],
+    free: Sequence[Vector],
+    bounced: Sequence[Vector],
+    velocity: Velocity,
+    g: jax.Array,
+    needed: jax.Array,
+) -> tuple[list[Vector], Velocity, jax.Array, jax.Array]:
+    """Velocities after one contact of two blocks, or of one with cart or pole.
+
+    Returns:
+      Block velocities, cart and pole velocities, whether there was no more than that, and whether
+      there was one.
+    """
+    cases = [*_with_structure(s, blocks, free), *_of_pairs(s, blocks, free)]
+    unsure = reduce(jnp.logical_or, (_several(case.flags) for case in cases))
+    meetings = [case.meeting for case in cases]
+    if blocks[0].rail is None:
+        made = [without_friction(s, meeting, g) for meeting in meetings]
+    else:
+        made = friction.with_friction(s, meetings, g, needed)
+    active = [contact.active for contact in made]
+    unsure = unsure | _several(active)
+    speeds = list(bounced)
+    for contact, case in zip(made, cases, strict=True):
+        for flag, of in zip(case.flags, case.slots, strict=True):
+            hit = flag & contact.active
+            for slot, step in zip(of, contact.steps, strict=True):
+                unsure = unsure | (hit & broadphase.at_wall(s.params, blocks[slot].p))
+                speeds[slot] = _where(hit, geo.add(speeds[slot], step), speeds[slot])
+        if contact.change is not None:
+            velocity = applied(velocity, s.local, contact.change)
+    return speeds, velocity, ~unsure, reduce(jnp.logical_or, active)
+
+
+def _where(flag: jax.Array, yes: Vector, no: Vector) -> Vector:
+    return Vector(*(jnp.where(flag, a, b) for a, b in zip(yes, no, strict=True)))
+
+
+def _past_a_face(
+    s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector], leaving: bool
+) -> tuple[_Case, jax.Array]:
+    """A block past a face of the room at the wall that it is in, and whether there is more."""
+    past = [broadphase.past_a_face(s.params, block, leaving) for block in blocks]
+    flags = [mask(flag, s.one) for flag in past]
+    block, v = _choose(flags, blocks, free)
+    row, several = _only(rows_of.wall_rows(s.params, block), s.one)
+    slots = [(slot,) for slot in range(len(blocks))]
+    return _Case(Meeting(row, [block], [v]), flags, slots), several | _several(flags)
+
+
+def _structure_at_wall(s: rows_of.Structure) -> tuple[Meeting, jax.Array]:
+    """Cart or pole at a side wall, and whether there is more."""
+    row, several = _only(rows_of.structure_rows(s), s.one)
+    return Meeting(row), several
+
+
+def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
+    """The active one of some rows, and whether there is more than one."""
+    numbers = [rows.gap, rows.restitution, rows.normal, rows.read, rows.kick]
+    numbers = materialise(numbers, one)
+    flags = [mask(rows.active[k], one) for k in range(rows.active.shape[0])]
+
+    def picked(leaf: Leaf, axis: int) -> Any:
+        """The entry of the active row, of leaves that have rows on an axis."""
+        if leaf is None or jnp.ndim(leaf) != rows.active.ndim + axis:
+            return leaf
+        parts = (jnp.where(flag, jnp.take(leaf, k, axis), 0.0) for k, flag in enumerate(flags))
+        return reduce(jnp.add, parts)
+
+    axes = (0, 0, 1, 1, 1)
+    chosen = materialise([picked(n, axis) for n, axis in zip(numbers, axes, strict=True)], one)
+    return rows_of.Row(reduce(jnp.logical_or, flags), *chosen), _several(flags)
+
+
+def _with_structure(
+    s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]
+) -> list[_Case]:
+    """A block with the cart, and a block with the pole."""
+    params = s.params
+    near = [broadphase.near_structure(params, s.pose, s.world, block) for block in blocks]
+    on_cart, on_pole = ([mask(flags[side], s.one) for flags in near] for side in range(2))
+    slots = [(slot,) for slot in range(len(blocks))]
+    (block, v), (other, w) = _choose(on_cart, blocks, free), _choose(on_pole, blocks, free)
+    cart, pole = rows_of.cart_rows(s, block), rows_of.pole_rows(s, other)
+    rough = params.friction_block
+    return [
+        _Case(
+            Meeting(
+                cart.row,
+                [block],
+                [v],
+                lambda: rows_of.cart_slides(s, cart),
+                rough * params.friction_cart,
+            ),
+            on_cart,
+            slots,
+        ),
+        _Case(
+            Meeting(
+                pole.row,
+                [other],
+                [w],
+                lambda: rows_of.pole_slides(s, pole),
+                rough * params.friction_pole,
+            ),
+            on_pole,
+            slots,
+        ),
+    ]
+
+
+def _of_pairs(s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]) -> list[_Case]:
+    """A block with another, if there are two."""
+    params = s.params
+    pairs = rows_of.pair_indices(len(blocks))
+    if not pairs:
+        return []
+    flags = [mask(_meet(params, blocks[i], blocks[j]), s.one) for i, j in pairs]
+    a, va = _choose(flags, [blocks[i] for i, _ in pairs], [free[i] for i, _ in pairs])
+    b, vb = _choose(flags, [blocks[j] for _, j in pairs], [free[j] for _, j in pairs])
+    row = rows_of.pair_rows(params, a, b)
+    rough = params.friction_block * params.friction_block
+    meeting = Meeting(row, [a, b], [va, vb], lambda: rows_of.pair_slides(row), rough)
+    return [_Case(meeting, flags, pairs)]
+
+
+def _meet(params: Params, a: Block, b: Block) -> jax.Array:
+    d = geo.sub(a.p, b.p)
+    return a.alive & b.alive & (geo.dot(d, d) <= broadphase.pair_reach(params))
+
+
+def _several(flags: Sequence[jax.Array]) -> jax.Array:
+    """Whether more than one flag is set."""
+    return reduce(jnp.add, (flag.astype(jnp.int32) for flag in flags)) > 1
+
+
+def _choose(
+    flags: Sequence[jax.Array], blocks: Sequence[Block], speeds: Sequence[Vector]
+) -> tuple[Block, Vector]:
+    """The block whose flag is set, and its velocity; if none is, the last, which is not alive."""
+
+    def pick(*leaves: Any) -> Any:
+        picked = leaves[-1]
+        for flag, leaf in zip(flags[:-1], leaves[:-1], strict=True):
+            picked = jnp.where(flag, leaf, picked)
+        return picked
+
+    chosen, v = jax.tree.map(pick, *zip(blocks, speeds, strict=True))
+    return replace(chosen, alive=reduce(jnp.logical_or, flags)), v

@@ -1,0 +1,1 @@
+"""Optional terms of forces, pushes and sensors, compiled where `Config.terms` names them."""

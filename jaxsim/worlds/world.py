@@ -1,0 +1,249 @@
+"""Base class of the environments of all worlds."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim import backend, inputs
+from jaxsim.pytrees import Leaf, Observation, Params, State, Tree
+
+C = TypeVar("C")
+
+
+class WholeSteps(ABC):
+    """Default interface to the lane engine: every step is computed in full.
+
+    Most lanes need little work in most steps. An environment may override it with cheaper attempts,
+    which return a mask of the lanes where they are right. It may also drop the parts of the carried
+    state that neither its observation nor the next step reads.
+    """
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the last.
+
+        The last is `FULL`, which is right for all.
+        """
+        return (FULL,)
+
+    def carried(self, state: State) -> State:
+        """Return what of a state its observation and the next step of a running episode read."""
+        return state
+
+    def resumed(self, carried: State, length: jax.Array) -> State:
+        """Return a state that `attempt` and `observe` take for the one that was carried.
+
+        Args:
+          carried: from `carried`.
+          length: (L,) int32, steps since the hidden first one.
+        """
+        return carried
+
+    def attempt(
+        self,
+        key: jax.Array,
+        state: State,
+        action: jax.Array,
+        params: Params,
+        active: jax.Array,
+        effort: int,
+    ) -> "Attempt":
+        """Advance running episodes by one step.
+
+        Args:
+          key: (L,) typed key.
+          state: from `resumed`, leaves (L,).
+          action: (L,) int32.
+          params: physics; leaves () or (L,).
+          active: (L,) bool; where it is False nothing is right.
+          effort: one of the `efforts`.
+        """
+        result = self.step(key, state, action, params)
+        _, after, reward, _, _, info = result
+        return Attempt(after, ending(result), active, 0, reward, info["performance"])
+
+    @abstractmethod
+    def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
+        """Advance one step; see `jaxsim.env.Env.step`."""
+
+
+class World(WholeSteps):
+    """Base of the environments: what follows from their names, actions and configuration.
+
+    A world adds `start`, `observe`, `step`, `score` and `dt`; see `jaxsim.env` for the contract.
+
+    Attributes:
+      name: task name, without a version.
+      actions: names of the action codes from 0 on.
+      config: static configuration, hashable.
+    """
+
+    name: ClassVar[str]
+    actions: ClassVar[tuple[str, ...]]
+    config: Any
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions."""
+        return len(self.actions)
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is truncated."""
+        return int(self.config.max_steps)
+
+    def checked(self, action: Leaf) -> jax.Array:
+        """Return an action that `step` was given.
+
+        Raises:
+          ValueError: it is no integer; or, where its value is known, it is out of range.
+        """
+        return jnp.asarray(inputs.action_codes(action, self.num_actions, self.actions))
+
+    def reset(self, key: jax.Array, params: Params) -> tuple[Observation, State]:
+        """Start an episode; see `jaxsim.env.Env.reset`."""
+        return self.restart(key, self.start(key, params), params)
+
+    def restart(self, key: jax.Array, start: State, params: Params) -> tuple[Any, Any]:
+        """Begin an episode at a given state before the hidden first step."""
+        observation, state, *_ = self.step(key, start, jnp.zeros_like(start.step), params)
+        return observation, state
+
+    @abstractmethod
+    def start(self, key: jax.Array, params: Params) -> State:
+        """Draw the state before the hidden first step; see `jaxsim.env.Env.start`."""
+
+    @abstractmethod
+    def observe(self, state: State) -> Observation:
+        """Return the observation of a state; see `jaxsim.env.Env.observe`."""
+
+    # What `jaxsim.stepper` asks besides.
+
+    def quick_step(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[Any, jax.Array]:
+        """Advance one step by the cheapest program there is.
+
+        Args:
+          key: () or (L,) typed key.
+          state: from `start`, `reset` or `step`.
+          action: as for `step`.
+          params: as for `step`.
+
+        Returns:
+          (what `step` returns, () or (L,) bool: whether it is right. Where it is not, `step` has to
+          be called instead.)
+        """
+        return self.step(key, state, action, params), jnp.ones_like(state.step, bool)
+
+    # What `jaxsim.rollout` asks besides.
+
+    @property
+    def layout(self) -> backend.Layout:
+        """Sizes that suit a rollout on the present backend."""
+        return backend.layout()
+
+    @property
+    def older_emitters(self) -> bool:
+        """Whether `backend.compiled` has XLA's older emitters compile loops over its steps."""
+        return False
+
+    def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
+        """Find simpler environments that give the same result for some rows of a table.
+
+        Args:
+          params: NumPy leaves, each () or (V,).
+
+        Returns:
+          (environments, of which this one is the last; (V,) int32, the place of the one that plays
+          each row).
+        """
+        return (self,), np.zeros(rows_of(params), np.int32)
+
+    @abstractmethod
+    def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Sum of the rewards and performance of an episode by its length; (...) each."""
+
+    @abstractmethod
+    def step_reward(self, number: jax.Array) -> jax.Array:
+        """Reward of a step by its number, from 1; (...)."""
+
+
+def rows_of(params: Params) -> int:
+    """Rows of a table of parameters whose leaves are () or (V,): V, or 1 if all are ()."""
+    return max(np.size(leaf) for leaf in jax.tree.leaves(params))
+
+
+FULL = 1 << 30
+"""The effort that is right for every lane."""
+
+RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
+"""Status of an episode: running, ended by the task, by a limit, or by a number not finite."""
+
+
+def ending(result: tuple[Any, ...]) -> jax.Array:
+    """How episodes stand after what `step` has returned; (...) int32."""
+    _, _, _, terminated, truncated, info = result
+    limited = jnp.where(info["nonfinite"], NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))
+    return jnp.where(terminated, TERMINATED, limited)
+
+
+class Attempt(NamedTuple):
+    """Result of one attempted step; leaves (L,)."""
+
+    state: State
+    ending: jax.Array  # int32
+    right: jax.Array  # bool, where the rest may be used
+    needs: Leaf = 0  # int32, place among the efforts of the one that may be right elsewhere
+    reward: Leaf = None  # of the step; None where `step_reward` gives it
+    performance: Leaf = None  # after the step; None where `score` gives it
+
+
+def all_finite(tree: Tree, ndim: int) -> jax.Array:
+    """Whether every floating-point number of each lane is finite: any that is not spoils the sum.
+
+    Args:
+      tree: leaves whose first `ndim` axes are the lanes; fewer axes broadcast.
+      ndim: 0 for a single lane, 1 for a batch.
+
+    Returns:
+      () or (L,) bool.
+    """
+    spoilt = [
+        _over_slots(leaf * 0.0, ndim)
+        for leaf in jax.tree.leaves(tree)
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    ]
+    return jnp.isfinite(sum(spoilt[1:], spoilt[0]))
+
+
+def _over_slots(number: jax.Array, ndim: int) -> jax.Array:
+    """Sum what stands behind the lanes; a reduction over nothing would cost a pass of its own."""
+    slots = tuple(range(ndim, jnp.ndim(number)))
+    return jnp.sum(number, axis=slots) if slots else number
+
+
+def configure(kind: type[C], options: Mapping[str, Any], shorthands: Iterable[str] = ()) -> C:
+    """Build a world's configuration from the options that a caller of `jaxsim.make` wrote.
+
+    Args:
+      kind: the world's `Config`.
+      options: its fields by name; what is missing takes its default.
+      shorthands: other options that the world accepts, for the error message.
+
+    Raises:
+      ValueError: an option that does not exist or does not fit, or float64 without x64.
+    """
+    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    for option in options:
+        if option not in known:
+            allowed = ", ".join([*shorthands, *known])
+            raise ValueError(f"unknown option {option!r} (allowed: {allowed})")
+    config: Any = kind(**options)
+    if config.dtype == "float64" and not jax.config.read("jax_enable_x64"):
+        raise ValueError('dtype is "float64"; set jax.config.update("jax_enable_x64", True) first')
+    return config

@@ -1,0 +1,131 @@
+"""The page on novelty experiments: measurements on disk, what is made of them, where they go."""
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import control, detection
+from benchmarks.control import Measurement, Row
+from jaxsim.worlds.cartpole3d.levels import EVALUATED
+from tools import sailon_page
+
+
+@pytest.fixture
+def measurement():
+    rows = [Row(200, "hard", "pd", 0.01, (200,) * 6 + (60, 80))]
+    rows += [Row(200, "hard", "mpc", 0.2, (200,) * 8, 12.5)]
+    rows += [Row(206, "hard", name, 0.2, (20, 200, 40, 200)) for name in ("pd", "mpc")]
+    return Measurement(5, 8, tuple(rows))
+
+
+def test_control_comes_back_from_its_file(measurement, tmp_path):
+    measurement.write(tmp_path / "control.json")
+    assert control.load(tmp_path / "control.json") == measurement
+    assert measurement.find(200, "hard", "mpc").rollouts == 12.5
+    assert measurement.find(200, "easy", "mpc") is None
+    (tmp_path / "other.json").write_text('{"format": 0}')
+    with pytest.raises(ValueError, match=r"other\.json was not written by benchmarks\.control"):
+        control.load(tmp_path / "other.json")
+
+
+def test_what_is_measured_is_not_played_again(measurement):
+    assert (
+        list(control.measure(measurement, ["pd", "mpc"], [(200, "hard"), (206, "hard")], 8, 64))
+        == []
+    )
+
+
+@pytest.mark.parametrize("first", ["0", "-3", "9"])
+def test_only_episodes_that_there_are_can_be_played_first(first, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["control", "--episodes", "8", "--first", first])
+    with pytest.raises(SystemExit):
+        control.main()
+    assert f"--first is {first}; it must be from 1 to the 8" in capsys.readouterr().err
+
+
+def test_what_a_whole_evaluation_would_take():
+    cells = detection.cells(list(EVALUATED), ["hard", "easy", "medium"])
+    rows = [Row(*cell, "mpc", 2.0 if cell[0] == 200 else 8.0, (100,) * 4, 10.0) for cell in cells]
+    # 51 cells of 60 trials, 100 decisions an episode: 20 episodes at 2 ms, and 25 at 8 ms, which
+    # in the three cells of level 200 are at 2 ms too.
+    hours = 60 * 100 * (51 * 20 * 2e-3 + 48 * 25 * 8e-3 + 3 * 25 * 2e-3) / 3600
+    (line,) = sailon_page._whole(rows)
+    assert f"in {hours:.2f} hours" in line
+    assert f"{51 * 60 * 45 * 100 * 10 / 1e9:.1f} billion futures" in line
+    assert list(sailon_page._whole(rows[1:])) == []
+
+
+def test_agents_are_compared_episode_by_episode(measurement):
+    better, same = sailon_page.paired(measurement, "mpc")
+    assert better.cell == (200, "hard")
+    np.testing.assert_array_equal(better.differences, [0] * 6 + [0.7, 0.6])
+    assert 0 < better.p < 1
+    assert (same.p, same.score.mean) == (1.0, 0.0)
+
+
+def test_a_target_is_reached_or_not(measurement):
+    text = "\n".join(sailon_page.control_part(measurement))
+    assert "| 200 | 0.95 | 1.000 ± 0.000 | yes |" in text
+    assert "| 206 hard | 0.64 | 0.575 ± 0.483 | no, but within the interval |" in text
+    assert "| 208 hard | 0.60 | not measured | – |" in text
+    assert "significantly worse in none" in text
+
+
+def test_single_episodes_are_counted():
+    found = np.array([True, True, True, False])
+    named = np.array([203, 202, 101, 0])
+    row = detection.Row.of((203, "hard"), found, named)
+    # Levels 202 and 203 have the same hint.
+    assert (row.episodes, row.found, row.level_right, row.hint_right) == (4, 3, 1, 2)
+
+
+def report(agent="pd+residual", **changes):
+    names = [*sailon_page.KEPT, "opti"]
+    cell = {"level": 203, "difficulty": "hard", "visibility": 0, "trials": 2}
+    cell |= dict.fromkeys(names, 1.0) | {"false_alarms": 0.0}
+    cell["intervals"] = {name: [0.5, 1.0] for name in names}
+    nominal = cell | {"level": 200, "cdt": None}
+    settings = {"seed": 0, "trials": 2, "testing_episodes": 45, "pre_novel_episodes": 20}
+    whole = {
+        "agent": {"agent": agent, "versions": {}},
+        "baseline": {"agent": "pd"},
+        "experiment": {"settings": settings},
+        "timing": {
+            "seconds": {agent: 93.0},
+            "processor_seconds": {agent: 41.0},
+            "steps": 18_600,
+        },
+        "cells": [nominal, cell],
+    }
+    return whole | changes
+
+
+def test_of_a_report_is_kept_what_is_shown():
+    kept = sailon_page.kept(report())
+    assert "opti" not in kept["cells"][0]
+    assert json.loads(json.dumps(kept, allow_nan=False)) == kept
+    with pytest.raises(ValueError, match=r"no report\.json"):
+        sailon_page.kept({"cells": []})
+    again = sailon_page.added([kept], sailon_page.kept(report()))
+    assert len(again) == 1
+    assert len(sailon_page.added([kept], sailon_page.kept(report("wow")))) == 2
+
+
+def test_what_the_page_says_of_evaluations():
+    kept = sailon_page.kept(report())
+    single = {"agent": "pd+residual", "seed": 1, "rows": [detection.Row(203, "hard", 10, 9, 9, 9)]}
+    text = "\n".join(sailon_page.detection_part([kept], single))
+    assert "| 203 hard | 2 | 1.00 [0.50, 1.00] | 0.00 | 1 (1.00) | 0.900 [" in text
+    assert "0.973 differ" in text
+    assert "a false alarm in 0 of 2 trials of 45 episodes" in text
+    # The baseline was not played, and would be by the original: twice the steps, a second for each.
+    assert "| 18,600 | 93 s | 41 s | 2 s |" in "\n".join(sailon_page.time_part([kept]))
+
+
+def test_results_go_between_the_markers():
+    begin, end = sailon_page.BEGIN, sailon_page.END
+    text = sailon_page.with_part(f"a\n{begin}\nold\n{end}\nb\n", iter(["new"]))
+    assert text == f"a\n{begin}\nnew\n{end}\nb\n"
+    with pytest.raises(ValueError, match="each of which must be there once"):
+        sailon_page.with_part("a\n", iter([]))

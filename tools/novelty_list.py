@@ -1,0 +1,127 @@
+"""Choose a list of novelties from calibrated samples, balanced over families and difficulties.
+
+    python -m benchmarks.novelty_space --samples 10000 --out runs/novelty_space.parquet
+    python -m tools.novelty_list runs/novelty_space.parquet --name open-world-1 \\
+      --out evaluation/sailon/open-world-1.jsonl
+
+Degenerate samples are left out. Of each family, samples are taken at equal steps of rank by their
+difficulty for control, and so are compositions; in the list, rounds of one sample a family follow
+one another, so that every beginning of it is balanced. Families are split by a seed: a third is
+held out, none of those that levels of the catalogue change, and with them the compositions that
+hold one of them.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from evaluation.sailon.novelties import Entry, NoveltyList
+from jaxsim.novelty import FAMILIES, Novelty
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE
+from jaxsim.worlds.cartpole3d.parameter_table import FIELDS
+
+SIZE = 1000
+COMPOSED = 0.2
+"""Share of compositions in the list."""
+HELD_OUT = 1 / 3
+"""Share of the families that are held out."""
+DIGITS = 3
+
+
+def in_catalogue() -> frozenset[str]:
+    """Families that set what a level of the catalogue sets: agents know them from there."""
+    levels = [level for level in CATALOGUE.values() if level.task == "CartPole3D"]
+    fields = {field for level in levels for overrides in level.overrides for field in overrides}
+    paths = {path for path, field in FIELDS.items() if field in fields}
+    return frozenset(name for name, one in FAMILIES.items() if not paths.isdisjoint(one.paths))
+
+
+def held_out(seed: int) -> frozenset[str]:
+    """Families that are held out, none of them of the catalogue."""
+    order = np.random.default_rng(seed).permutation(sorted(set(FAMILIES) - in_catalogue()))
+    return frozenset(order[: round(HELD_OUT * len(FAMILIES))].tolist())
+
+
+def spread(rows: Sequence[int], number: int) -> list[int]:
+    """A number of rows at equal steps of rank; rows are in the order of difficulty."""
+    if len(rows) <= number:
+        return list(rows)
+    return [rows[place] for place in np.linspace(0, len(rows) - 1, number).round().astype(int)]
+
+
+def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: int) -> list[int]:
+    """Places of the samples that the list takes, in its order.
+
+    Args:
+      names: of each sample, families joined.
+      control: difficulty for control of each.
+      useful: whether each may be taken.
+      seed: of the order.
+    """
+    random = np.random.default_rng(seed)
+    members: dict[str, list[int]] = defaultdict(list)
+    for place in np.argsort(control, kind="stable"):
+        if useful[place]:
+            members["+" if "+" in names[place] else names[place]].append(int(place))
+    composed = spread(members.pop("+", []), round(COMPOSED * SIZE))
+    wanted = SIZE - len(composed)
+    each = {name: min(len(rows), wanted // len(members)) for name, rows in members.items()}
+    # What some families lack, the others give, one after the other.
+    for name in sorted(members, key=lambda name: -len(members[name])) * SIZE:
+        if sum(each.values()) == wanted:
+            break
+        each[name] += each[name] < len(members[name])
+    queues = {name: spread(rows, each[name]) for name, rows in members.items()}
+    for rows in queues.values():
+        random.shuffle(rows)
+    random.shuffle(composed)
+    singles: list[int] = []
+    while any(queues.values()):
+        for name in random.permutation(sorted(queues)):
+            if queues[name]:
+                singles.append(queues[name].pop())
+    # Compositions stand at equal distances among the others.
+    places = np.linspace(0, len(singles), len(composed), endpoint=False)
+    keyed = [(float(place), 0, row) for place, row in zip(places, composed, strict=True)]
+    keyed += [(float(place), 1, row) for place, row in enumerate(singles)]
+    return [row for *_, row in sorted(keyed)]
+
+
+def made(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
+    """The list of calibrated samples in columns."""
+    useful = np.array(table["degenerate"]) == ""
+    apart = held_out(seed)
+    entries = []
+    for row in chosen(table["name"], np.array(table["control"]), useful, seed):
+        novelty = Novelty.from_json(json.loads(table["novelty"][row]))
+        difficulties = (round(float(table[kind][row]), DIGITS) for kind in ("control", "detection"))
+        split = not apart.isdisjoint(novelty.families)
+        entries.append(Entry(len(entries), novelty, split, *difficulties))
+    return NoveltyList(name, tuple(entries), {"seed": seed, "held_out": sorted(apart)})
+
+
+def main() -> None:
+    """Choose and write."""
+    parser = argparse.ArgumentParser(description="Choose a list of novelties.")
+    parser.add_argument("samples", type=Path, metavar="FILE", help="of benchmarks.novelty_space")
+    parser.add_argument("--name", required=True, help="of the list, with its version")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of split and order (1)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    a = parser.parse_args()
+    chosen_list = made(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
+    if a.out.exists():
+        parser.error(f"{a.out} exists; a list is never edited: give it another name")
+    chosen_list.write(a.out)
+    print(
+        f"{len(chosen_list.entries)} novelties, {len(chosen_list.part(split='held out'))} held out"
+    )
+
+
+if __name__ == "__main__":
+    main()

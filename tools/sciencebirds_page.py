@@ -1,0 +1,83 @@
+"""Write the parts of docs/sciencebirds.md that follow from the code.
+
+python -m tools.sciencebirds_page
+"""
+
+import argparse
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+from benchmarks.pages import table, write_parts
+from evaluation.sciencebirds import codec, document, game, legacy, levels
+from evaluation.sciencebirds.codes import DUTIES
+
+PAGE = Path(__file__).parents[1] / "docs" / "sciencebirds.md"
+
+
+def layout(fields: codec.Fields) -> str:
+    """Fields of a message with their kinds."""
+    return "; ".join(f"{codec.KINDS[kind].layout} **{name}**" for name, kind in fields) or "–"
+
+
+def requests() -> Iterator[str]:
+    """Table of requests."""
+    messages = sorted([*codec.REQUESTS.values(), *codec.BEHIND.values()], key=lambda m: m.code)
+    rows = ((m.code, f"`{m.name}`", layout(m.fields), layout(m.reply), m.note) for m in messages)
+    return table(("code", "name", "request, behind the code", "reply", "what"), rows)
+
+
+def passages(module: ModuleType, *firsts: str) -> Iterator[str]:
+    """Passages of a module's docstring that begin so, each up to the next gap."""
+    lines = (inspect.getdoc(module) or "").splitlines()
+    for number, first in enumerate(firsts):
+        start = next(index for index, line in enumerate(lines) if line.startswith(first))
+        end = next((i for i in range(start, len(lines)) if not lines[i].strip()), len(lines))
+        yield from ["", *lines[start:end]] if number else lines[start:end]
+
+
+def documents() -> Iterator[str]:
+    """The two grammars, and what a number is, as the module of the documents has them."""
+    lines = (inspect.getdoc(document) or "").splitlines()
+    yield "```"
+    yield from (line[4:] for line in lines[2:] if line.startswith("    ") or not line)
+    yield "```"
+    yield ""
+    yield from passages(document, "What is a number")
+
+
+def states() -> Iterator[str]:
+    """Table of states."""
+    rows = ((int(state), state.name, duty) for state, duty in DUTIES.items())
+    return table(("code", "state", "what the agent does"), rows)
+
+
+def differences() -> Iterator[str]:
+    """What the original does otherwise."""
+    rows = (
+        (f"`{name}`", each.here, each.there, "older" if name in legacy.OLDER_ONLY else "both")
+        for name, each in (legacy.SCHEDULING | legacy.GENERATION).items()
+    )
+    return table(("name", "here", "in the original", "snapshots"), rows)
+
+
+PARTS = {
+    "documents": documents,
+    "levels": partial(passages, levels, "A level is named", "| part of the path", "Names without"),
+    "shots": partial(passages, game, "A shot is an action", "| vector", "A polar shot"),
+    "states": states,
+    "requests": requests,
+    "legacy": differences,
+}
+
+
+def main() -> None:
+    """Write the parts."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    write_parts(PAGE, PARTS)
+
+
+if __name__ == "__main__":
+    main()
