@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo bench gpu-check siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check lock clean
+.PHONY: help install demo bench gpu-check siege mutants test test-long test-nightly test-services test-sb3 test-mutants lint format format-check typecheck wheel-check docs lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -99,11 +99,17 @@ format-check: install ## Check the format and change nothing
 typecheck: install ## Check the types of both packages with mypy
 	$(BIN)/mypy jaxsim evaluation
 
-wheel-check: install ## Build the wheel and try it in an empty environment outside this folder
+wheel-check: install ## Build sdist and wheel, and try both outside this folder
 	$(BIN)/python .ci/check_wheel.py
 
+# Warnings are errors. One process builds it all, as JAX cannot be forked. Tests of notebooks leave
+# them executed in build/notebooks, which the site shows.
+docs: install ## Build the site in build/site (NOTEBOOKS=1 executes the notebooks before)
+	$(if $(NOTEBOOKS),$(PYTEST) -m long tests/test_notebooks.py)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/site
+
 # All extras but sb3, and mutants, one of whose packages is no wheel.
-EXTRAS := amqp bench classification cli cluster dask dev gymnasium gymnax images l2m notebooks parity plots sciencebirds view
+EXTRAS := amqp bench classification cli cluster dask dev docs gymnasium gymnax images l2m notebooks parity plots sciencebirds view
 
 # --fork-strategy fewest gives every Python the same jax and numpy, so that results compare.
 lock: ## Write requirements.lock anew from pyproject.toml (needs uv; UPGRADE=1 takes newer versions)

@@ -1,4 +1,6 @@
-"""Build the sdist and the wheel, and try the wheel in an empty environment outside the clone.
+"""Build the sdist and the wheel, and try both outside the clone.
+
+The wheel is installed in an empty environment. Some quick tests of the sdist run in its own folder.
 
 Run it with the Python of .venv: the build uses the locked backend there, without isolation.
 """
@@ -7,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 import zipfile
@@ -14,6 +17,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("jaxsim", "evaluation")
+# Tests of the sdist: quick, of both packages, and of the files that belong to neither.
+TESTS = (
+    "tests/test_architecture.py",
+    "tests/test_site.py",
+    "tests/jaxsim/test_rng.py",
+    "tests/evaluation/l2m/test_syllabus.py",
+)
 
 # Runs inside the empty environment. rich stands for every extra: with it there, the check of
 # the command line would show nothing.
@@ -57,6 +67,17 @@ def foreign_files(wheel: Path, dist_info: str) -> list[str]:
     return [name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(allowed)]
 
 
+def test_sdist(sdist: Path, folder: Path) -> None:
+    """Unpack the sdist and run its tests there, on its own packages."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (source,) = folder.iterdir()
+    # The current folder comes first, so neither package is that of the clone.
+    where = "import jaxsim, pathlib as p; assert p.Path.cwd() in p.Path(jaxsim.__file__).parents"
+    run(sys.executable, "-c", where, cwd=source)
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, cwd=source)
+
+
 def main() -> None:
     """Run every check in a temporary folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="wheel-check-") as name:
@@ -67,6 +88,9 @@ def main() -> None:
         distribution, version = wheel.name.split("-")[:2]
         if foreign := foreign_files(wheel, f"{distribution}-{version}.dist-info"):
             sys.exit("the wheel holds files outside the two packages: " + ", ".join(foreign))
+
+        (sdist,) = temp.glob("*.tar.gz")
+        test_sdist(sdist, temp / "sdist")
 
         constraints = temp / "constraints.txt"
         lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")

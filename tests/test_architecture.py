@@ -1,6 +1,7 @@
 """Which package may import what, read from the source."""
 
 import ast
+import pkgutil
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -55,6 +56,7 @@ EDGE = {
     "sweep",
     "view",
 }
+RULES = "Who may import whom"  # heading of their table on the page
 MAY_TOUCH_FILES = EDGE | FRONT_DOORS | NAMES_OF_OTHERS
 
 
@@ -336,3 +338,40 @@ def test_a_module_name_stands_once(package):
         if not same and not path.stem.startswith("__") and "packages" not in path.parts:
             places.setdefault((house(path), path.stem), []).append(str(name))
     assert not [names for names in places.values() if len(names) > 1]
+
+
+# --- the page on architecture -----------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def rows_below(heading: str) -> list[list[str]]:
+    """Cells of the first table below a heading of the page."""
+    lines = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0].splitlines()
+    return [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][2:]
+
+
+def test_the_table_of_the_page_holds():
+    rules = {part.strip("`"): re.findall(r"`([^`]+)`", never) for part, never in rows_below(RULES)}
+    assert {f"evaluation/{door}" for door in FRONT_DOORS - {"train", "evaluate"}} <= set(rules)
+    for place, never in rules.items():
+        path = ROOT / place
+        paths = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+        assert never and paths and all(path.is_file() for path in paths), place
+        assert not importing(paths, *never)
+
+
+def test_the_way_of_a_number_names_code_that_exists():
+    names = [name for row in rows_below("One number") for name in re.findall(r"`([^`]+)`", row[1])]
+    dotted = [name for name in names if name.startswith(("jaxsim.", "evaluation."))]
+    assert len(dotted) > 8
+    for name in dotted:
+        assert pkgutil.resolve_name(name)
+
+
+def test_the_way_of_a_parameter_leads_to_the_lines_where_it_acts():
+    source = "\n".join(path.read_text() for path in modules("jaxsim") if "cartpole3d" in path.parts)
+    fragments = [row[1].split("`")[1] for row in rows_below("One parameter")]
+    lines = [text for text in fragments if "gravity" in text and "$" not in text]
+    assert len(lines) == 5
+    assert [text for text in lines[1:] if text not in source] == []

@@ -46,8 +46,8 @@ class TestSuite:
           create_agent: called once for each case with its `agent_init`.
 
         Returns:
-          `{"suite_id": ..., "results": [{"case_id": ..., "result": {...}}, ...]}`, values of strict
-          JSON; the fields of a result are `results.RESULT_FIELDS`.
+          ``{"suite_id": ..., "results": [{"case_id": ..., "result": {...}}, ...]}``, values of
+          strict JSON; the fields of a result are `results.RESULT_FIELDS`.
         """
         self.results = []
         for case in self.test_cases:

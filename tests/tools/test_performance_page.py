@@ -63,9 +63,10 @@ def test_the_page_shows_what_was_measured(values):
     assert "(picture.png)" in text
 
 
-def test_the_command_writes_page_plot_and_table(values, tmp_path, monkeypatch):
+def test_the_command_writes_page_plot_and_rows_of_speed(values, tmp_path, monkeypatch):
     begin, end = performance_page.BEGIN, performance_page.END
-    (tmp_path / "README.md").write_text(f"before\n\n{begin}\nold\n{end}\nafter\n")
+    table = "| | what | result |\n| --- | --- | --- |\n| speed | old | 1 |\n| parity | kept | 2 |"
+    (tmp_path / "README.md").write_text(f"before\n\n{begin}\n{table}\n{end}\nafter\n")
     write_json(tmp_path / "result.json", values)
     monkeypatch.chdir(tmp_path)
     words = "page result.json --out deep/page.md --readme README.md"
@@ -74,18 +75,21 @@ def test_the_command_writes_page_plot_and_table(values, tmp_path, monkeypatch):
     assert (tmp_path / "deep" / "page.png").read_bytes().startswith(b"\x89PNG")
     assert "(page.png)" in (tmp_path / "deep" / "page.md").read_text()
     readme = (tmp_path / "README.md").read_text()
-    assert readme.startswith(f"before\n\n{begin}\n| ")
-    assert readme.endswith(f"\n{end}\nafter\n")
-    assert "| level 200 | 1 M | 4 M |" in readme
-    assert "| level 200, over PyBullet's | 100 × | 400 × |" in readme
-    assert "old" not in readme
+    assert readme.splitlines() == [
+        *("before", "", begin, *table.splitlines()[:2]),
+        "| speed | level 200, environment steps per second, 2 cores "
+        "| [1 M](docs/performance.md); 4 M with `configure_cpu()` |",
+        "| speed | the same, over PyBullet | 100 ×; 400 × with `configure_cpu()` |",
+        "| speed | the same, over MuJoCo | –; – with `configure_cpu()` |",
+        *("| parity | kept | 2 |", end, "after"),
+    ]
     performance_page.main()
     assert (tmp_path / "README.md").read_text() == readme
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused(values):
     with pytest.raises(ValueError, match="the table goes between"):
-        performance_page.with_table("nothing here\n", values)
+        performance_page.with_speed("nothing here\n", values)
 
 
 def test_a_result_without_a_curve_makes_a_page_without_a_plot(values, tmp_path, monkeypatch):

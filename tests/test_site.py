@@ -1,0 +1,283 @@
+"""README, site and hand-written pages: complete, connected, and in words that readers know."""
+
+import ast
+import json
+import pkgutil
+import re
+import runpy
+import shlex
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from tools.performance_page import BEGIN, END
+from evaluation import cli
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+MOST_WORDS = 900
+PROJECT = ("jaxsim", "evaluation", "benchmarks")
+WRITTEN_ANEW = {DOCS / "notebooks", DOCS / "reference" / "api"}  # when the site is built
+
+
+def pages() -> list[Path]:
+    """Markdown of the site."""
+    found = sorted(DOCS.rglob("*.md"))
+    return [page for page in found if not WRITTEN_ANEW & set(page.parents)]
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def is_generated(page: Path) -> bool:
+    """Whether code writes the whole page."""
+    head = " ".join(text_of(page).split()[:60])
+    return "do not edit" in head or "Written by `python" in head or "Written by `jaxsim" in head
+
+
+EVERYTHING = [README, ROOT / "CONTRIBUTING.md", *pages()]
+BY_HAND = [page for page in EVERYTHING if not is_generated(page)]
+COMMAND_RUNNER = runpy.run_path(str(ROOT / ".ci" / "readme_commands.py"))
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+every_page = pytest.mark.parametrize("page", EVERYTHING, ids=name_of)
+
+
+# --- the README -------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short():
+    """Words as `wc -w` counts them: of code, tables and generated rows too, since they are read."""
+    assert len(text_of(README).split()) <= MOST_WORDS
+
+
+def test_the_readme_has_one_command_for_each_front_door():
+    door = r"^jaxsim (run|sailon|sciencebirds|gvgai|grade) "
+    block = text_of(README).split("## Five front doors")[1].split("```")[1]
+    assert sorted(re.findall(door, block, re.MULTILINE)) == [
+        *("grade", "gvgai", "run", "sailon", "sciencebirds")
+    ]
+
+
+def test_numbers_of_the_readme_are_those_of_the_pages():
+    """Each number that is a link stands on the page behind it."""
+    table = text_of(README).split(BEGIN)[1].split(END)[0]
+    linked = re.findall(r"\[([^]]+)\]\((docs/[a-z_]+\.md)", table)
+    assert len(linked) == 7
+    for words, page in linked:
+        text = text_of(ROOT / page)
+        for number in re.findall(r"\d*\.?\d+", words):
+            assert re.search(rf"(?<![\d.]){number}(?!\d)|(?<!\d)0{number}(?!\d)", text), (
+                words,
+                page,
+            )
+
+
+# --- the site ---------------------------------------------------------------------------------
+
+
+def listed(page: Path) -> list[Path]:
+    """Pages in the toctrees of a page."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
+    entries = [line for tree in trees for line in tree.splitlines() if line and line[0] != ":"]
+    return [(page.parent / f"{entry}.md").resolve() for entry in entries if "*" not in entry]
+
+
+def test_every_page_is_in_the_toctree_once():
+    reached = [entry for page in pages() for entry in listed(page)]
+    assert sorted(reached) == [page for page in pages() if page != DOCS / "index.md"]
+
+
+def extension(name: str):
+    spec = spec_from_file_location(name, DOCS / "extensions" / f"{name}.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_package_with_public_names_is_in_the_reference():
+    """The build then checks every name: a page documents all that its package exports."""
+    pytest.importorskip("sphinx")
+    listed_names = set(re.findall(r"^   ([a-z0-9_.]+)$", text_of(DOCS / "reference/api.md"), re.M))
+    packages = list(extension("public_names").packages())
+    assert len(packages) > 20 and {"jaxsim", "evaluation.l2m"} <= set(packages)
+    assert set(packages) - listed_names == set()
+
+
+def test_a_public_name_without_documentation_is_reported():
+    pytest.importorskip("sphinx")
+    public = extension("public_names")
+    known = {
+        f"{package}.{name}"
+        for package in public.packages()
+        for name in public.public_names(package)
+    }
+    assert "jaxsim.make" in known and "jaxsim.novelty" not in known
+    assert public.undocumented(known) == []
+    assert public.undocumented(known - {"jaxsim.make"}) == ["jaxsim.make"]
+
+
+def test_a_notebook_is_shown_with_outputs_only_of_its_own_code():
+    pytest.importorskip("sphinx")
+    with_outputs = extension("notebooks").with_outputs
+    text = text_of(sorted((ROOT / "notebooks").glob("*.ipynb"))[0])
+    executed = text.replace('"outputs": []', '"outputs": [1]').replace("# A first", "# An old")
+    shown, other = json.loads(text), json.loads(text)
+    assert with_outputs(shown, json.loads(executed))
+    assert all(cell["outputs"] == [1] for cell in shown["cells"] if cell["cell_type"] == "code")
+    assert shown["cells"][0] == other["cells"][0]  # its own text
+    assert not with_outputs(other, json.loads(executed.replace("import ", "import  ", 1)))
+    assert other == json.loads(text)
+
+
+# --- links and commands -----------------------------------------------------------------------
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^ *(```+|~~~+).*?^ *\1", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ +(.*?) *#*$", without_code(text_of(page)), re.MULTILINE)
+    words = [re.sub(r"\]\([^)]*\)", "", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in words}
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links of a page whose file or anchor does not exist."""
+    found = re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(page)))
+    broken = []
+    for link in found:
+        if re.match(r"[a-z]+:", link):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    return broken
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_broken_links_are_seen(tmp_path):
+    (tmp_path / "other.md").write_text("# A heading, with words\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](other.md#a-heading-with-words) [b](other.md#gone) [c](gone.md) [d](#no)\n")
+    assert broken_links(page) == ["other.md#gone", "gone.md", "#no"]
+
+
+def commands_of(page: Path) -> list[str]:
+    """Commands of this package in the page's blocks for a shell."""
+    blocks = re.findall(r"^```(?:bash|console)\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
+    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    return [re.split(r" [#>|]", line)[0] for line in lines if line.startswith("jaxsim ")]
+
+
+@every_page
+def test_commands_parse(page):
+    parser = cli.build_parser()
+    for command in commands_of(page):
+        try:
+            assert parser.parse_args(shlex.split(command)[1:]).handler
+        except SystemExit as error:
+            assert error.code == 0, command  # --help
+
+
+def unknown_names(code: str) -> list[str]:
+    """Names of this project that code uses and that do not exist."""
+    tree = ast.parse(code)
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            known |= {name.asname or name.name: f"{node.module}:{name.name}" for name in node.names}
+        elif isinstance(node, ast.Import):
+            known |= {name.asname: name.name for name in node.names if name.asname}
+            known |= {
+                n.name.split(".")[0]: n.name.split(".")[0] for n in node.names if not n.asname
+            }
+    names = set(known.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = known.get(node.value.id)
+            names |= {f"{home}{'.' if ':' in home else ':'}{node.attr}"} if home else set()
+    own = [name for name in sorted(names) if name.startswith(PROJECT) and "*" not in name]
+    return [name for name in own if not exists(name)]
+
+
+def exists(name: str) -> bool:
+    """Whether "module:attributes" exists, as an attribute or as a module."""
+    for way in (name, name.replace(":", ".")):
+        try:
+            pkgutil.resolve_name(way)
+        except (AttributeError, ImportError):
+            continue
+        return True
+    return False
+
+
+@every_page
+def test_python_names_what_exists(page):
+    blocks = re.findall(r"^```python\n(.*?)^```", text_of(page), re.DOTALL | re.MULTILINE)
+    if blocks:
+        pytest.importorskip("gymnasium")
+        pytest.importorskip("gymnax")
+    assert [name for block in blocks for name in unknown_names(block)] == []
+
+
+def test_unknown_names_are_seen():
+    code = "import jaxsim\nfrom jaxsim import agents, gone\njaxsim.make\nagents.got\n"
+    assert unknown_names(code) == ["jaxsim:agents.got", "jaxsim:gone"]
+
+
+def test_pages_are_run_in_full():
+    """README, guide and tutorials: each block for bash or Python is run by .ci/readme_commands."""
+    runs = {ROOT / page for page in COMMAND_RUNNER["PAGES"]}
+    assert {README, DOCS / "guide.md", *DOCS.glob("tutorials/[!i]*.md")} == runs
+
+
+# --- words ------------------------------------------------------------------------------------
+
+RETIRED = {
+    r"side by side": "in parallel",
+    r"so and so": "a number of",
+    r"the same of": "the same for",
+    r"(?:go|goes|going|gone|went) on\b": "continue, resume",
+    r"\bwhatever\b": "any, all",
+    r"\bnobody\b": "no agent, no user",
+    r"of (?:yours|ours)\b": "your, our",
+    r"of no (?:account|effect)": "ignored",
+    r"\bfore(?:tell|told)": "predict",
+    r"as (?:many|few) as the \w+ has": "the maximum, the minimum",
+}
+"""Words that the pages had and readers stumbled over, with what to write instead."""
+
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def prose_of(page: Path) -> str:
+    """What a page says in words, without code and generated parts."""
+    text = text_of(page)
+    if page in NOTEBOOKS:
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    by_hand = re.sub(r"<!-- (\w+): generated -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)
+    return " ".join(without_code(by_hand).split())
+
+
+@pytest.mark.parametrize("page", [*BY_HAND, *NOTEBOOKS], ids=name_of)
+def test_retired_words_do_not_come_back(page):
+    prose = prose_of(page)
+    found = {words: better for words, better in RETIRED.items() if re.search(words, prose, re.I)}
+    assert not found
