@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 MOST_WORDS = 900
-PROJECT = ("jaxsim", "evaluation", "benchmarks")
+PROJECT = ("jaxsim", "evaluation", "benchmarks", "tools")
 WRITTEN_ANEW = {DOCS / "notebooks", DOCS / "reference" / "api"}  # when the site is built
 
 

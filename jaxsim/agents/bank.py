@@ -14,12 +14,12 @@ from jaxsim.agents.sight import Seen
 from jaxsim.worlds.cartpole3d import dynamics
 from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.contact import broadphase as contacts
-from jaxsim.worlds.cartpole3d.levels import CATALOGUE
+from jaxsim.worlds.cartpole3d.levels import CATALOGUE, NAMED
 from jaxsim.worlds.cartpole3d.terms.attraction import TARGET_HEIGHT
 from jaxsim.worlds.cartpole3d.terms.wind import BLOCK_REACH, CELLS, PER_METRE, PROFILE
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Scalar, Vector
 
-LEVELS = (*range(101, 109), *range(201, 209))
+LEVELS = NAMED
 """Catalogue levels that can be named."""
 
 _OF_STRUCTURE = [(101, CATALOGUE[101].overrides[0])]
