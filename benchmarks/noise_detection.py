@@ -51,14 +51,13 @@ def _relative(path: str, nominal: float) -> tuple[str, Callable[[float], float]]
 
 
 CHANGES: dict[str, tuple[str, Callable[[float], float]]] = {
-    "gravity": _relative("gravity", float(_NOMINAL.gravity)),
     "cart_mass": _relative("cart/mass", float(_NOMINAL.cart_mass)),
     "pole_length": _relative("pole/length", float(_NOMINAL.pole_length)),
-    "push_right": _relative("actions/scale_x", 1.0),
+    "push_size": _relative("force", float(_NOMINAL.force)),
     "push_turn": ("actions/turn", np.degrees),
     "block_weight": ("blocks/buoyancy", lambda size: 1 - size / float(_NOMINAL.gravity)),
     "pull_cart": ("blocks/pull_cart", lambda size: size * float(_NOMINAL.block_mass)),
-    "offset_velocity": ("sensors/offset_velocity", lambda size: size),
+    "offset_angle": ("sensors/offset_angle", lambda size: size),
 }
 """Parameter and value by direction; a size is that of `jaxsim.agents.directions`."""
 

@@ -17,6 +17,7 @@ from tests.evaluation.bench.test_bench import check_schema
 from tools import (
     levels_page,
     metrics_page,
+    noise_page,
     novelty_page,
     open_world_page,
     performance_page,
@@ -54,7 +55,7 @@ def blocks(language: str) -> list[str]:
 )
 def test_the_page_is_current(module, text, lines):
     name = f"docs/{module.removesuffix('_page')}.md"
-    again = f"write it anew: python -m benchmarks.{module} --out {name}"
+    again = f"write it anew: python -m tools.{module} --out {name}"
     assert text == "\n".join(lines) + "\n", again
 
 
@@ -70,6 +71,12 @@ def test_the_page_on_novelty_experiments_is_that_of_its_measurements():
     text = (ROOT / "docs" / "sailon.md").read_text(encoding="utf-8")
     again = "write it anew: python -m tools.sailon_page docs --out docs/sailon.md"
     assert sailon_page.with_part(text, sailon_page.page(ROOT / "docs")) == text, again
+
+
+def test_the_tables_on_noisy_sensors_are_those_of_their_measurements():
+    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    measured = json.loads((ROOT / "docs" / "noise-detection.json").read_text(encoding="utf-8"))
+    assert noise_page.page(text, measured) == text, "write it anew: python -m tools.noise_page"
 
 
 def test_the_page_on_the_open_world_is_that_of_its_measurements():

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.performance_page import BEGIN, END
 from evaluation import cli
+from tools.performance_page import BEGIN, END
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

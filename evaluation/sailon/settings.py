@@ -11,7 +11,7 @@ from evaluation import positions
 from evaluation.sailon.text import ExperimentError, Text
 from evaluation.schedule import FIRST_3D
 from jaxsim import parameters
-from jaxsim.worlds.cartpole3d import settings as world
+from jaxsim.worlds.cartpole3d import PARAMETERS
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS, TOLD
 
@@ -207,7 +207,7 @@ def _sensors(value: Any) -> str:
     if not pairs:
         return "it must be an object of values by path, as {'sensors/noise_position': 0.01}"
     try:
-        parameters.check(world.PARAMETERS, dict(value))
+        parameters.check(PARAMETERS, dict(value))
     except ValueError as error:
         return str(error)
     for path, _ in value:

@@ -30,7 +30,6 @@ EXACT = 1e-4  # deviation of readings without noise: m, m/s, rad, rad/s; a pole 
 FROM_OTHERS = 0.3  # share of what noise of other kinds does to a kind in a tick, likewise
 CLEAR = 3.0  # factor by which noise exceeds these where its size is tested
 AXES = 2
-SIGN = np.array([1.0, -1.0])  # of angle and rate about the second axis
 
 
 @jax.tree_util.register_dataclass
@@ -57,9 +56,6 @@ class Scores:
         return cls(zeros, zeros, jnp.zeros((4, len(SPREADS))), jnp.float32(0))
 
 
-_OF_CARTPOLE = len(directions.NAMES[directions.CARTPOLE])
-_OF_BLOCKS = len(directions.NAMES[directions.BLOCKS])
-
 SPREADS = np.array([0.5, 1.4, 2.0, 4.0], np.float32)
 """Factors of the noise's standard deviation that are held against a factor of one."""
 
@@ -72,10 +68,9 @@ class Track:
     Attributes:
       mean: as an observation without noise.
       covariance: (4, 4) of one axis of cart and pole.
-      sensitivity: 4 arrays (J', 2), error of the mean by unit of each direction of cart and pole.
+      sensitivity: 4 arrays (11, 2), error of the mean by unit of each direction of cart and pole.
       block_covariance: (2, 2) of rows (4,), of one component of each block.
-      block_sensitivity: 2 arrays (J'', 3, 4), of each direction of blocks.
-      last: () int32, the push before.
+      block_sensitivity: 2 arrays (6, 3, 4), of each direction of blocks.
     """
 
     mean: Seen
@@ -83,14 +78,13 @@ class Track:
     sensitivity: tuple[jax.Array, ...]
     block_covariance: Covariance
     block_sensitivity: tuple[jax.Array, ...]
-    last: jax.Array
 
     @classmethod
     def none(cls) -> "Track":
         """Before any observation."""
         zero, slots = jnp.float32(0), jnp.zeros(SLOTS)
-        axes = jnp.zeros((_OF_CARTPOLE, AXES))
-        components = jnp.zeros((_OF_BLOCKS, 3, SLOTS))
+        axes = jnp.zeros((len(directions.OF_CARTPOLE), AXES))
+        components = jnp.zeros((len(directions.OF_BLOCKS), 3, SLOTS))
         nothing = Seen.nothing()
         return cls(
             replace(nothing, reported=replace(nothing.reported, qw=zero + 1)),
@@ -98,7 +92,6 @@ class Track:
             (axes,) * 4,
             ((slots,) * 2,) * 2,
             (components,) * 2,
-            jnp.int32(0),
         )
 
 
@@ -166,15 +159,13 @@ def follow(
     blocks = _follow_blocks(track, variance, after, free)
     mean = replace(cart.mean, block=blocks.block, newest=after.newest, count=after.count)
     scores = Scores(
-        scores.slope + _joined(cart.slope, blocks.slope),
-        scores.information + _joined(cart.information, blocks.information),
+        scores.slope + jnp.concatenate([cart.slope, blocks.slope]),
+        scores.information + jnp.concatenate([cart.information, blocks.information]),
         scores.surprise
         + jnp.where((deviations > CLEAR * floor)[:, None], _summed(cart, blocks), 0.0),
         jnp.maximum(scores.largest, jnp.maximum(cart.largest, blocks.largest)),
     )
-    track = Track(
-        mean, cart.covariance, cart.sensitivity, blocks.covariance, blocks.sensitivity, action
-    )
+    track = Track(mean, cart.covariance, cart.sensitivity, blocks.covariance, blocks.sensitivity)
     return track, scores
 
 
@@ -186,12 +177,6 @@ def _floor(deviations: jax.Array) -> jax.Array:
     by_others = FROM_OTHERS * np.abs(motion() - np.eye(4, dtype=np.float32))
     shares = [sum(float(n) * d for n, d in zip(row, deviations, strict=True)) for row in by_others]
     return EXACT + jnp.stack(shares)
-
-
-def _joined(cart: jax.Array, blocks: jax.Array) -> jax.Array:
-    """Sums over both kinds of bodies by direction, (J,)."""
-    before, behind = directions.BLOCKS.start, len(directions.NAMES) - directions.CARTPOLE.stop
-    return jnp.pad(cart, (0, behind)) + jnp.pad(blocks, (before, 0))
 
 
 def _summed(cart: "_Followed", blocks: "_Followed") -> jax.Array:
@@ -223,7 +208,7 @@ def _take(
     place: int,
     innovation: Any,
     variance: Any,
-    shift: jax.Array,
+    shift: Any,
     counted: Any,
 ) -> _Taken:
     """Take in a reading of one component of a state of N components.
@@ -235,7 +220,7 @@ def _take(
       place: which component it is a reading of.
       innovation: what it differs from the prediction by.
       variance: of its noise.
-      shift: (J, ...) what directions add to the reading itself.
+      shift: (J, ...) what directions add to the reading itself; 0 for nothing.
       counted: whether it is evidence.
     """
     innovation = innovation - mean[place]
@@ -288,7 +273,7 @@ def _take_all(
     sensitivity: tuple[jax.Array, ...],
     innovations: list[Any],
     variance: tuple[Any, ...],
-    shifts: list[jax.Array],
+    shifts: list[Any],
     counted: Any,
 ) -> tuple[tuple[Any, ...], Any]:
     """Take in a reading of each component; return corrections of the mean and the sums."""
@@ -358,34 +343,26 @@ def _follow_cartpole(
     moved_by = motion()
     believed = track.mean
     models = directions.models()
-    pose, speed = sight.predicted(models, believed, directions.pushes(action, track.last))
+    pose, speed = sight.predicted(models, believed, sight.push(Params(), action))
     spin = sight.spin_of(pose, speed)
     velocity, rate = directions.along_axes(speed, spin)
     by_velocity, by_rate = directions.of_motion(velocity, rate, action, push_response())
-    padding = ((0, len(directions.OF_SENSORS)), (0, 0))
-    added = [0.0, jnp.pad(by_velocity, padding), 0.0, jnp.pad(by_rate, padding)]
+    added = [0.0, by_velocity, 0.0, by_rate]
     sensitivity = tuple(_dot(moved_by[i], track.sensitivity) + added[i] for i in range(4))
     covariance = _propagated(track.covariance, moved_by)
     reading = _axes_of(after)
-    lean = tilt_between(_upright(pose), pose)
-    expected = [jnp.stack([pose.x, pose.y]), velocity[:, 0], lean, rate[:, 0]]
     innovations = [
-        reading[0] - expected[0],
-        reading[1] - expected[1],
+        reading[0] - jnp.stack([pose.x, pose.y]),
+        reading[1] - velocity[:, 0],
         tilt_between(pose, after.reported),
-        reading[3] - expected[3],
+        reading[2] - rate[:, 0],
     ]
-    shifts = _behind_motion(
-        directions.of_readings(expected[0], expected[1], lean, expected[3], jnp.asarray(SIGN))
-    )
+    shifts: list[Any] = [0.0, 0.0, directions.of_angles(), 0.0]
     mean, (covariance, sensitivity, slope, information, surprise, largest) = _take_all(
         covariance, sensitivity, innovations, variance, shifts, followed
     )
     corrected = _corrected(pose, spin, speed, mean)
     fresh = _fresh(after)
-    fresh_shifts = _behind_motion(
-        directions.of_readings(reading[0], reading[1], reading[2], reading[3], jnp.asarray(SIGN))
-    )
     zero = jnp.float32(0)
     return _Followed(
         _where(
@@ -395,7 +372,7 @@ def _follow_cartpole(
         ),
         None,
         _where(followed, covariance, _diagonal(variance, zero)),
-        _where(followed, sensitivity, tuple(-s for s in fresh_shifts)),
+        tuple(jnp.where(followed, s, -shift) for s, shift in zip(sensitivity, shifts, strict=True)),
         slope,
         information,
         surprise,
@@ -403,31 +380,12 @@ def _follow_cartpole(
     )
 
 
-def _of_cartpole(report: Seen) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in ("reported", "vx", "vy", "spin")}
-
-
-def _behind_motion(shifts: list[jax.Array]) -> list[jax.Array]:
-    """Shifts of readings by direction of cart and pole: those of motion shift none."""
-    return [jnp.pad(s, ((len(directions.OF_CARTPOLE), 0), (0, 0))) for s in shifts]
-
-
-def _before_motion(shifts: list[jax.Array]) -> list[jax.Array]:
-    """Shifts of readings by direction of blocks."""
-    return [jnp.pad(s, ((0, len(directions.OF_BLOCKS)), (0, 0), (0, 0))) for s in shifts]
-
-
-def _upright(pose: Pose) -> Pose:
-    zero = jnp.zeros_like(pose.qx)
-    return replace(pose, qx=zero, qy=zero, qz=zero, qw=zero + 1)
-
-
 def _axes_of(report: Seen) -> list[jax.Array]:
+    """Reported position, velocity and rate along the two axes, (2,) each."""
     r = report.reported
     return [
         jnp.stack([r.x, r.y]),
         jnp.stack([report.vx, report.vy]),
-        tilt_between(_upright(r), r),
         jnp.stack([report.spin.y, -report.spin.x]),
     ]
 
@@ -494,23 +452,20 @@ def _follow_blocks(
     p = sight.place_next(believed.p, v)
     # A velocity is new when it moves the place: first the change, then the motion.
     given = directions.of_blocks(track.mean)
-    given = jnp.pad(given, ((len(directions.OF_SENSORS), 0), (0, 0), (0, 0)))
     d_place, d_speed = track.block_sensitivity
     d_speed = d_speed + given
     d_place = d_place + DT * d_speed
     covariance = _propagated(track.block_covariance, _FALL)
     places, speeds = (jnp.stack(list(a)) for a in (after.block.p, after.block.v))
     expected_p, expected_v = (jnp.stack(list(a)) for a in (p, v))
-    shifts = _before_motion(directions.of_readings(expected_p, expected_v, None, None, 1.0))
     mean, (covariance, sensitivity, slope, information, surprise, largest) = _take_all(
         covariance,
         (d_place, d_speed),
         [places - expected_p, speeds - expected_v],
         variance[:2],
-        shifts,
+        [0.0, 0.0],
         free,
     )
-    fresh_shifts = _before_motion(directions.of_readings(places, speeds, None, None, 1.0))
     believed_p = jnp.where(free, expected_p + mean[0], places)
     believed_v = jnp.where(free, expected_v + mean[1], speeds)
     block = Block(Vector(*believed_p), Vector(*believed_v), after.block.alive)
@@ -518,7 +473,7 @@ def _follow_blocks(
         None,
         block,
         _where(free, covariance, _diagonal(variance[:2], jnp.zeros(SLOTS))),
-        _where(free, sensitivity, tuple(-s for s in fresh_shifts)),
+        tuple(jnp.where(free, s, 0.0) for s in sensitivity),
         slope,
         information,
         surprise,

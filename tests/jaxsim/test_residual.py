@@ -11,7 +11,7 @@ import pytest
 
 from jaxsim import agents
 from jaxsim.agents import bank, residual
-from jaxsim.agents.base import never_fails
+from jaxsim.agents.base import hear_nothing, never_fails
 from jaxsim.agents.detection import Transition, joined
 from jaxsim.agents.sight import Seen, see
 from jaxsim.worlds.cartpole3d.levels import params_of
@@ -281,7 +281,7 @@ def found_ticks(model):
 def test_an_episode_begins_without_the_evidence_of_the_last():
     fresh = residual._init()
     ones = jax.tree.map(jnp.ones_like, fresh.now)
-    begun = residual._begin(residual.Memory(ones, jnp.float32(2), fresh.votes))
+    begun = residual._begin(replace(fresh, now=ones, strength=jnp.float32(2)))
     for kept, none in zip(jax.tree.leaves(begun.now), jax.tree.leaves(fresh.now), strict=True):
         np.testing.assert_array_equal(kept, none)
     assert float(begun.strength) == 2
@@ -303,7 +303,7 @@ def test_a_controller_behind_a_detector_hears_all_that_it_would_hear_alone():
         fault=lambda memory: memory["fault"],
         faults=("one", "two", "three"),
     )
-    both = joined(alone, residual.residual)
+    both = joined(alone, replace(residual.residual, tell=hear_nothing))
     memory = both.init(KEY)
     for number, name in enumerate(calls, 5):
         before = memory
@@ -313,6 +313,8 @@ def test_a_controller_behind_a_detector_hears_all_that_it_would_hear_alone():
     assert both.trace(memory, "seen", 4) == (6, "seen", 4)
     assert both.fault(memory) == 3 and both.faults == alone.faults
     assert both.acting is alone
+    heard = joined(alone, replace(residual.residual, tell=lambda memory, hint: hint))
+    assert heard.tell(memory, 7).detector == 7
     mute = joined(replace(alone, trace=None, fault=never_fails), residual.residual)
     assert mute.trace is None and mute.fault is never_fails
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evaluation import cli
 from evaluation.sailon import experiment
 from evaluation.sailon.experiment import (
     TESTING_SEEDS,
@@ -297,3 +298,60 @@ def test_no_two_trials_of_a_cell_share_a_seed(monkeypatch):
     for index in range(len(few.difficulty)):
         trials = found.trials[3 * index : 3 * index + 3]
         assert sorted(seed for trial in trials for seed in trial.seeds) == list(range(6))
+
+
+# Sensors of every episode -------------------------------------------------------------------------
+
+NOISY = (("sensors/noise_angle", 0.01), ("sensors/noise_position", 0.02))
+
+
+def test_sensors_err_in_every_episode_training_included():
+    drawn = plan(sensors=NOISY, training_episodes=2, pre_novel_episodes=5)
+    episodes = [*drawn.training_episodes(), *drawn.episodes(drawn.trials[0])]
+    assert len(episodes) == 22
+    for one in episodes:
+        _, values = one.variant.of_schedule
+        assert NOISY[0] in values and NOISY[1] in values
+    (group,) = groups(drawn)
+    assert {variant.level for variant in group.variants} == {200, 203}
+    assert {group.variant(one) for one in episodes} == {0, 1}
+
+
+def test_sensors_are_written_read_and_part_of_the_digest(tmp_path):
+    drawn = plan(sensors=NOISY)
+    drawn.write(tmp_path / "noisy.json")
+    assert load(tmp_path / "noisy.json") == replace(drawn, name=drawn.name)
+    assert drawn.to_json()["settings"]["sensors"] == dict(NOISY)
+    assert drawn.digest() != plan().digest()
+    assert "sensors" not in plan().to_json()["settings"]
+
+
+def test_sensors_in_settings_as_json():
+    text = json.dumps({"trials": 1, "sensors": dict(reversed(NOISY))})
+    assert loads(text).settings.sensors == NOISY
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"sensors": {"sensors/noise": 1}}', "did you mean"),
+        ('{"sensors": {"sensors/noise_angle": -1}}', "sensors/noise_angle"),
+        ('{"sensors": {"gravity": 5}}', "no parameter of the sensors"),
+        ('{"sensors": [0.1]}', "an object of values by path"),
+        ('{"sensors": {"sensors/noise_angle": 0.1}, "novelty": [51]}', "levels of CartPole3D"),
+        ("[cartpole]\nsensors = 0.1\n", "JSON or by --set"),
+    ],
+)
+def test_sensors_that_are_refused(text, words):
+    with pytest.raises(ExperimentError, match=words):
+        loads(text)
+
+
+def test_generate_takes_sensors_from_the_command_line(tmp_path, capsys):
+    (tmp_path / "settings.json").write_text('{"trials": 1, "novelty_visibility": [0]}')
+    words = ["sailon", "generate", str(tmp_path / "settings.json"), "--out"]
+    words += [str(tmp_path / "noisy.json"), "--set", "sensors/noise_rate=0.1"]
+    assert cli.main(words) == 0
+    assert load(tmp_path / "noisy.json").settings.sensors == (("sensors/noise_rate", 0.1),)
+    assert cli.main([*words, "--set", "gravity=5"]) == 2
+    assert "no parameter of the sensors" in capsys.readouterr().err
