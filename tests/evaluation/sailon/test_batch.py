@@ -78,7 +78,7 @@ def test_episodes_have_the_numbers_of_their_trial_in_every_stretch(draw):
     trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
     lists = [list(experiment.episodes(trial)) for trial in group.trials]
     for first in (0, 2, 4):
-        rounds = trials.rounds([lane[first : first + 2] for lane in lists], first)
+        rounds = trials.rounds([lane[first : first + 2] for lane in lists], first, training=False)
         assert rounds.episode[:, 0].tolist() == [first, first + 1]
         assert (rounds.count == [[first + k < 5] for k in range(2)]).all()
 
@@ -228,6 +228,20 @@ def test_starts_of_the_original_by_seed(draw):
             np.testing.assert_array_equal(np.array(slot.p)[:2], np.array(block.p)[:2])
             np.testing.assert_array_equal(slot.v, block.v)
             assert bool(slot.rail.holds) == (plan.level == 202 and bool(block.alive))
+
+
+def test_only_the_training_is_told_not_to_be_novel_unasked(draw):
+    experiment = draw(trials=1, testing_episodes=5, starts="counter")
+    (group, *_) = groups(experiment)
+    options = scanner.Options(threads=1, segment=2)
+    root = rng.words(jax.random.key(0))
+    trials = batch._Trials(agents.get("pd"), group, experiment, root, options)
+    lists = [list(experiment.episodes(trial))[:2] for trial in group.trials]
+    visible = np.array([trial.cell.visibility for trial in group.trials])
+    for training in (False, True):
+        hint = trials.rounds(lists, 0, training).hint
+        expected = np.where((visible == 1) | training, 0, -1)
+        np.testing.assert_array_equal(hint.novel[0], expected)
 
 
 # The interactive twin -----------------------------------------------------------------------------
