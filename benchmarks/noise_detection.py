@@ -175,13 +175,13 @@ def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> dict[str, An
     }
     if not repeats:
         return report
-    played = play([row for row in changed for _ in range(repeats)], sizes, NOVEL, seed + 1_000)
+    after = play([row for row in changed for _ in range(repeats)], sizes, NOVEL, seed + 1_000)
     for place, (name, effect, size) in enumerate(rows):
         index, lanes = directions.NAMES.index(name), slice(place * repeats, (place + 1) * repeats)
         null = cusum(quiet.slope[..., index], quiet.information[..., index], size)
         threshold = float(np.quantile(null.max(axis=0), 1 - FALSE_ALARMS))
-        slope, information = (a[:, lanes, index] for a in (played.slope, played.information))
-        alarm, best = played.alarm[:, lanes], cusum(slope, information, size) > threshold
+        slope, information = (a[:, lanes, index] for a in (after.slope, after.information))
+        alarm, best = after.alarm[:, lanes], cusum(slope, information, size) > threshold
         # A lifetime with an alarm before the change says nothing of the delay.
         true = ~alarm[:BEFORE].any(axis=0) & ~best[:BEFORE].any(axis=0)
         ours, optimum = (delays(a[BEFORE:, true]) for a in (alarm, best))

@@ -9,6 +9,7 @@ import argparse
 import ast
 import inspect
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -24,11 +25,11 @@ WIDTH = "96"  # of help texts, in columns
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Parsers of a command's parts, by name."""
-    found: dict[str, argparse.ArgumentParser] = {}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found |= action.choices
-    return found
+            parsers |= action.choices
+    return parsers
 
 
 def command_section(parser: argparse.ArgumentParser) -> nodes.section:
@@ -51,12 +52,12 @@ class Commands(SphinxDirective):
         return [command_section(part) for part in subcommands(build_parser()).values()]
 
 
-class Table(SphinxDirective):
+class Table(SphinxDirective, ABC):
     """A page part written as Markdown by `lines`."""
 
+    @abstractmethod
     def lines(self) -> Iterator[str]:
         """Lines of Markdown."""
-        raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the Markdown."""

@@ -170,7 +170,7 @@ def follow(
 
 
 def _floor(deviations: jax.Array) -> jax.Array:
-    """Deviations of readings that have no noise of their own, as far as the filter can tell, (4,).
+    """Deviations of readings of a kind without noise, as far as the filter can tell, (4,).
 
     What it leaves out is smaller, but not independent from tick to tick.
     """
@@ -303,7 +303,7 @@ def _take_all(
 
 
 def _propagated(covariance: Covariance, motion: np.ndarray) -> Covariance:
-    """Covariance after a linear motion, with what its own errors add."""
+    """Covariance after a linear motion, with what linearisation adds."""
     size = len(covariance)
     half = [
         [_dot(motion[i], [row[j] for row in covariance]) for j in range(size)] for i in range(size)

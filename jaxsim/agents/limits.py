@@ -65,9 +65,9 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
     motion = filtering.motion()
     sigmas = martingale.LIMIT
 
-    def spread(own: float, row: int) -> jax.Array:
+    def spread(readings: float, row: int) -> jax.Array:
         """Allowance for two readings of a kind, of which the first also acts on through a row."""
-        terms = [own * deviations[row] ** 2]
+        terms = [readings * deviations[row] ** 2]
         for kind in range(4):
             factor = abs(float(motion[row, kind])) + CROSSED
             terms += [(factor * deviations[kind]) ** 2] if kind != row else []

@@ -58,7 +58,7 @@ def lane_of(row):
 
 
 @pytest.fixture(scope="module")
-def played():
+def reports():
     """Memories of `residual` behind each episode, leaves (E, L, ...), and probabilities, (E, L)."""
     env, _ = jaxsim.make("CartPole3D-v0", ROWS[-2], level=200)
     agent = agents.get("pd+residual")
@@ -95,8 +95,8 @@ def deviations(noise):
     return np.asarray(jax.vmap(lambda n: n.deviations(filtering.rate_per_angle()))(noise))
 
 
-def test_the_size_of_the_noise_is_learned_from_the_training(played):
-    memory, _ = played
+def test_the_size_of_the_noise_is_learned_from_the_training(reports):
+    memory, _ = reports
     learned = deviations(jax.tree.map(lambda leaf: leaf[TRAINING - 1], memory.noise))
     true = np.array(list(NOISE.values()))
     # Estimates are upper ones by two standard errors, of some thousand numbers.
@@ -107,29 +107,29 @@ def test_the_size_of_the_noise_is_learned_from_the_training(played):
     assert np.all(learned[lane_of(2)] == 0)
 
 
-def test_nothing_is_learned_from_episodes_that_may_be_novel(played):
-    memory, _ = played
+def test_nothing_is_learned_from_episodes_that_may_be_novel(reports):
+    memory, _ = reports
     counts = memory.noise.counts
     assert np.all(counts[TRAINING:] == counts[TRAINING - 1])
     assert np.all(counts[TRAINING - 1] > counts[0])
 
 
-def test_training_is_no_evidence_and_the_nominal_world_no_novelty(played):
-    _, probability = played
+def test_training_is_no_evidence_and_the_nominal_world_no_novelty(reports):
+    _, probability = reports
     assert np.all(probability[:TRAINING] == 0)
     same = NOMINAL * SAME
     assert np.all(probability[TRAINING:, :same] < 0.5)
 
 
 @pytest.mark.parametrize("row", range(NOMINAL, len(ROWS)))
-def test_small_changes_are_found_through_noise(row, played):
-    _, probability = played
+def test_small_changes_are_found_through_noise(row, reports):
+    _, probability = reports
     assert np.all(probability[-1, lane_of(row)] >= 0.5)
 
 
-def test_innovations_of_the_nominal_world_are_as_the_filter_expects(played):
+def test_innovations_of_the_nominal_world_are_as_the_filter_expects(reports):
     """In units of their expected deviation; the noise is an upper estimate, so rather less."""
-    memory, _ = played
+    memory, _ = reports
     scores = jax.tree.map(lambda leaf: leaf[TRAINING:, lane_of(0)], memory.sequence.scores)
     z = scores.slope / np.sqrt(np.maximum(scores.information, 1e-12))
     assert np.abs(z.mean()) < 0.1
@@ -141,8 +141,8 @@ def test_innovations_of_the_nominal_world_are_as_the_filter_expects(played):
     ("row", "name", "size"),
     [(3, "cart_mass", 0.1), (4, "block_weight", 0.005 * 9.81), (5, "offset_angle", 0.01)],
 )
-def test_scores_estimate_the_size_of_a_change(row, name, size, played):
-    memory, _ = played
+def test_scores_estimate_the_size_of_a_change(row, name, size, reports):
+    memory, _ = reports
     place = directions.NAMES.index(name)
     scores = memory.sequence.scores
     slope, information = (
