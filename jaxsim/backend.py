@@ -47,6 +47,7 @@ class Layout(NamedTuple):
       ticks: cheap steps of a chunk in a row.
       groups: lanes that are packed together, by how much more than the cheapest step they need;
         the last for all beyond.
+      turns: lanes that start their next episodes together.
       rounds: episodes that a lane of `jaxsim.rollout` plays one after the other, if that leaves
         enough lanes.
       enough: of them, for a thread or accelerator.
@@ -56,6 +57,7 @@ class Layout(NamedTuple):
     chunk: int
     ticks: int
     groups: tuple[int, ...]
+    turns: int
     rounds: int
     enough: int
 
@@ -70,10 +72,20 @@ COARSE = (256, 256, 256, 64)
 # likes them nearer than one whose operations are started one by one. Lanes with lists are seldom
 # without an episode; but where contacts are many (level 201), a thousand lanes fill their groups so
 # badly that four thousand are three times as fast.
-CPU = Layout(lanes=32_768, chunk=512, ticks=8, groups=COARSE, rounds=8, enough=4096)
-CPU_CONFIGURED = Layout(lanes=32_768, chunk=256, ticks=16, groups=FINE, rounds=8, enough=4096)
+CPU = Layout(lanes=32_768, chunk=512, ticks=8, groups=COARSE, turns=256, rounds=8, enough=4096)
+CPU_CONFIGURED = Layout(
+    lanes=32_768, chunk=256, ticks=16, groups=FINE, turns=256, rounds=8, enough=4096
+)
 # All lanes at once: what an accelerator needs is work enough for every start of a kernel.
-ACCELERATOR = Layout(lanes=65_536, chunk=65_536, ticks=16, groups=COARSE, rounds=1, enough=65_536)
+ACCELERATOR = Layout(
+    lanes=262_144,
+    chunk=262_144,
+    ticks=16,
+    groups=(32_768, 16_384, 8192, 4096),
+    turns=32_768,
+    rounds=1,
+    enough=262_144,
+)
 
 
 def layout() -> Layout:

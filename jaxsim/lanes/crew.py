@@ -30,8 +30,6 @@ LIFETIMES = 8
 """The same for lifetimes whose episodes fill neighbouring lanes: the numbers of one vector."""
 LEARNING_LANES = 2048
 """Lanes of a part while agents learn from the steps, which are kept for all lanes."""
-TURNS = 256
-"""Lanes that usually turn together."""
 MAX_CHUNK = 1 << 20
 MAX_THREADS = 256
 MAX_EXECUTABLES = 14
@@ -129,7 +127,6 @@ class Crew:
         """Sizes of the program, and lifetimes of a part."""
         layouts = [getattr(work, "layout", backend.layout()) for work in self.works]
         grain = max(LIFETIMES, MULTIPLE // math.gcd(MULTIPLE, self.width))
-        # Products of matrices round by the shapes of all lanes, so learners have one shape.
         learns = self.agent.trace is not None and self.agent.learn is not learn_nothing
         usual = min(layout.chunk for layout in layouts)
         most = min(layout.lanes for layout in layouts)
@@ -143,7 +140,8 @@ class Crew:
         share = max(grain, min(share, most // self.width // chunk * chunk))
         chunk = min(chunk, share)
         share = -(-share // chunk) * chunk
-        turns = grain if learns else max(grain, TURNS // self.width // grain * grain)
+        turns = min(layout.turns for layout in layouts)
+        turns = grain if learns else max(grain, turns // self.width // grain * grain)
         ticks = 1 if self.agent.costly else min(layout.ticks for layout in layouts)
         sizes = Sizes(chunk * self.width, ticks, turns, layouts[0].groups)
         return sizes, share

@@ -15,13 +15,13 @@ import pytest
 pytest.importorskip("submitit")
 
 from evaluation import sweep
-from evaluation.sweep import launch, notes, submitting
+from evaluation.sweep import launch, notes, store, submitting
 from tests.evaluation.sweep import small
 from tests.services import slurm
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
-YOUNG = 0.4  # s, of a job that has most of its units before it
+JOBS = 6
 PATIENCE = 400.0  # s, for jobs of seconds on a machine that others use
 
 pytestmark = [
@@ -73,8 +73,10 @@ def until(what, patience=PATIENCE):
 def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     plan = sweep.plan(VALUES, tmp_path / "plan", minutes=small.A_PACK)
     assert len(plan.units) == 24
-    sent = submitting.submit(plan, submitting.JobOptions(jobs=6, cpus=1, memory=1.0, minutes=30))
-    assert (len(sent.jobs), sent.left) == (6, 24)
+    options = submitting.JobOptions(jobs=JOBS, cpus=1, memory=1.0, minutes=30)
+    sent = submitting.submit(plan, options)
+    assert (len(sent.jobs), sent.left) == (JOBS, 24)
+    shares = [range(24)[k::JOBS] for k in range(JOBS)]
     array = str(sent.jobs[0].job_id).split("_")[0]
 
     def at_play(but=()):
@@ -87,18 +89,23 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
 
-    def preempted():
-        """Job that was sent USR2; None if none has just begun."""
-        young = {one.pid for one in notes.running(plan) if one.seconds < YOUNG}
-        for pid in filter(young.__contains__, at_play(killed)):
-            with contextlib.suppress(OSError, RuntimeError):
+    def stopped():
+        """Process stopped in a unit of its job with more to play, and its job; None without one."""
+        for pid in at_play(killed):
+            with contextlib.suppress(OSError):
                 task = _task(pid)
-                slurmed.call("scancel", "--signal=USR2", task)
-                return task
+                os.kill(pid, signal.SIGSTOP)
+                if len(set(store.left(plan)).intersection(shares[int(task.split("_")[1])])) > 1:
+                    return pid, task
+                os.kill(pid, signal.SIGCONT)
         return None
 
-    # Preempted: Slurm sends USR2, and submitit has the job queued again.
-    task = until(preempted)
+    # Preempted: Slurm sends USR2, and submitit has the job queued again. The process is stopped
+    # until the signal waits for it, or it could have ended before.
+    pid, task = until(stopped)
+    slurmed.call("scancel", "--signal=USR2", task)
+    until(lambda: _waits(pid, signal.SIGUSR2))
+    os.kill(pid, signal.SIGCONT)
     until(lambda: b"DUE TO JOB REQUEUE" in _log(plan, task))
 
     def over():
@@ -111,7 +118,7 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     found = sweep.status(plan)
     assert 0 < found.done < 24
     # Sent again, it sends what is left.
-    again = submitting.submit(plan, submitting.JobOptions(jobs=6, cpus=1, memory=1.0, minutes=30))
+    again = submitting.submit(plan, options)
     assert again.left == 24 - found.done
     assert submitting.wait(again) == 0
     assert submitting.submit(plan, submitting.JobOptions()).jobs == ()
@@ -133,6 +140,14 @@ def _task(pid):
     words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     env = dict(word.split(b"=", 1) for word in words if b"=" in word)
     return f"{env[b'SLURM_ARRAY_JOB_ID'].decode()}_{env[b'SLURM_ARRAY_TASK_ID'].decode()}"
+
+
+def _waits(pid, number):
+    """Whether a signal was sent to a process and not yet delivered."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = re.findall(r"^S(?:ig|hd)Pnd:\s*(\w+)$", status, re.MULTILINE)
+    assert len(masks) == 2, status
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
 def _log(plan, task):

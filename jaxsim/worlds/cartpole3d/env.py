@@ -90,6 +90,8 @@ MOST_PARTS = 8
 
 MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
 """Lanes of a device and of a chunk, on a processor, where slots are stacked."""
+ACCELERATOR_LANES, ACCELERATOR_GROUP = 65_536, 1024
+"""Lanes of an accelerator and of a group there; by their memory, not measured."""
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -179,11 +181,15 @@ class CartPole3D(World):
 
     @property
     def layout(self) -> backend.Layout:
-        """Sizes for a rollout: many blocks fill the cache with few lanes."""
+        """Sizes for a rollout: many blocks fill cache and memory with few lanes."""
         usual = backend.layout()
-        if self.config.max_blocks <= UNROLLED or not backend.on_cpu():
+        if self.config.max_blocks <= UNROLLED:
             return usual
-        return usual._replace(lanes=MANY_BLOCKS_LANES, chunk=MANY_BLOCKS_CHUNK)
+        if backend.on_cpu():
+            return usual._replace(lanes=MANY_BLOCKS_LANES, chunk=MANY_BLOCKS_CHUNK)
+        lanes, group = ACCELERATOR_LANES, ACCELERATOR_GROUP
+        groups = (group,) * len(usual.groups)
+        return usual._replace(lanes=lanes, chunk=lanes, enough=lanes, groups=groups)
 
     @property
     def older_emitters(self) -> bool:
