@@ -3,9 +3,10 @@
     python -m benchmarks.gpu_check --out docs/gpu.json
     python -m benchmarks.gpu_check --platform cpu --task CartPole --episodes 4096
 
-Three parts, each in a process of its own that has the device to itself: ticks against recordings of
+Four parts, each in a process of its own that has the device to itself: ticks against recordings of
 the original at level 200, in float64; a schedule that is played in several ways, whose records have
-to be the same bit for bit; and `jaxsim bench`. The exit code is 0 if the first two hold, 1 if one
+to be the same bit for bit; `jaxsim bench`; and rollouts of level 200 in other layouts, with the
+number of episodes whose length a layout changes. The exit code is 0 if the first two hold, 1 if one
 does not, and 2 if JAX has no device of the platform.
 """
 
@@ -13,14 +14,19 @@ import argparse
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
 
+import jaxsim
 from benchmarks.pages import add_out, put
+from jaxsim import agents, backend
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
 MOST_ERROR = 1e-6
@@ -30,7 +36,7 @@ WORKLOADS = ("200", "mix", "208_hard")
 PLATFORMS = {"gpu": "cuda13", "tpu": "tpu", "cpu": ""}
 """Names of JAX, and the extra of JAX that brings each."""
 
-PARTS = ("device", "parity", "same", "bench")
+PARTS = ("device", "parity", "same", "bench", "layouts")
 NO_DEVICE = 2
 """Exit code."""
 
@@ -53,7 +59,6 @@ def same_results(task: str) -> Values:
     """Records of the same lifetimes, played whole, in parts, in chunks and in short segments."""
     from evaluation import scanner
     from evaluation.schedule import Block, Schedule
-    from jaxsim import agents
 
     schedule = Schedule("gpu-check", (Block(0, 1, "test", task, (), EPISODES, False),))
 
@@ -89,6 +94,39 @@ def bench(episodes: int, workloads: tuple[str, ...]) -> Values:
     return run(benchmark).to_json()
 
 
+def variants(usual: backend.Layout) -> Iterator[backend.Layout]:
+    """The usual layout, and others that differ in lanes, steps in a row, or lanes of a group."""
+    yield usual
+    for lanes in (usual.lanes // 4, usual.lanes * 4):
+        yield usual._replace(lanes=lanes, chunk=lanes, enough=lanes)
+    yield usual._replace(ticks=max(1, usual.ticks // 4))
+    yield usual._replace(groups=tuple(max(1, lanes // 4) for lanes in usual.groups))
+    yield usual._replace(turns=max(1, usual.turns // 4))
+
+
+def layouts(task: str, episodes: int) -> list[Values]:
+    """Speed of rollouts in several layouts, and episodes whose lengths are not those of the first.
+
+    A number of steps a second is of the better of two calls, without compiling.
+    """
+    env, params = jaxsim.make(task)
+    agent = agents.get("pd" if task == "CartPole3D" else "random")
+    rows, usual_lengths = [], None
+    for layout in variants(backend.layout()):
+        seconds = []
+        with mock.patch.object(backend, "layout", lambda layout=layout: layout):
+            for _ in range(3):
+                start = time.perf_counter()
+                lengths = jaxsim.rollout(env, params, agent, episodes).length
+                seconds.append(time.perf_counter() - start)
+        if usual_lengths is None:
+            usual_lengths = lengths
+        rate = int(lengths.sum(dtype=np.int64)) / min(seconds[1:])
+        changed = int((lengths != usual_lengths).sum())
+        rows.append({**layout._asdict(), "steps_per_second": rate, "other_lengths": changed})
+    return rows
+
+
 def device(platform: str) -> Values:
     """The first device of a platform, and versions.
 
@@ -109,6 +147,9 @@ def check(part: str, arguments: argparse.Namespace) -> Values:
         return parity()
     if part == "same":
         return same_results(arguments.task)
+    if part == "layouts":
+        rows = layouts(arguments.task, arguments.episodes)
+        return {"episodes": arguments.episodes, "rows": rows}
     return bench(arguments.episodes, tuple(arguments.workload or WORKLOADS))
 
 

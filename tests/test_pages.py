@@ -15,6 +15,7 @@ from jaxsim.worlds.cartpole3d.original.hints import TOLD, hint
 from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, QUIRKS
 from tests.evaluation.bench.test_bench import check_schema
 from tools import (
+    gpu_page,
     levels_page,
     metrics_page,
     noise_page,
@@ -77,6 +78,12 @@ def test_the_tables_on_noisy_sensors_are_those_of_their_measurements():
     text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     measured = json.loads((ROOT / "docs" / "noise-detection.json").read_text(encoding="utf-8"))
     assert noise_page.page(text, measured) == text, "write it anew: python -m tools.noise_page"
+
+
+def test_the_tables_on_gpus_are_those_of_their_measurements():
+    text = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    measured = json.loads((ROOT / "docs" / "gpu.json").read_text(encoding="utf-8"))
+    assert gpu_page.page(text, measured) == text, "write it anew: python -m tools.gpu_page"
 
 
 def test_the_page_on_the_open_world_is_that_of_its_measurements():

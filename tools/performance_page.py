@@ -174,7 +174,7 @@ pure agents set it for themselves.
 | --- | --- | --- | --- | --- | --- | --- |
 | processor | {_sizes_of(CPU)} |
 | processor, configured | {_sizes_of(CPU_CONFIGURED)} |
-| GPU, TPU (not measured) | {_sizes_of(ACCELERATOR)} |
+| GPU; TPU (not measured) | {_sizes_of(ACCELERATOR)} |
 
 are the defaults, in `jaxsim/backend.py`. Lanes are the most that a thread has, groups are packed by
 the effort that their lanes need, and a lane of a rollout plays so many episodes one after the other
@@ -224,42 +224,7 @@ as do `--chunk` and `--threads` of the commands.
   persistent cache saves it in the next process: the commands keep one, in Python it is
   `jaxsim.keep_compiled`.
 
-## GPU and TPU
-
-**Nothing here was run on a GPU or a TPU.** What has been checked without one: the whole program
-is lowered for either, and contains no call back to the host nor any custom call
-(`tests/jaxsim/test_backend.py`). What differs by backend is in `jaxsim/backend.py`: the sizes of
-the table above, and the division against recomputation, which is left out, as XLA:GPU weighs
-recomputation itself.
-
-What is to be expected, by reasoning from the documentation; every number is an estimate:
-
-* XLA:GPU makes several kernels of a tick, and the start of each takes some microseconds. Below
-  about 10,000 lanes their starts should take longer than their work, hence all lanes in one
-  chunk.
-* Kept as it is, the program should be bound by the memory: about 5 kB are moved for a step,
-  which at the 3.35 TB/s of an H100 gives about 6 × 10^8 steps a second. One hand-written kernel
-  that keeps the state of a lane in registers for a whole round could reach about 10^10 (a fifth
-  of 67 TFLOP/s). Neither was measured, and both leave contacts out.
-* The loops over packed lanes and over passes end when the data say so: their conditions are read by
-  the host or by the device once an iteration. With more ticks in a row there are fewer of them.
-* A TPU is at its best with matrix products, of which there are none here. Packing lanes
-  is gathers and scatters, which are slow there; it may be better to let all lanes take full ticks.
-
-What would confirm it, on a machine with a GPU and JAX for it (`pip install "jax[cuda13]"`):
-
-```bash
-make gpu-check
-jaxsim bench --flags default --episodes 1048576 --json gpu.json --plot gpu.png
-jaxsim bench --flags default --episodes 1048576 --workload 200 --peer none --chunk 262144
-```
-
-The first writes `docs/gpu.json`: errors of ticks against recordings of level 200, whether records
-are the same however lifetimes are spread, and the throughput of three workloads; its exit code is 1
-if one of the first two does not hold. The second gives the ratios of this page with
-`"platform": "gpu"` in its rows, and in the plot the number of episodes from which on the launches
-no longer dominate; the third, another layout. On a TPU the commands are the same
-(`python -m benchmarks.gpu_check --platform tpu`), with `pip install "jax[tpu]"`.
+[gpu.md](gpu.md) has what was measured on a GPU.
 """
 
 

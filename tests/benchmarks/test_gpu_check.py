@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+import jaxsim
 from benchmarks import gpu_check
 from evaluation import scanner
+from jaxsim import backend
 
 
 def test_without_the_device_nothing_is_measured(tmp_path, capfd):
@@ -38,6 +40,22 @@ def test_the_exit_code_says_what_holds(monkeypatch, tmp_path, holds):
     out = tmp_path / "gpu.json"
     assert gpu_check.main(["--out", str(out)]) == int(not holds)
     assert list(json.loads(out.read_text())) == list(gpu_check.PARTS)
+
+
+def test_layouts_are_compared(monkeypatch):
+    rows = gpu_check.layouts("CartPole", 300)
+    assert [row["other_lengths"] for row in rows] == [0] * 6
+    assert len({(row["lanes"], row["ticks"], row["groups"], row["turns"]) for row in rows}) == 6
+    assert all(row["steps_per_second"] > 0 for row in rows)
+    play = jaxsim.rollout
+
+    def by_ticks(*arguments):
+        return play(*arguments, seed=backend.layout().ticks)
+
+    monkeypatch.setattr(jaxsim, "rollout", by_ticks)
+    changed = [row["other_lengths"] for row in gpu_check.layouts("CartPole", 300)]
+    assert changed[3] > 100
+    assert changed[:3] + changed[4:] == [0] * 5
 
 
 @pytest.mark.long

@@ -1,0 +1,82 @@
+"""Write the tables of docs/gpu.md from what `make gpu-check` measured.
+
+python -m tools.gpu_page
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pages import filled, table
+from evaluation.files import write_whole
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def checks(measured: dict[str, Any]) -> Iterator[str]:
+    """What holds on the device, and how fast it plays."""
+    device, bench = measured["device"], measured["bench"]
+    ticks, same = measured["parity"]["ticks"]["free"], measured["same"]
+    errors = (ticks[name] for name in ("cart_velocity", "pole_rate", "block_velocity"))
+    ways = [
+        f"{way}: {'equal' if equal else '**different**'}" for way, equal in same["same"].items()
+    ]
+    rows = [
+        ["device", f"{', '.join(device['devices'])}, JAX {device['jax']}"],
+        [
+            f"largest errors of {ticks['ticks']} ticks without contact, float64 (m/s, rad/s, m/s)",
+            ", ".join(f"{error:.1g}" for error in errors),
+        ],
+        [f"records of {same['steps']:,} steps", "; ".join(ways)],
+    ]
+    for row in bench["rows"]:
+        facts = row["facts"]
+        what = f"`{row['workload']}`, {facts['episodes']:,} episodes a call"
+        rate = f"{row['steps_per_wall_second'] / 1e6:.0f} million steps a second"
+        rows.append([what, f"{rate}; compiled in {row['compile_seconds']:.0f} s"])
+    first = bench["first_result_seconds"], bench["first_result_cached_seconds"]
+    rows += [
+        [f"first result of a process{how}", f"{of['default']:.1f} s"]
+        for how, of in zip(("", ", with the compilation cache filled"), first, strict=True)
+    ]
+    yield from table(["what", "result"], rows)
+
+
+def layouts(measured: dict[str, Any]) -> Iterator[str]:
+    """Speed by layout."""
+    rows = [
+        [
+            f"{row['lanes']:,}",
+            row["ticks"],
+            ", ".join(f"{lanes:,}" for lanes in row["groups"]),
+            f"{row['turns']:,}",
+            f"{row['steps_per_second'] / 1e6:.0f}",
+        ]
+        for row in measured["layouts"]["rows"]
+    ]
+    head = [
+        "lanes",
+        "steps in a row",
+        "lanes of a group",
+        "lanes of a turn",
+        "million steps a second",
+    ]
+    yield from table(head, rows)
+
+
+def page(text: str, measured: dict[str, Any]) -> str:
+    """The page with its generated parts written anew."""
+    parts = {"checks": lambda: checks(measured), "layouts": lambda: layouts(measured)}
+    return filled(text, parts)
+
+
+def main() -> None:
+    """Write the page."""
+    path = DOCS / "gpu.md"
+    measured = json.loads((DOCS / "gpu.json").read_text(encoding="utf-8"))
+    write_whole(path, page(path.read_text(encoding="utf-8"), measured))
+
+
+if __name__ == "__main__":
+    main()
