@@ -14,7 +14,7 @@ from jaxsim.worlds.cartpole3d.types import Params, Vector
 FREE_LIMIT = 1e-5  # of every number of cart, pole and blocks that touch nothing: m, m/s, rad/s
 NAMED_LIMIT = 1e-4  # the same, beyond which models are asked, and up to which one explains
 LEARNING_MARGIN = 0.5  # m, from bodies and walls, while the noise is being learned
-NEAR = 4.0  # standard deviations of places within which bodies may touch
+REACH = 1.0  # m, from the pole's joint to its far end
 LARGE_LEAN = 1.1  # factor for what the motion about upright leaves out
 CROSSED = 1e-3  # of the noise of any kind, in what another kind becomes in a tick, likewise
 
@@ -64,6 +64,8 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
     position, velocity, angle, rate = (deviations[kind] for kind in range(4))
     motion = filtering.motion()
     sigmas = martingale.LIMIT
+    # Every hit that is missed is an alarm, so distances have the limit that readings have.
+    between_bodies = jnp.sqrt(2 * position**2 + (REACH * angle) ** 2)
 
     def spread(readings: float, row: int) -> jax.Array:
         """Allowance for two readings of a kind, of which the first also acts on through a row."""
@@ -86,7 +88,7 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
         block_speed=LARGE_LEAN * sigmas * jnp.sqrt(2.0) * velocity,
         turn=0.5 * turn,
         spin=spin,
-        blur=jnp.where(nominal, LEARNING_MARGIN, NEAR * position),
+        blur=jnp.where(nominal, LEARNING_MARGIN, sigmas * between_bodies),
     )
 
 

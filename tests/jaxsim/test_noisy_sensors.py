@@ -299,6 +299,18 @@ def test_without_noise_limits_allow_nothing_more():
         assert getattr(limit, name) == 0
 
 
+@pytest.mark.parametrize(("position", "angle"), [(0.1, 0.0), (0.1, 0.03), (1e-3, 0.03)])
+def test_a_hit_is_missed_as_rarely_as_a_reading_is_an_alarm(position, angle):
+    size = np.square([position, 0.0, angle, 0.0])
+    factors = np.array([2.0, 2.0, 2.0 - DT**2 * filtering.rate_per_angle() ** 2 / 2, 2.0])
+    noise = NoiseScale(jnp.asarray(1e9 * factors * size), jnp.full(4, 1e9))
+    limit = limits.of(noise, jnp.asarray(False))
+    # Readings of the places of two blocks, or of a block and the tip of a pole of 1 m.
+    for spread in (np.sqrt(2) * position, np.hypot(position, angle)):
+        assert limit.blur > 0.99 * martingale.LIMIT * spread
+    assert limit.blur < 1.5 * martingale.LIMIT * np.hypot(position, angle)
+
+
 def test_a_detector_hears_whether_an_episode_is_novel():
     memory = residual.init()
     for novel, nominal in ((0, True), (1, False), (-1, False)):
