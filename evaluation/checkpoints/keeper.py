@@ -86,7 +86,7 @@ def check_resumable(out: Path, files: ResultFiles) -> None:
         raise store.CheckpointError(
             f"the run in {out} is over, as {files.marker} says; there is nothing to resume"
         )
-    others = [n for n in names if not (n in files.others or store.LEFTOVER.fullmatch(n))]
+    others = [n for n in names if not (n in files.names or store.LEFTOVER.fullmatch(n))]
     if others:
         raise store.CheckpointError(
             f"{out} has no checkpoints to go on from, but {min(others)}, which no run has left "
