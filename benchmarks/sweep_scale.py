@@ -59,11 +59,11 @@ def names(folder: Path, units: int) -> None:
 
     plan = planned(folder, units, 10)
     for number in range(100, len(plan.units)):
-        asked = plan.asked
+        unit_hash = plan.unit_hash
         place = store.folder_of(plan, number)
         place.mkdir(parents=True, exist_ok=True)
         for ending in (store.CELLS, store.ROWS):
-            (place / f"{number:07d}-{asked}-{number:016x}{ending}").touch()
+            (place / f"{number:07d}-{unit_hash}-{number:016x}{ending}").touch()
 
 
 def fill(folder: Path, units: int, episodes: int) -> None:
@@ -130,7 +130,7 @@ def main() -> None:
         from evaluation.sweep import plans, store
 
         began = time.perf_counter()
-        left = store.left(plans.load(folder / "plan"))
+        left = store.unfinished(plans.load(folder / "plan"))
         found["what submit looks for, seconds"] = round(time.perf_counter() - began, 2)
         assert len(left) == 100
         for units in (1000, arguments.merged):

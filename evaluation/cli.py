@@ -230,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: arguments without the program's name; those of the process if None.
     """
     arguments = build_parser().parse_args(argv)
-    # `bench` measures cold starts; `grade` runs untrusted agents, which must not write to it.
+    # No cache for `bench`, which measures cold starts, nor for `grade`, whose agents are untrusted.
     use_cache = not arguments.no_cache and arguments.command not in ("bench", "grade")
     if use_cache and (problem := cache.use(os.environ)):
         print(f"jaxsim: warning: {problem}", file=sys.stderr)

@@ -71,7 +71,7 @@ def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, pla
     }
     assert [share.numbers for share in executor.shares] == [[1, 6, 10], [2, 7], [4, 8], [5, 9]]
     assert all((share.folder, share.force) == (str(plan.folder), True) for share in executor.shares)
-    assert (len(sent.jobs), sent.left) == (4, 9)
+    assert (len(sent.jobs), sent.units) == (4, 9)
 
 
 def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch):
