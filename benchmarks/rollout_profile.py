@@ -149,14 +149,14 @@ class Parts:
 
         def play(batch: Batch) -> Play:
             play = Play(program, batch)
-            play.before()
+            play.initial()
             return play
 
         def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
             function = jax.jit(lambda batch, *more: part(play(batch), *more), donate_argnums=(1,))
             return lambda *more: function(batch, *more)
 
-        self.start = lambda: jax.jit(lambda batch: Play(program, batch).before())(batch)
+        self.start = lambda: jax.jit(lambda batch: Play(program, batch).initial())(batch)
         self.idle = compiled(lambda _, carry: carry)
         self.turned = compiled(lambda play, carry: play.turned(carry))
         self.advanced = compiled(lambda play, carry, front: play.advanced(carry, front))
@@ -165,7 +165,7 @@ class Parts:
             for place in self.efforts
             if place
         }
-        self.together = compiled(lambda play, carry: play.moved_together(carry))
+        self.together = compiled(lambda play, carry: play.compacted(carry))
         self.lanes = jax.jit(lambda batch, carry: play(batch).lanes(carry.lanes))
         self.dense = jax.jit(lambda batch, carry, front: play(batch).dense(front)(carry))
         self.batch, self.play = batch, play
@@ -175,7 +175,7 @@ class Parts:
 
         def before(batch: Batch) -> Any:
             play = self.play(batch)
-            carry = play.before()
+            carry = play.initial()
             return play.lanes(carry.lanes), play.lifetimes(carry).shared
 
         def tick(batch: Batch, lanes: Any, shared: Any) -> Any:
