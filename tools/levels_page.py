@@ -1,4 +1,4 @@
-"""Write docs/levels.md: what every level changes, and what an agent may be told about it.
+"""Write docs/levels.md: the changes and the hints of every level.
 
 python -m tools.levels_page --out docs/levels.md
 """
@@ -96,8 +96,8 @@ def _quirks() -> Iterator[str]:
     yield from quirk_rows("50 to 53", ON_THE_RAIL)
     yield from quirk_rows("101 to 208", EVERYWHERE)
     for level in jaxsim.levels():
-        own = (quirk for quirk in level.quirks if quirk not in ON_THE_RAIL)
-        yield from quirk_rows(str(level.number), own)
+        quirks = (quirk for quirk in level.quirks if quirk not in ON_THE_RAIL)
+        yield from quirk_rows(str(level.number), quirks)
 
 
 def main() -> None:
