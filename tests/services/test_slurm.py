@@ -95,10 +95,8 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
             with contextlib.suppress(OSError):
                 task = _task(pid)
                 os.kill(pid, signal.SIGSTOP)
-                if (
-                    len(set(store.unfinished(plan)).intersection(shares[int(task.split("_")[1])]))
-                    > 1
-                ):
+                share = shares[int(task.split("_")[1])]
+                if len(set(store.unfinished(plan)).intersection(share)) > 1:
                     return pid, task
                 os.kill(pid, signal.SIGCONT)
         return None
