@@ -53,7 +53,7 @@ class Abreast:
 
     Attributes:
       tasks: environments and parameters of the schedule's variants.
-      filled: P, lanes padded to a multiple of `MULTIPLE`, where batches of all sizes round alike.
+      filled: P, lanes padded to a multiple of `MULTIPLE`; batches of such sizes round alike.
       keys: counter keys of the lifetimes, (P,).
 
     Raises:

@@ -143,7 +143,7 @@ def _enable_x64(wide: bool) -> AbstractContextManager[None]:
 
 
 def configure_cpu() -> None:
-    """Configure XLA to play two to three times as fast on a processor.
+    """Make XLA two to three times as fast on a processor; never needed for right results.
 
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
     `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose

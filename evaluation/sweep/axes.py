@@ -188,28 +188,22 @@ def _bounded(name: str, count: int) -> int:
     return count
 
 
-def _pair(name: str, form: str, argument: Any) -> tuple[float, float]:
-    numbers = argument if isinstance(argument, list) else []
+def _pair(name: str, form: str, ends: Any) -> tuple[float, float]:
+    numbers = ends if isinstance(ends, list) else []
     if len(numbers) != 2 or any(type(n) not in (int, float) for n in numbers):
-        raise ValueError(
-            f"axis {name!r}: {form} is {argument!r}; it must be two numbers, [from, to]"
-        )
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two numbers, [from, to]")
     low, high = float(numbers[0]), float(numbers[1])
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-        raise ValueError(f"axis {name!r}: {form} is {argument!r}; the second must not be less")
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; the second must not be less")
     return low, high
 
 
-def _whole_pair(name: str, form: str, argument: Any) -> tuple[int, int]:
-    if (
-        not isinstance(argument, list)
-        or len(argument) != 2
-        or any(type(n) is not int for n in argument)
-    ):
-        raise ValueError(f"axis {name!r}: {form} is {argument!r}; it must be two whole numbers")
-    if argument[0] > argument[1]:
-        raise ValueError(f"axis {name!r}: {form} is {argument!r}; the second must not be less")
-    return argument[0], argument[1]
+def _whole_pair(name: str, form: str, ends: Any) -> tuple[int, int]:
+    if not isinstance(ends, list) or len(ends) != 2 or any(type(n) is not int for n in ends):
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two whole numbers")
+    if ends[0] > ends[1]:
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; the second must not be less")
+    return ends[0], ends[1]
 
 
 def _positive(name: str, form: str, pair: tuple[float, float]) -> tuple[float, float]:

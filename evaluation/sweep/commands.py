@@ -164,7 +164,7 @@ def _add_submit(parts: Commands) -> None:
     part.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of a job (8)")
     part.add_argument("--time", default="2h", metavar="TIME", help="of a job: 30min, 2h (2h)")
     part.add_argument(
-        "--setup", action="append", default=[], metavar="LINE", help="shell line before a job"
+        "--setup", action="append", default=[], metavar="LINE", help="shell line to run first"
     )
     part.add_argument("--wait", action="store_true", help="wait until all jobs have ended")
     part.add_argument("--force", action="store_true", help="play with other versions than planned")

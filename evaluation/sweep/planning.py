@@ -187,7 +187,7 @@ def _check(base: Base, sweep: Sweep, place: Place) -> None:
 
 
 MOST_CHECKED: Final = 4096
-"""Most steps of a bundle that are checked before play; evenly spread if it has more."""
+"""Most steps of a bundle that are checked before anything is written; evenly spread of more."""
 
 
 def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:

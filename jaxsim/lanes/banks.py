@@ -94,7 +94,7 @@ class Banks:
         return Kind({bank: jnp.concatenate(of) for bank, of in rows.items()}, large)
 
     def widths(self) -> dict[str, int]:
-        """Number of rows of each bank, for a tree without large leaves that all change."""
+        """Number of rows of each bank of a tree whose leaves are not large and all change."""
         rows: dict[str, int] = {}
         for place in self.places:
             rows[place.bank] = rows.get(place.bank, 0) + place.rows

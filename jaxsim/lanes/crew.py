@@ -27,7 +27,8 @@ from jaxsim.pytrees import Leaf, Params, State, Tree
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
 LIFETIMES = 8
-"""Lifetimes with several episodes side by side come in multiples of this, the SIMD width."""
+"""Lifetimes are padded to a multiple of this if several of their episodes run side by side; it
+equals the SIMD width."""
 LEARNING_LANES = 2048
 """Most lanes of a part while agents learn from the steps, which are stored for all lanes."""
 MAX_CHUNK = 1 << 20
@@ -287,7 +288,7 @@ def power_of_two(number: int, grain: int = 1) -> int:
 
 
 def _shared_where_equal(table: Params) -> Any:
-    """Make parameters scalars that are equal in all rows of a table.
+    """Make those parameters of a table scalars that are equal in all rows.
 
     A step then computes with them once for all lanes.
     """
