@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.siege import Blow
-from benchmarks.siege.runs import Run, completed, contents, differing, finish, runs, start
+from benchmarks.siege.runs import Run, contents, difference, finish, finish_and_compare, runs, start
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "ftruncate", "mkdir", "rename", "unlink", "chmod")
 MOST_KILLS = 3  # of one run
@@ -43,7 +43,7 @@ def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow
                 places = _places(run, traced, folder / "calls")
                 references[name] = contents(run, traced), places
             out, draw = run.begin(folder / str(number)), random.Random(f"{seed} {number}")
-            yield _killed(name, run, out, draw, *references[name], number)
+            yield _kill_and_compare(name, run, out, draw, *references[name], number)
 
 
 def can_trace() -> bool:
@@ -78,7 +78,7 @@ def _places(run: Run, out: Path, log: Path) -> list[Place]:
     return places
 
 
-def _killed(
+def _kill_and_compare(
     name: str,
     run: Run,
     out: Path,
@@ -98,7 +98,11 @@ def _killed(
         if code == 0:
             break
         sent += 1
-    wrong = differing(contents(run, out), expected) if code == 0 else completed(run, out, expected)
+    wrong = (
+        difference(contents(run, out), expected)
+        if code == 0
+        else finish_and_compare(run, out, expected)
+    )
     label = f"kills inside system calls of `jaxsim {name}`"
     if wrong:
         return Blow(label, sent, "failed", f"try {number}, inside {', '.join(attempts)}: {wrong}")

@@ -18,13 +18,13 @@ from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
     Run,
     complaint,
-    completed,
     contents,
-    differing,
+    difference,
     finish,
+    finish_and_compare,
     runs,
     start,
-    whole,
+    undisturbed,
 )
 
 ROOMY = "1g"
@@ -44,7 +44,7 @@ def full(
       names: of the runs; none for all.
       mounted: whether small file systems are mounted; None for whether they can be.
     """
-    yield from _attacked(seed, first, names, mounted, "full disk under", _met_full)
+    yield from _attempts(seed, first, names, mounted, "full disk under", _meet_full)
 
 
 def read_only(
@@ -55,7 +55,7 @@ def read_only(
     if not mounted and os.geteuid() == 0:
         yield Blow("read-only folder", 0, "left out, root may write everywhere and cannot mount")
         return
-    yield from _attacked(seed, first, names, mounted, "read-only folder under", _met_read_only)
+    yield from _attempts(seed, first, names, mounted, "read-only folder under", _meet_read_only)
 
 
 class Disk:
@@ -130,7 +130,7 @@ Meet = Callable[[Run, Disk, random.Random, Mapping[str, bytes], float], tuple[st
 """An attack on a run; returns how it was attacked, its outcome, and what is wrong or ""."""
 
 
-def _attacked(
+def _attempts(
     seed: int,
     first: int,
     names: Sequence[str],
@@ -147,23 +147,25 @@ def _attacked(
             name = names[number % len(names)]
             run, draw = commands[name], random.Random(f"{seed} {number}")
             if name not in references:
-                files, ended = whole(run, folder / f"whole-{len(references)}")
+                files, ended = undisturbed(run, folder / f"whole-{len(references)}")
                 references[name] = files, ended.seconds
             disk_folder = folder / f"disk-{number}"
             disk_folder.mkdir()
             with contextlib.closing(Disk(run, disk_folder, mounted)) as disk:
-                how, came, wrong = meet(run, disk, draw, *references[name])
+                how, outcome, wrong = meet(run, disk, draw, *references[name])
                 if not wrong:
                     disk.repair()
-                    wrong = completed(run, disk.out, references[name][0]) if came else ""
+                    wrong = (
+                        finish_and_compare(run, disk.out, references[name][0]) if outcome else ""
+                    )
             label = f"{what} `jaxsim {name}`"
             if wrong:
                 yield Blow(label, 1, "failed", f"try {number}, {how}: {wrong}")
             else:
-                yield Blow(label, 1, came or "room enough")
+                yield Blow(label, 1, outcome or "room enough")
 
 
-def _met_full(
+def _meet_full(
     run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
     most = max(sum(map(len, expected.values())), LEAST)
@@ -171,11 +173,11 @@ def _met_full(
     ended = finish(start(run, disk.out, prepare=disk.shrink(size)))
     how, wrong = f"{size} bytes", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(run, disk.out), expected)
+        return how, "", wrong or difference(contents(run, disk.out), expected)
     return how, "said so, and the same files with room", wrong
 
 
-def _met_read_only(
+def _meet_read_only(
     run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
     wait = draw.choice((0.0, draw.uniform(0.0, took)))
@@ -192,5 +194,5 @@ def _met_read_only(
     ended = finish(process)
     how, wrong = f"after {wait:.3f} s", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(run, disk.out), expected)
+        return how, "", wrong or difference(contents(run, disk.out), expected)
     return how, "said so, and the same files once writable", wrong

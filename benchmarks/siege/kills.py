@@ -22,13 +22,13 @@ from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
     LONGEST,
     Run,
-    completed,
     contents,
-    differing,
+    difference,
+    finish_and_compare,
     fork,
-    nursery,
+    fork_server,
     runs,
-    whole,
+    undisturbed,
 )
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -47,7 +47,7 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
         tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place,
         ThreadPoolExecutor(PARALLEL) as pool,
     ):
-        folder, context = Path(place), nursery()
+        folder, context = Path(place), fork_server()
         commands = runs(folder)
         names = [name for name in commands for _ in range(SHARES.get(name, 1))]
         random.Random(0).shuffle(names)
@@ -59,11 +59,11 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
             draw, run = random.Random(f"{seed} {number}"), commands[name]
             with one_at_a_time:
                 if name not in references:
-                    files, ended = whole(run, folder / name, context)
+                    files, ended = undisturbed(run, folder / name, context)
                     references[name] = files, ended.seconds
             place = folder / str(number)
             out = run.begin(place)
-            blow, took = _killed(name, run, out, draw, *references[name], number, context)
+            blow, took = _kill_and_compare(name, run, out, draw, *references[name], number, context)
             # Measured beside other work, the first time may be far too long to kill anything.
             references[name] = references[name][0], min(took, references[name][1])
             shutil.rmtree(place)
@@ -79,7 +79,7 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
                 later.cancel()
 
 
-def _killed(
+def _kill_and_compare(
     name: str,
     run: Run,
     out: Path,
@@ -109,9 +109,9 @@ def _killed(
             took = time.monotonic() - start if kill == 0 else took
             break
     if code == 0:
-        wrong = differing(contents(run, out), expected)
+        wrong = difference(contents(run, out), expected)
     else:
-        wrong = completed(run, out, expected, context)
+        wrong = finish_and_compare(run, out, expected, context)
     label = f"kills of `jaxsim {name}`"
     if wrong:
         return Blow(label, sent, "failed", f"try {number}: {wrong}"), took
