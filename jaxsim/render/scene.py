@@ -122,9 +122,8 @@ def _sizes(params: Params) -> dict[str, Any]:
     elif hasattr(params, "position_limit"):
         limit = params.position_limit
         if isinstance(params, cartpole.Params):
-            sizes["pole_length"] = (
-                2 * params.pole_length
-            )  # the parameter ends at the centre of mass
+            # The parameter is the distance to the centre of mass.
+            sizes["pole_length"] = 2 * params.pole_length
         sizes |= {"half_width": limit, "floor": 0.0 * limit, "ceiling": 2 * limit}
     return sizes
 
