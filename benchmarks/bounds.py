@@ -20,7 +20,7 @@ AT_BOUND = 0.3
 """Share of those that it sets to a bound."""
 
 MOST_SLOTS = 205
-"""Blocks of the largest world that is played; more only take longer."""
+"""Most blocks of a world that is played; more only take longer."""
 PAIRS = (
     ("blocks/count_min", "blocks/count_max"),
     ("blocks/speed_min", "blocks/speed_max"),
@@ -29,7 +29,7 @@ PAIRS = (
     ("spawn/speed_min", "spawn/speed_max"),
     ("drag/min", "drag/max"),
 )
-"""Least and greatest of the same thing."""
+"""Paths of the least and the greatest value of a range."""
 
 Values = dict[str, Any]
 
@@ -50,12 +50,12 @@ def at_bounds(table: Mapping[str, Parameter]) -> Iterator[Values]:
 
 def drawn(table: Mapping[str, Parameter], random: np.random.Generator) -> Values:
     """A random setting."""
-    chosen = [p for p in table.values() if random.random() < CHANGED]
-    return in_order(table, {p.path: _draw(p, random) for p in chosen})
+    rows = [p for p in table.values() if random.random() < CHANGED]
+    return in_order(table, {p.path: _draw(p, random) for p in rows})
 
 
 def in_order(table: Mapping[str, Parameter], values: Values) -> Values:
-    """Values with no least one above its greatest."""
+    """Sort the values of each pair, so that no least one is above its greatest."""
     for low, high in PAIRS:
         if low in values or high in values:
             pair = values.get(low, ends(table[low])[0]), values.get(high, ends(table[high])[1])
@@ -64,7 +64,7 @@ def in_order(table: Mapping[str, Parameter], values: Values) -> Values:
 
 
 def of_physics(env_id: str) -> dict[str, Parameter]:
-    """Parameters of an environment but for those that change nothing in its world."""
+    """Parameters of an environment, except those that change nothing in its world."""
     spec = jaxsim.spec(env_id)
     return {path: row for path, row in spec.parameters.items() if path not in spec.limits}
 
@@ -93,16 +93,16 @@ def groups(count: int, seed: int, most_slots: int) -> list[Group]:
 def combinations(count: int, seed: int, most_slots: int) -> list[Group]:
     """Random settings of CartPole3D for the property kit, sorted by program.
 
-    Without what the kit cannot compare: rounded readings, which two programs may round to different
-    steps, and level 112, whose episodes start alike.
+    Cases that the kit cannot compare are left out: rounded readings, which two programs may round
+    to different steps, and level 112, whose episodes start alike.
 
     Args:
       count: number of settings.
       seed: of their choice.
       most_slots: settings whose episodes may hold more blocks are left out.
     """
-    every = of_physics("CartPole3D-v0")
-    table = {path: p for path, p in every.items() if not path.startswith("sensors/step")}
+    all_parameters = of_physics("CartPole3D-v0")
+    table = {path: p for path, p in all_parameters.items() if not path.startswith("sensors/step")}
     by_program: dict[Any, Group] = {}
     number = 0
     while sum(len(group.params) for group in by_program.values()) < count:

@@ -1,9 +1,9 @@
-"""`clairvoyant`: the planner of `mpc` with nothing to find out, as a mark to measure agents by.
+"""`clairvoyant`: the planner of `mpc` with full information, as a reference for agents.
 
-It is given the simulator's state and the level's parameters, which no agent may see, and it
-searches four times as much. It does not know what is yet to be drawn (blocks that will appear, and
-the forces of level 105, of which it expects the mean), nor friction, nor the wind on blocks. It is
-no proof of what can be reached: a random search, with the planner's contacts.
+It gets the simulator's state and the level's parameters, which no agent may see, and it searches
+four times as much. It does not know future random draws (blocks that will appear, and the forces of
+level 105, of which it expects the mean), friction, or the wind on blocks. It is no upper bound: it
+is a random search, with the planner's contacts.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ BUDGET = Budget(candidates=64, generations=36, first=192)
 
 
 class Everything(NamedTuple):
-    """What it is given in place of an observation."""
+    """Input of the planner in place of an observation."""
 
     observation: Observation
     state: State
@@ -31,7 +31,7 @@ class Everything(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What it keeps from tick to tick."""
+    """Memory of the planner from tick to tick."""
 
     tick: jax.Array  # () int32
     plans: LeanPlan
@@ -40,27 +40,27 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Opened:
-    """An environment that shows everything; `params` has leaves (L,)."""
+    """An environment whose observations are `Everything`; `params` has leaves (L,)."""
 
     env: Any
     params: Params
 
     def start(self, key: jax.Array, params: Params) -> State:
-        """As the environment does."""
+        """Draw a start; see `jaxsim.env.Env.start`."""
         return self.env.start(key, params)
 
     def observe(self, state: State) -> Everything:
-        """Show everything."""
+        """Return the observation with state and parameters."""
         return Everything(self.env.observe(state), state, self.params)
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Any:
-        """As the environment does, and show everything."""
-        observation, state, *others = self.env.step(key, state, action, params)
-        return Everything(observation, state, params), state, *others
+        """Advance one step; see `jaxsim.env.Env.step`."""
+        observation, state, *rest = self.env.step(key, state, action, params)
+        return Everything(observation, state, params), state, *rest
 
 
 def _model(params: Params, state: State) -> Model:
-    """The true physics, as far as the planner has them."""
+    """The true physics, as far as the planner models them."""
     bounce = [c + state.extra_bounce for c in (params.restitution_wall, params.restitution_block)]
     physics = replace(
         params,
@@ -75,7 +75,7 @@ def _model(params: Params, state: State) -> Model:
 
 
 def _world(state: State) -> BodyState:
-    """Where everything is, in the planner's frame, in which carts do not turn."""
+    """Poses of all bodies in the planner's frame, in which carts do not turn."""
     p, v = state.pose, state.velocity
     c, s = p.half_cos, p.half_sin
     turned = (c * p.qx - s * p.qy, c * p.qy + s * p.qx, c * p.qz + s * p.qw, c * p.qw - s * p.qz)
@@ -97,15 +97,15 @@ def _blocks(state: State) -> Block:
 
 
 def _act(
-    memory: Memory, given: Everything, key: jax.Array
+    memory: Memory, everything: Everything, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
-    seen = sight.see(given.observation)
-    world = mpc.crowded(_world(given.state), given.observation)
-    left = mpc.STEPS - memory.tick
-    useful = ~mpc.fallen(seen) & (left > 0)
-    model = _model(given.params, given.state)
+    view = sight.see(everything.observation)
+    world = mpc.crowded(_world(everything.state), everything.observation)
+    remaining = mpc.STEPS - memory.tick
+    useful = ~mpc.fallen(view) & (remaining > 0)
+    model = _model(everything.params, everything.state)
     first = memory.tick == 0
-    plans, more = mpc.planned(BUDGET, model, world, memory.plans, left, first, useful, key)
+    plans, more = mpc.planned(BUDGET, model, world, memory.plans, remaining, first, useful, key)
     action = mpc.push(world, plans).astype(jnp.int32)
     after = Memory(memory.tick + 1, plans, memory.rollouts + more)
     return action, NoveltyPrediction.none(), after

@@ -4,10 +4,10 @@
     python -m benchmarks.control --agents clairvoyant --first 128 --json docs/sailon-control.json
 
 Each agent plays the same episodes of a cell, which is a level at a difficulty; levels that are the
-same at every difficulty are played once. After each cell and agent its lengths go to the JSON file;
-those that it has are not played again, so that a long measurement goes on where it ended. Printed
-are mean performance with half its 95 % interval, the share of episodes that last 200 steps, and
-processor time by decision, with the simulator. Compilation is not in it.
+same at every difficulty are played once. After each cell and agent its lengths are written to the
+JSON file. Cells in the file are not played again, so that a long measurement can be resumed. The
+output has mean performance with half its 95 % interval, the share of episodes that last 200 steps,
+and processor time by decision, with the simulator and without compilation.
 
 Loops are compiled as `jaxsim.configure_cpu` has them, with which the planner takes less than half
 the time.
@@ -54,19 +54,19 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """What it is of."""
+        """Level, difficulty and agent."""
         return self.level, self.difficulty, self.agent
 
     @property
     def performances(self) -> np.ndarray:
-        """Of each episode."""
+        """Performance of each episode."""
         return np.array(self.lengths) / STEPS
 
     def __str__(self) -> str:
         """Show it as a line."""
         values = self.performances
-        kept = f"{(values >= 1).mean():.2f} to the end, {self.milliseconds:.2f} ms a decision"
-        return f"{self.level} {self.difficulty} {self.agent}: {Score.of(values)}, {kept}"
+        text = f"{(values >= 1).mean():.2f} to the end, {self.milliseconds:.2f} ms a decision"
+        return f"{self.level} {self.difficulty} {self.agent}: {Score.of(values)}, {text}"
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ def load(path: Path) -> Measurement:
     Raises:
       ValueError: it is of another kind.
     """
-    told = json.loads(path.read_text(encoding="utf-8"))
-    if told.get("format") != FORMAT or "rows" not in told:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if values.get("format") != FORMAT or "rows" not in values:
         raise ValueError(f"{path} was not written by benchmarks.control of this version")
-    rows = [Row(**{**row, "lengths": tuple(row["lengths"])}) for row in told["rows"]]
-    return Measurement(told["seed"], told["episodes"], tuple(rows))
+    rows = [Row(**{**row, "lengths": tuple(row["lengths"])}) for row in values["rows"]]
+    return Measurement(values["seed"], values["episodes"], tuple(rows))
 
 
 @cache
@@ -128,27 +128,35 @@ def measured(name: str, cell: Cell, episodes: int, seed: int, lanes: int) -> Row
     play = _player(agent, most_slots(*cell), lanes)
     root = rng.words(jax.random.key(seed))
     numbers = jnp.arange(lanes, dtype=jnp.uint32)
-    began = process_time()
+    start_time = process_time()
     starts = range(0, episodes, lanes)
     calls = [play(root, numbers + start, params) for start in starts]
     lengths = np.concatenate([np.asarray(call[0]) for call in calls])
-    took = 1e3 * (process_time() - began) / lengths.sum()
+    milliseconds = 1e3 * (process_time() - start_time) / lengths.sum()
     plans = calls[0][1] is not None
     futures = sum(int(call[1].sum()) for call in calls) / lengths.sum() if plans else None
-    kept = tuple(lengths[:episodes].tolist())
-    return Row(*cell, name, round(float(took), 4), kept, futures and round(float(futures), 2))
+    first_lengths = tuple(lengths[:episodes].tolist())
+    return Row(
+        *cell,
+        name,
+        round(float(milliseconds), 4),
+        first_lengths,
+        futures and round(float(futures), 2),
+    )
 
 
 def measure(
-    found: Measurement, names: Sequence[str], where: Iterable[Cell], first: int, lanes: int
+    measurement: Measurement, names: Sequence[str], where: Iterable[Cell], first: int, lanes: int
 ) -> Iterator[Measurement]:
-    """Add what is missing, cell by cell, in the first episodes."""
+    """Play the missing cells and agents; yield the measurement after each."""
     for cell in where:
         for name in names:
-            if found.find(*cell, name) is None:
-                row = measured(name, cell, first, found.seed, lanes)
-                found = Measurement(found.seed, found.episodes, (*found.rows, row))
-                yield found
+            if measurement.find(*cell, name) is None:
+                row = measured(name, cell, first, measurement.seed, lanes)
+                measurement = Measurement(
+                    measurement.seed, measurement.episodes, (*measurement.rows, row)
+                )
+                yield measurement
 
 
 def main() -> None:
@@ -167,15 +175,15 @@ def main() -> None:
     if not 1 <= first <= a.episodes:
         parser.error(f"--first is {first}; it must be from 1 to the {a.episodes} of --episodes")
     jaxsim.configure_cpu()
-    found = Measurement(a.seed, a.episodes)
+    measurement = Measurement(a.seed, a.episodes)
     if a.json and a.json.exists():
-        found = load(a.json)
-        if (found.seed, found.episodes) != (a.seed, a.episodes):
-            parser.error(f"{a.json} has {found.episodes} episodes of seed {found.seed}")
-    for grown in measure(found, a.agents, cells(a.levels, a.difficulties), first, a.lanes):
-        print(grown.rows[-1], flush=True)
+        measurement = load(a.json)
+        if (measurement.seed, measurement.episodes) != (a.seed, a.episodes):
+            parser.error(f"{a.json} has {measurement.episodes} episodes of seed {measurement.seed}")
+    for result in measure(measurement, a.agents, cells(a.levels, a.difficulties), first, a.lanes):
+        print(result.rows[-1], flush=True)
         if a.json:
-            grown.write(a.json)
+            result.write(a.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/coverage.md: how often the 95 % intervals hold what they should, in simulation.
+"""Write docs/coverage.md: simulated coverage of the 95 % intervals.
 
 python -m benchmarks.coverage --out docs/coverage.md
 
@@ -43,7 +43,7 @@ STATISTICS: Final[Mapping[str, tuple[str, ...]]] = {
     "share": ("percentile", "wilson"),
     "difference": MEANS,
 }
-"""What is measured, and the methods that give an interval of it."""
+"""Statistics, and the methods that give an interval of each."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Cell:
 
 @functools.cache
 def truth(draw: Draw, statistic: str) -> float:
-    """The true value of a statistic, from a sample so large that its error is no matter."""
+    """The true value of a statistic, from a sample so large that its error is negligible."""
     large = draw(np.random.default_rng(1), (4_000_000,))
     if statistic == "median":
         return float(np.median(large))
@@ -83,14 +83,14 @@ def cell(draw: Draw, statistic: str, size: int, method: str, samples: int = SAMP
     else:
         true = truth(draw, "mean" if statistic == "share" else statistic)
     estimate = "mean" if statistic in ("difference", "share") else statistic
-    found = bootstrap_interval(values, seed=3, statistic=estimate, method=method)
-    return _cell(found.low, found.high, true)
+    interval = bootstrap_interval(values, seed=3, statistic=estimate, method=method)
+    return _cell(interval.low, interval.high, true)
 
 
 def _cell(low: np.ndarray, high: np.ndarray, true: float) -> Cell:
     slack = 1e-9 * max(abs(true), 1)
-    held = (np.asarray(low) <= true + slack) & (true - slack <= np.asarray(high))
-    return Cell(float(held.mean()), float(np.mean(np.asarray(high) - np.asarray(low))))
+    covered = (np.asarray(low) <= true + slack) & (true - slack <= np.asarray(high))
+    return Cell(float(covered.mean()), float(np.mean(np.asarray(high) - np.asarray(low))))
 
 
 TEXT: Final = """
@@ -140,8 +140,8 @@ def page(samples: int = SAMPLES) -> Iterator[str]:
                 yield f"| {name} | {size} | {' | '.join(map(_shown, cells))} |"
 
 
-def _shown(found: Cell) -> str:
-    return f"{100 * found.covered:.1f} ({found.width:.2f})"
+def _shown(result: Cell) -> str:
+    return f"{100 * result.covered:.1f} ({result.width:.2f})"
 
 
 def main() -> None:

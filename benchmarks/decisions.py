@@ -24,11 +24,11 @@ from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 
 def compiled(agent: Agent, observation: Any) -> tuple[Any, float]:
-    """The agent's compiled decision, and the s that compiling took."""
+    """The agent's compiled decision, and the time of compiling, s."""
     key = jax.random.key(0)
-    began = process_time()
+    start = process_time()
     act = jax.jit(agent.act).lower(agent.init(key), observation, key).compile()
-    return act, process_time() - began
+    return act, process_time() - start
 
 
 def measured(agent: Agent, cell: tuple[int, str], episodes: int, seed: int) -> str:
@@ -45,9 +45,9 @@ def measured(agent: Agent, cell: tuple[int, str], episodes: int, seed: int) -> s
         times = first
         while not over:
             chance = jax.random.fold_in(key, int(state.step))
-            began = process_time()
+            start = process_time()
             action, _, memory = jax.block_until_ready(act(memory, observation, chance))
-            times.append(1e3 * (process_time() - began))
+            times.append(1e3 * (process_time() - start))
             times = later
             observation, state, _, fell, late, info = step(key, state, jnp.int32(action), params)
             over = bool(fell) or bool(late)

@@ -2,11 +2,10 @@
 
     python -m benchmarks.detection --json docs/sailon-detection.json
 
-Every episode is a lifetime of its own, so that what is found is what the episode itself shows. Of
-each cell, a level at a difficulty, the JSON file and the printed line hold how many episodes were
-found, and in how many of these the level, and its hint, were named right at the end. In level 200
-what is found is a false alarm. Trials, in which evidence adds up, are what `jaxsim sailon evaluate`
-plays.
+Every episode is a separate lifetime, so that detections depend on the episode alone. For each cell,
+a level at a difficulty, the JSON file and the printed line hold how many episodes were found, and
+in how many of these the level, and its hint, were named right at the end. Detections in level 200
+are false alarms. `jaxsim sailon evaluate` plays trials, in which evidence adds up.
 """
 
 import argparse
@@ -39,7 +38,7 @@ Cell = tuple[int, str]
 
 @dataclass(frozen=True)
 class Row:
-    """What was found in one cell."""
+    """Detections in one cell."""
 
     level: int
     difficulty: str
@@ -50,12 +49,14 @@ class Row:
 
     @classmethod
     def of(cls, cell: Cell, found: np.ndarray, named: np.ndarray) -> "Row":
-        """Count what was found, (E,) bool, and the catalogue levels that were named, (E,)."""
-        own = [int(level) for level in named[found]]
-        told = hints.TOLD.get(cell[0])
-        hinted = sum(level == 0 if told is None else hints.TOLD.get(level) == told for level in own)
-        right = sum(level == cell[0] for level in own)
-        return cls(*cell, len(found), int(found.sum()), right, hinted)
+        """Count detections, (E,) bool, and the catalogue levels that were named, (E,)."""
+        levels = [int(level) for level in named[found]]
+        hint = hints.TOLD.get(cell[0])
+        hints_right = sum(
+            level == 0 if hint is None else hints.TOLD.get(level) == hint for level in levels
+        )
+        right = sum(level == cell[0] for level in levels)
+        return cls(*cell, len(found), int(found.sum()), right, hints_right)
 
     def __str__(self) -> str:
         """Show it as a line."""
@@ -101,8 +102,8 @@ def measured(name: str, cell: Cell, episodes: int, seed: int) -> Row:
     root = rng.words(jax.random.key(seed))
     numbers = jnp.arange(LANES, dtype=jnp.uint32)
     starts = range(0, episodes, LANES)
-    played = [play(root, numbers + start, lanes_of(params, LANES)) for start in starts]
-    found, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*played, strict=True))
+    results = [play(root, numbers + start, lanes_of(params, LANES)) for start in starts]
+    found, named = (np.concatenate(leaves)[:episodes] for leaves in zip(*results, strict=True))
     return Row.of(cell, found, named)
 
 
@@ -119,10 +120,10 @@ def load(path: Path) -> dict[str, Any]:
     Raises:
       ValueError: it is of another kind.
     """
-    told = json.loads(path.read_text(encoding="utf-8"))
-    if told.get("format") != FORMAT or "agent" not in told:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if values.get("format") != FORMAT or "agent" not in values:
         raise ValueError(f"{path} was not written by benchmarks.detection of this version")
-    return {**told, "rows": [Row(**row) for row in told["rows"]]}
+    return {**values, "rows": [Row(**row) for row in values["rows"]]}
 
 
 def main() -> None:

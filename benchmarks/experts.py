@@ -46,14 +46,14 @@ class Pairs(NamedTuple):
 
 
 def schedules(syllabus: Schedule) -> dict[Variant, Schedule]:
-    """What the expert of each trained task and parameters plays: all of its training, at once."""
-    found: dict[Variant, Schedule] = {}
+    """Schedule of the expert of each trained task and parameters: all of its training at once."""
+    by_variant: dict[Variant, Schedule] = {}
     for block in syllabus.blocks:
-        if block.mode == "train" and block.variant not in found:
+        if block.mode == "train" and block.variant not in by_variant:
             same = (b for b in syllabus.blocks if b.mode == "train" and b.variant == block.variant)
             alone = replace(block, index=0, phase=1, count=sum(b.count for b in same))
-            found[block.variant] = Schedule(f"expert of {block.task}", (alone,))
-    return found
+            by_variant[block.variant] = Schedule(f"expert of {block.task}", (alone,))
+    return by_variant
 
 
 def train(syllabus: Schedule, play: Callable[[Schedule], Records]) -> dict[Variant, Records]:
@@ -80,12 +80,12 @@ def today(records: Records, experts: Experts) -> dict[str, Pairs]:
     for alone in experts.values():
         name, runs = ste_sources.runs_of_records(alone, syllabus=records.schedule)
         curves[name] = training_curves(runs, Settings(perf_measure="performance"), compat=False)
-    found = record_metrics(
+    results = record_metrics(
         records, experts=curves, ranges=common_ranges([records], "performance"), compiled=False
     ).results
     return {
-        "ste_rel_perf": Pairs(found.relative.values, "no task has an expert"),
-        "sample_efficiency": Pairs(found.efficiency.efficiency.values, "no task has an expert"),
+        "ste_rel_perf": Pairs(results.relative.values, "no task has an expert"),
+        "sample_efficiency": Pairs(results.efficiency.efficiency.values, "no task has an expert"),
     }
 
 
@@ -99,7 +99,7 @@ def of_2019(records: Records, experts: Experts, window: int) -> dict[str, Pairs]
         curves, lengths = each.by_block("performance")
         alone[variant] = np.asarray(_saturation(curves, lengths, window).values)[:, 0]  # (S,)
     directions = pair_transfer(schedule.blocks, "variant")
-    found = {}
+    pairs = {}
     for name, direction, none in (
         ("forward_transfer", directions.forward, "nothing is tested before it is trained"),
         ("reverse_transfer", directions.reverse, "nothing is tested after another training"),
@@ -111,26 +111,26 @@ def of_2019(records: Records, experts: Experts, window: int) -> dict[str, Pairs]
         ]
         ratios = [lifelong[:, b.index, None] / alone[b.variant] for b in blocks]
         empty = np.empty((len(lifelong), 0, 1))
-        found[name] = Pairs(np.stack(ratios, axis=1) if ratios else empty, none)
-    return found
+        pairs[name] = Pairs(np.stack(ratios, axis=1) if ratios else empty, none)
+    return pairs
 
 
 def entry(pairs: Pairs, seed: int) -> Entry:
     """Mean over lifetimes, experts and tasks with a percentile interval.
 
-    Both lifetimes and experts are drawn anew in each resample. A task counts as much as another,
-    whatever pairs of it have no value.
+    Both lifetimes and experts are drawn anew in each resample. All tasks have the same weight, also
+    if some of their pairs have no value.
     """
     lifetimes, _, runs = pairs.values.shape
-    there = np.isfinite(pairs.values)
-    if not there.any():
+    mask = np.isfinite(pairs.values)
+    if not mask.any():
         return {"mean": None, "low": None, "high": None, "lifetimes": 0, "reason": pairs.reason}
-    filled = np.where(there, pairs.values, 0.0)
+    filled = np.where(mask, pairs.values, 0.0)
     generator = np.random.default_rng(seed)
 
     def mean(of_lifetimes: np.ndarray, of_runs: np.ndarray) -> float:
         total = np.einsum("l,lks,s->k", of_lifetimes, filled, of_runs)
-        weight = np.einsum("l,lks,s->k", of_lifetimes, there, of_runs)
+        weight = np.einsum("l,lks,s->k", of_lifetimes, mask, of_runs)
         return float((total[weight > 0] / weight[weight > 0]).mean())
 
     def drawn(size: int) -> np.ndarray:

@@ -41,7 +41,7 @@ _START, _STEP, _ACT = 0, 1, 2
 
 
 class Seen(NamedTuple):
-    """What was seen of a lane; leaves (L,)."""
+    """Observations of a lane; leaves (L,)."""
 
     steps: jax.Array  # int32
     flagged: jax.Array  # bool, whether a step had `info["nonfinite"]`
@@ -65,10 +65,10 @@ class Hunt:
     leaks: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: list[str], seen: Seen) -> "Hunt":
+    def of(cls, names: list[str], totals: Seen) -> "Hunt":
         """Totals of tries with these names."""
-        leaks = tuple(names[lane] for lane in np.flatnonzero(seen.leaked))
-        return cls(len(names), int(seen.steps.sum()), int(seen.flagged.sum()), leaks)
+        leaks = tuple(names[lane] for lane in np.flatnonzero(totals.leaked))
+        return cls(len(names), int(totals.steps.sum()), int(totals.flagged.sum()), leaks)
 
 
 class Player:
@@ -99,7 +99,7 @@ class Player:
         return self._play(state, key, self.params(case), np.uint32(FOLLOWED), np.True_)[0]
 
     def episodes(self, count: int, seed: int) -> Hunt:
-        """Play random actions, as many episodes of one case as of another, give or take one."""
+        """Play random actions; numbers of episodes of all cases differ by one at most."""
         root = rng.words(jax.random.key(seed))
         case = np.sort(np.arange(count) % len(self.names))
         number = np.concatenate([np.arange(n) for n in np.bincount(case)])
@@ -118,8 +118,8 @@ class Player:
         for at in _chunks(len(case)):
             lanes = jax.tree.map(lambda leaf, at=at: leaf[at], state)
             parts.append(self.follow(lanes, rng.fold(root, at), case[at]))
-        named = [f"{self.names[c]}, {name}" for c, name in zip(case, names, strict=True)]
-        return Hunt.of(named, _join(parts, len(case)))
+        labels = [f"{self.names[c]}, {name}" for c, name in zip(case, names, strict=True)]
+        return Hunt.of(labels, _join(parts, len(case)))
 
     def crowded(self) -> Hunt:
         """Follow the states of `crowds` at every level."""
@@ -136,15 +136,15 @@ class Player:
         case = lanes % len(self.names)
         key = rng.fold(rng.words(jax.random.key(seed)), lanes)
         _, over, state = jax.device_get(self.begin(key, case, WARM_UP))
-        chosen, names, states = [], [], []
+        cases, names, states = [], [], []
         for index in range(len(self.names)):
             lane = int(np.flatnonzero((case == index) & ~over)[0])
             for name, spoilt in _spoil(jax.tree.map(lambda leaf, i=lane: leaf[i], state)):
-                chosen.append(index)
+                cases.append(index)
                 names.append(name)
                 states.append(spoilt)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-        return self.states(np.array(chosen), names, stacked)
+        return self.states(np.array(cases), names, stacked)
 
 
 def _chunks(count: int) -> Iterator[np.ndarray]:
@@ -160,7 +160,7 @@ def _join(parts: list[Seen], count: int) -> Seen:
 def _play(
     env: Any, state: Any, key: rng.Words, params: Any, limit: jax.Array, stay: jax.Array
 ) -> tuple[Seen, jax.Array, Any]:
-    """Take random actions and look at all that comes back.
+    """Take random actions and check all results.
 
     Args:
       env: the environment.
@@ -168,11 +168,11 @@ def _play(
       key: (L,) counter keys.
       params: physics, leaves (L,).
       limit: () uint32, most steps to take.
-      stay: () bool, whether to look at ended episodes as well, until the limit: what a given state
-        holds may stay in it.
+      stay: () bool, whether to check ended episodes as well, until the limit: a number of a given
+        state may stay in it.
 
     Returns:
-      What was seen, which lanes are over, and the last states.
+      `Seen`, the mask of lanes that are over, and the last states.
     """
 
     def step(carry: Any) -> Any:
@@ -202,10 +202,10 @@ def _play(
 
 
 def _spoil(state: Any) -> Iterator[tuple[str, Any]]:
-    """One lane's state with each floating-point number replaced in turn, and what was done."""
-    found = jax.tree_util.tree_leaves_with_path(state)
-    leaves, tree = [np.asarray(leaf) for _, leaf in found], jax.tree.structure(state)
-    for index, (path, _) in enumerate(found):
+    """One lane's state with each floating-point number replaced in turn; (description, state)."""
+    paths = jax.tree_util.tree_leaves_with_path(state)
+    leaves, tree = [np.asarray(leaf) for _, leaf in paths], jax.tree.structure(state)
+    for index, (path, _) in enumerate(paths):
         if not np.issubdtype(leaves[index].dtype, np.floating):
             continue
         for row, value in itertools.product(np.ndindex(leaves[index].shape), SPOILT):
@@ -280,14 +280,14 @@ def crowds(capacity: int) -> tuple[list[str], dict[str, np.ndarray]]:
 # --- the page -----------------------------------------------------------------------------------
 
 
-def hunts(found: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
+def hunts(all_groups: list[Group], episodes: int, seed: int) -> Iterator[tuple[str, str, Hunt]]:
     """Environment, kind and totals of every hunt; episodes are shared out by number of cases."""
-    cases = sum(len(group.params) for group in found)
-    given = 0
-    for index, group in enumerate(found):
-        seen = sum(len(earlier.params) for earlier in found[: index + 1])
-        share = episodes * seen // cases - given
-        given += share
+    cases = sum(len(group.params) for group in all_groups)
+    shared_out = 0
+    for index, group in enumerate(all_groups):
+        cases_so_far = sum(len(earlier.params) for earlier in all_groups[: index + 1])
+        share = episodes * cases_so_far // cases - shared_out
+        shared_out += share
         player, name = Player(group), group.name
         if share:
             yield name, "random episodes", player.episodes(share, seed)
@@ -323,13 +323,13 @@ def _fewer(group: Group) -> Group:
     """A group itself, or one of `FEWER` of its settings where they need many slots."""
     if _slots(group) <= UNROLLED:
         return group
-    kept = list(group.params)[: -(-len(group.params) // FEWER)]
-    return Group(group.env, {name: group.params[name] for name in kept})
+    names = list(group.params)[: -(-len(group.params) // FEWER)]
+    return Group(group.env, {name: group.params[name] for name in names})
 
 
-def page(found: list[tuple[str, str, Hunt]], seed: int) -> Iterator[str]:
+def page(hunts_of_groups: list[tuple[str, str, Hunt]], seed: int) -> Iterator[str]:
     """Lines of the page."""
-    leaks = [leak for _, _, hunt in found for leak in hunt.leaks]
+    leaks = [leak for _, _, hunt in hunts_of_groups for leak in hunt.leaks]
     yield "# Numbers that are not finite"
     yield ""
     yield "Generated by `python -m benchmarks.fuzz`; do not edit. Every level and difficulty of"
@@ -342,7 +342,7 @@ def page(found: list[tuple[str, str, Hunt]], seed: int) -> Iterator[str]:
     yield ""
     yield "| environment | hunt | tries | steps | flagged | leaks |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for name, kind, hunt in found:
+    for name, kind, hunt in hunts_of_groups:
         numbers = f"{hunt.tries:,} | {hunt.steps:,} | {hunt.flagged:,} | {len(hunt.leaks)}"
         yield f"| {name} | {kind} | {numbers} |"
     if leaks:
@@ -367,12 +367,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
     add_out(parser)
     arguments = parser.parse_args(argv)
-    found = list(hunts(groups(), arguments.episodes, arguments.seed))
+    all_hunts = list(hunts(groups(), arguments.episodes, arguments.seed))
     if arguments.settings >= 0:
-        found += hunts_at_bounds(arguments.settings, arguments.seed)
-    text = "\n".join(page(found, arguments.seed)) + "\n"
+        all_hunts += hunts_at_bounds(arguments.settings, arguments.seed)
+    text = "\n".join(page(all_hunts, arguments.seed)) + "\n"
     put(text, arguments.out)
-    return int(any(hunt.leaks for _, _, hunt in found))
+    return int(any(hunt.leaks for _, _, hunt in all_hunts))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_check --out docs/gpu.json
     python -m benchmarks.gpu_check --platform cpu --task CartPole --episodes 4096
 
-Four parts, each in a process of its own that has the device to itself: ticks against recordings of
+Four parts, each in a separate process that has the device to itself: ticks against recordings of
 the original at level 200, in float64; a schedule that is played in several ways, whose records have
 to be the same bit for bit; `jaxsim bench`; and rollouts of level 200 in other layouts, with the
 number of episodes whose length a layout changes. The exit code is 0 if the first two hold, 1 if one
@@ -30,7 +30,7 @@ from jaxsim import agents, backend
 
 RECORDINGS = Path(__file__).parents[1] / "tests" / "data" / "oracle"
 MOST_ERROR = 1e-6
-"""m/s and rad/s, of a tick without contacts: 8e-7 on a processor, of the recordings' digits."""
+"""m/s and rad/s, in a tick without contacts: 8e-7 on a processor, from rounding of recordings."""
 LIFETIMES, EPISODES = 256, 12
 WORKLOADS = ("200", "mix", "208_hard")
 PLATFORMS = {"gpu": "cuda13", "tpu": "tpu", "cpu": ""}
@@ -87,7 +87,7 @@ def same_results(task: str) -> Values:
 
 
 def bench(episodes: int, workloads: tuple[str, ...]) -> Values:
-    """What `jaxsim bench` measures of us alone."""
+    """Result of `jaxsim bench` without peers."""
     from evaluation.bench.run import Benchmark, run
 
     benchmark = Benchmark(workloads=workloads, peers=(), flags=("default",), episodes=episodes)
@@ -142,7 +142,7 @@ def device(platform: str) -> Values:
 
 
 def check(part: str, arguments: argparse.Namespace) -> Values:
-    """Do a part in this process; only the bench leaves the device to processes of its own."""
+    """Do a part in this process; the bench starts processes that use the device."""
     if part == "parity":
         return parity()
     if part == "same":
@@ -153,15 +153,15 @@ def check(part: str, arguments: argparse.Namespace) -> Values:
     return bench(arguments.episodes, tuple(arguments.workload or WORKLOADS))
 
 
-def apart(part: str, arguments: list[str]) -> Values | None:
-    """Do a part in a process of its own, which has the device to itself; None for no device."""
+def in_process(part: str, arguments: list[str]) -> Values | None:
+    """Do a part in a separate process, which has the device to itself; None for no device."""
     print(f"{part} ...", file=sys.stderr, flush=True)
     words = [sys.executable, "-m", "benchmarks.gpu_check", *arguments, "--part", part]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode == NO_DEVICE:
+    process = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    if process.returncode == NO_DEVICE:
         return None
-    done.check_returncode()
-    values: Values = json.loads(done.stdout)
+    process.check_returncode()
+    values: Values = json.loads(process.stdout)
     return values
 
 
@@ -180,8 +180,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--part", choices=PARTS, help="print this one only, from this process")
     add_out(parser)
-    given = list(sys.argv[1:] if argv is None else argv)
-    arguments = parser.parse_args(given)
+    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = parser.parse_args(words)
     if arguments.part == "device":
         try:
             print(json.dumps(device(arguments.platform)))
@@ -194,7 +194,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     parts: Values = {}
     for part in PARTS:
-        values = apart(part, given)
+        values = in_process(part, words)
         if values is None:
             return NO_DEVICE
         parts[part] = values

@@ -4,10 +4,9 @@
     peer/bin/pip install "l2metrics==3.1.*" "numpy<1.25" "pandas<2" "pyarrow<15"
     python -m benchmarks.l2metrics --peer peer/bin/python --page docs/l2metrics.md
 
-Every program runs as a process of its own, start and imports included; user and system seconds of
-the process and its children count, not the time on the clock, which other programs share. The
-kernels and the records are measured in this process, once they are compiled. Without --peer the
-peer's column says so.
+Every program runs as a separate process. Times are user and system seconds of the process and its
+children, start and imports included. The kernels and the records are measured in this process, once
+they are compiled. Without --peer the page says that the peer was left out.
 """
 
 import argparse
@@ -95,10 +94,12 @@ def cpu_seconds(command: list[str], environment: Mapping[str, str], cwd: Path) -
       RuntimeError: it failed; with the end of what it printed.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env=dict(environment), cwd=cwd, capture_output=True, text=True)
+    process = subprocess.run(
+        command, env=dict(environment), cwd=cwd, capture_output=True, text=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout)[-500:]}")
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {(process.stderr or process.stdout)[-500:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -121,7 +122,7 @@ def end_to_end(python: str, module: str, root: Path, label: str) -> dict[str, fl
 
 
 def same_numbers(root: Path) -> int:
-    """How many lifetime numbers ours has in compat mode; all equal the peer's.
+    """Number of lifetime numbers in compat mode, after a check that all equal the peer's.
 
     Raises:
       RuntimeError: one differs by more than 1e-8.
@@ -165,17 +166,17 @@ def kernels(root: Path) -> dict[str, float]:
     arrays = (values, experiences, structure, pad_experts(curves, TASKS))
     options = settings.options(repeats)
     compiled = jax.jit(lifetime_metrics, static_argnames=("options",))
-    found = {"NumPy, float64": _least(lambda: lifetime_metrics(*arrays, options))}
+    times = {"NumPy, float64": _least(lambda: lifetime_metrics(*arrays, options))}
     for precision in ("float64", "float32"):
         with jax.enable_x64(precision == "float64"):
-            given = jax.tree.map(_in(precision), arrays)
+            inputs = jax.tree.map(_in(precision), arrays)
 
-            def call(given: Any = given) -> None:
-                jax.block_until_ready(compiled(*given, options))
+            def call(inputs: Any = inputs) -> None:
+                jax.block_until_ready(compiled(*inputs, options))
 
-            found[f"JAX, {precision}, compiling (once)"] = _seconds(call)
-            found[f"JAX, {precision}"] = _least(call)
-    return found
+            times[f"JAX, {precision}, compiling (once)"] = _seconds(call)
+            times[f"JAX, {precision}"] = _least(call)
+    return times
 
 
 def _in(precision: str) -> Callable[[Any], Any]:
@@ -201,7 +202,7 @@ def from_records() -> dict[str, tuple[float, float]]:
     columns["performance"] = np.random.default_rng(0).random(shape, dtype=np.float32)
     columns["complete"] = np.ones(shape, bool)
     records = Records(schedule, columns, np.zeros(TASKS, np.int32))
-    found = {}
+    seconds = {}
     for precision in ("float64", "float32"):
         record_metrics(records, precision=precision)  # compiles
         started, before = time.perf_counter(), time.process_time()
@@ -210,8 +211,8 @@ def from_records() -> dict[str, tuple[float, float]]:
             started, before = time.perf_counter(), time.process_time()
             record_metrics(records, precision=precision)
             times.append((time.perf_counter() - started, time.process_time() - before))
-        found[precision] = min(times)
-    return found
+        seconds[precision] = min(times)
+    return seconds
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -95,7 +95,7 @@ class Clock:
         self.marks: list[tuple[int, float, float]] = []
 
     def __call__(self, done: int, total: int) -> None:
-        """Note how far it is."""
+        """Record the progress and the times."""
         self.marks.append((done, time.perf_counter(), time.process_time()))
 
     def since_first(self, length: np.ndarray) -> dict[str, Any]:
@@ -113,17 +113,17 @@ class Clock:
 
 
 def play(
-    schedule: Schedule, agent: agents.Agent, given: argparse.Namespace
+    schedule: Schedule, agent: agents.Agent, options: argparse.Namespace
 ) -> tuple[Records, dict[str, Any]]:
-    """Play a schedule; the records, and what it cost behind its first call."""
+    """Play a schedule; return the records, and the cost after the first call."""
     clock = Clock()
     records = scanner.play(
         schedule,
         agent,
-        lifetimes=given.lifetimes,
-        seed=given.seed,
-        width=given.width,
-        options=scanner.Options(threads=given.threads, segment=SEGMENT),
+        lifetimes=options.lifetimes,
+        seed=options.seed,
+        width=options.width,
+        options=scanner.Options(threads=options.threads, segment=SEGMENT),
         progress=clock,
     )
     return records, clock.since_first(records.columns["length"])
@@ -166,50 +166,50 @@ def learner(name: str, settings: str) -> agents.Agent:
     return training.get(name, Settings(**json.loads(settings))) if settings else agents.get(name)
 
 
-def curve(given: argparse.Namespace) -> None:
+def curve(options: argparse.Namespace) -> None:
     """Learn one level from scratch."""
-    cells = [f"{given.level}:{given.difficulty}", *given.novel]
-    counts = [given.tests] * len(cells)
-    schedule = of_levels(cells, given.episodes, counts=counts, task=given.task)
-    records, cost = play(schedule, learner(given.agent, given.settings), given)
+    cells = [f"{options.level}:{options.difficulty}", *options.novel]
+    counts = [options.tests] * len(cells)
+    schedule = of_levels(cells, options.episodes, counts=counts, task=options.task)
+    records, cost = play(schedule, learner(options.agent, options.settings), options)
     performance = records.columns["performance"]
-    train, tests = performance[:, : given.episodes], performance[:, given.episodes :]
-    test = tests[:, : given.tests]
-    alarmed = alarms(records)[:, given.episodes :].reshape(given.lifetimes, -1, given.tests)
-    edges = np.linspace(0, given.episodes, POINTS + 1).astype(int)
-    found = {
+    train, tests = performance[:, : options.episodes], performance[:, options.episodes :]
+    test = tests[:, : options.tests]
+    alarmed = alarms(records)[:, options.episodes :].reshape(options.lifetimes, -1, options.tests)
+    edges = np.linspace(0, options.episodes, POINTS + 1).astype(int)
+    result = {
         "kind": "curve",
-        "level": given.level,
-        "difficulty": given.difficulty,
-        "task": given.task,
-        **common(given),
-        "episodes": given.episodes,
+        "level": options.level,
+        "difficulty": options.difficulty,
+        "task": options.task,
+        **common(options),
+        "episodes": options.episodes,
         "curve": [
             {"from": int(a), "to": int(b), **mean_of(train[:, a:b].mean(1))}
             for a, b in pairwise(edges)
         ],
-        "tests": given.tests,
+        "tests": options.tests,
         "test": mean_of(test.mean(1)),
         "worst": float(test.mean(1).min()),
         "alarms": dict(zip(cells, alarmed.mean(axis=(0, 2)).tolist(), strict=True)),
         "faults": len(records.metadata.get("faults", ())),
         "cost": cost,
     }
-    save(given, f"curve_{given.level}_{given.difficulty}_{given.agent}", found)
+    save(options, f"curve_{options.level}_{options.difficulty}_{options.agent}", result)
 
 
-def novelty(given: argparse.Namespace) -> None:
-    """Learn level 200, then play what is novel without learning, and count alarms."""
+def novelty(options: argparse.Namespace) -> None:
+    """Learn level 200, then play novel levels without learning, and count alarms."""
     cells = ["200:easy", *(f"{level}:{each}" for level in NOVEL for each in DIFFICULTIES)]
     counts = [USUAL, *[CELL] * (len(cells) - 1)]
-    schedule = of_levels(cells, given.episodes, counts=counts)
-    records, _ = play(schedule, learner(given.agent, given.settings), given)
-    called, ends = alarms(records), np.cumsum([given.episodes, *counts])
-    found = {
+    schedule = of_levels(cells, options.episodes, counts=counts)
+    records, _ = play(schedule, learner(options.agent, options.settings), options)
+    called, ends = alarms(records), np.cumsum([options.episodes, *counts])
+    result = {
         "kind": "novelty",
-        **common(given),
-        "episodes": given.episodes,
-        "while_learning": rate_of(called[:, : given.episodes]),
+        **common(options),
+        "episodes": options.episodes,
+        "while_learning": rate_of(called[:, : options.episodes]),
         "cells": {
             cell: {
                 **rate_of(called[:, a:b]),
@@ -219,7 +219,7 @@ def novelty(given: argparse.Namespace) -> None:
         },
         "faults": len(records.metadata.get("faults", ())),
     }
-    save(given, "novelty", found)
+    save(options, "novelty", result)
 
 
 def rate_of(called: np.ndarray) -> dict[str, float]:
@@ -242,59 +242,66 @@ def alarms(records: Records) -> np.ndarray:
     return columns["predicted_probability"] >= columns["threshold"]
 
 
-def common(given: argparse.Namespace) -> dict[str, Any]:
-    """What any result says of how it came about."""
+def common(options: argparse.Namespace) -> dict[str, Any]:
+    """Entries of every result: agent, settings and versions."""
     return {
-        "agent": given.agent,
-        "settings": json.loads(given.settings or "{}"),
-        "lifetimes": given.lifetimes,
-        "width": given.width,
-        "seed": given.seed,
+        "agent": options.agent,
+        "settings": json.loads(options.settings or "{}"),
+        "lifetimes": options.lifetimes,
+        "width": options.width,
+        "seed": options.seed,
         "versions": {"jax": jax.__version__},
     }
 
 
-def save(given: argparse.Namespace, name: str, found: dict[str, Any]) -> None:
+def save(options: argparse.Namespace, name: str, result: dict[str, Any]) -> None:
     """Write a result, and show it."""
-    write_json(given.folder / f"{name}.json", found)
-    print(json.dumps(found), flush=True)
+    write_json(options.folder / f"{name}.json", result)
+    print(json.dumps(result), flush=True)
 
 
-def syllabus(given: argparse.Namespace) -> None:
-    """Play a syllabus with each learner, its training blocks so many times as long."""
-    loaded = l2m.load(given.syllabus)
+def syllabus(options: argparse.Namespace) -> None:
+    """Play a syllabus with each learner, with training blocks that are longer by a factor."""
+    loaded = l2m.load(options.syllabus)
     blocks = [
-        replace(b, count=b.count * (given.times if b.mode == "train" else 1)) for b in loaded.blocks
+        replace(b, count=b.count * (options.times if b.mode == "train" else 1))
+        for b in loaded.blocks
     ]
     schedule = replace(loaded, blocks=tuple(blocks))
-    expert = learner("ste", given.settings)
+    expert = learner("ste", options.settings)
     # Of another seed, so that an expert's luck is not that of a learner.
-    apart = argparse.Namespace(**{**vars(given), "seed": given.seed + 1})
-    alone = experts.train(schedule, lambda each: play(each, expert, apart)[0])
-    for name in given.agents:
-        mine = argparse.Namespace(**{**vars(given), "agent": name})
-        records, cost = play(schedule, learner(name, given.settings), mine)
-        found = common(mine) | lifelong(records, alone, mine) | {"cost": cost}
-        save(given, f"syllabus_{loaded.name}_{given.times}_{name}", found)
+    expert_options = argparse.Namespace(**{**vars(options), "seed": options.seed + 1})
+    expert_records = experts.train(schedule, lambda each: play(each, expert, expert_options)[0])
+    for name in options.agents:
+        learner_options = argparse.Namespace(**{**vars(options), "agent": name})
+        records, cost = play(schedule, learner(name, options.settings), learner_options)
+        result = (
+            common(learner_options)
+            | lifelong(records, expert_records, learner_options)
+            | {"cost": cost}
+        )
+        save(options, f"syllabus_{loaded.name}_{options.times}_{name}", result)
 
 
-def lifelong(records: Records, alone: experts.Experts, given: argparse.Namespace) -> dict[str, Any]:
+def lifelong(
+    records: Records, expert_records: experts.Experts, options: argparse.Namespace
+) -> dict[str, Any]:
     """Every metric of a syllabus that was played, beside its experts."""
     schedule = records.schedule
-    report = summarise_records(records, window=given.window).to_json()
+    report = summarise_records(records, window=options.window).to_json()
     metrics = {
         **report["metrics"],
         **report["lifelong"]["metrics"],
-        **experts.compare(records, alone, given.window, given.seed),
+        **experts.compare(records, expert_records, options.window, options.seed),
     }
-    kept = ("mean", "low", "high", "lifetimes", "reason")
+    keys = ("mean", "low", "high", "lifetimes", "reason")
     return {
         "kind": "syllabus",
         "syllabus": schedule.name,
-        "times": given.times,
-        "window": given.window,
+        "times": options.times,
+        "window": options.window,
         "metrics": {
-            metric: {key: entry[key] for key in kept if key in entry}
+            metric: {key: entry[key] for key in keys if key in entry}
             for metric, entry in metrics.items()
         },
         "forgetting": forgetting(records).tolist(),
@@ -318,9 +325,9 @@ def block_means(records: Records) -> np.ndarray:
 
 
 def forgetting(records: Records) -> np.ndarray:
-    """What was lost by the last test, on average over what was trained before, (L,).
+    """Mean loss of performance by the last test, over tasks with their parameters, (L,).
 
-    Of a task with its parameters: the first test behind its first training, less the last one.
+    The loss is the first test after the first training, less the last test.
     """
     blocks, means = records.schedule.blocks, block_means(records)
     lost = []
@@ -369,12 +376,12 @@ def speed(given: argparse.Namespace) -> None:
 # The page -----------------------------------------------------------------------------------------
 
 
-def page(given: argparse.Namespace) -> None:
+def page(options: argparse.Namespace) -> None:
     """Write the page of all results in the folder."""
-    put(text_of(given.folder), given.out)
-    if given.guide:
-        guide = given.guide.read_text(encoding="utf-8")
-        put(with_table(guide, given.folder), given.guide)
+    put(text_of(options.folder), options.out)
+    if options.guide:
+        guide = options.guide.read_text(encoding="utf-8")
+        put(with_table(guide, options.folder), options.guide)
 
 
 def guide_table(folder: Path) -> Iterator[str]:
@@ -382,9 +389,9 @@ def guide_table(folder: Path) -> Iterator[str]:
     yield "| `ppo`, training ten times as long | " + " | ".join(IN_GUIDE) + " |"
     yield "| --- |" + " --- |" * len(IN_GUIDE)
     for path in sorted(folder.glob("syllabus_*_10_ppo.json")):
-        found = json.loads(path.read_text())
-        cells = (entry_cell(found["metrics"][metric]) for metric in IN_GUIDE.values())
-        yield f"| `{found['syllabus']}` | " + " | ".join(cells) + " |"
+        result = json.loads(path.read_text())
+        cells = (entry_cell(result["metrics"][metric]) for metric in IN_GUIDE.values())
+        yield f"| `{result['syllabus']}` | " + " | ".join(cells) + " |"
 
 
 def with_table(guide: str, folder: Path) -> str:
@@ -394,16 +401,16 @@ def with_table(guide: str, folder: Path) -> str:
 
 def text_of(folder: Path) -> str:
     """The page of the results in a folder."""
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    return "\n".join(lines(found)) + "\n"
+    results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    return "\n".join(lines(results)) + "\n"
 
 
-def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+def lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Lines of the page."""
     kinds: dict[str, list[dict[str, Any]]] = {
         kind: [] for kind in ("curve", "novelty", "syllabus", "speed")
     }
-    for result in found:
+    for result in results:
         kinds[result["kind"]].append(result)
     yield "# What the learners learn"
     yield ""
@@ -420,7 +427,7 @@ def lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def how(result: dict[str, Any]) -> str:
-    """How a result came about, in a sentence."""
+    """Settings of a result, in a sentence."""
     other = f", settings {json.dumps(result['settings'])}" if result["settings"] else ""
     return (
         f"{result['lifetimes']} lifetimes, width {result['width']}, seed {result['seed']}{other}."
@@ -491,21 +498,21 @@ def syllabus_lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
     yield from SYLLABI.splitlines()
     for name, times in dict.fromkeys((r["syllabus"], r["times"]) for r in results):
-        here = [r for r in results if (r["syllabus"], r["times"]) == (name, times)]
-        here.sort(key=lambda r: len(r["agent"]))  # the plain learner first
+        group = [r for r in results if (r["syllabus"], r["times"]) == (name, times)]
+        group.sort(key=lambda r: len(r["agent"]))  # the plain learner first
         yield ""
         yield f"### `{name}`" + (f", training {times} times as long" if times > 1 else "")
         yield ""
-        yield how(here[0])
+        yield how(group[0])
         yield ""
-        first = here[0]["metrics"]
-        names = [m for m in first if any(r["metrics"][m]["mean"] is not None for r in here)]
-        yield "| metric | " + " | ".join(f"`{r['agent']}`" for r in here) + " |"
-        yield "| --- |" + " --- |" * len(here)
+        first = group[0]["metrics"]
+        names = [m for m in first if any(r["metrics"][m]["mean"] is not None for r in group)]
+        yield "| metric | " + " | ".join(f"`{r['agent']}`" for r in group) + " |"
+        yield "| --- |" + " --- |" * len(group)
         for metric in names:
-            cells = [entry_cell(r["metrics"][metric]) for r in here]
+            cells = [entry_cell(r["metrics"][metric]) for r in group]
             yield f"| {metric} | " + " | ".join(cells) + " |"
-        lost = [mean_of(np.array(r["forgetting"])) for r in here]
+        lost = [mean_of(np.array(r["forgetting"])) for r in group]
         yield "| forgetting | " + " | ".join(map(shown, lost)) + " |"
         missing = [
             f"{metric} ({first[metric]['reason']})" for metric in first if metric not in names
@@ -513,10 +520,10 @@ def syllabus_lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
         if missing:
             yield ""
             yield f"Without a value: {'; '.join(missing)}."
-        plain = next((r for r in here if r["agent"] == "ppo"), None)
-        if plain is not None and len(here) > 1:
+        plain = next((r for r in group if r["agent"] == "ppo"), None)
+        if plain is not None and len(group) > 1:
             yield ""
-            yield from (difference(plain, r) for r in here if r is not plain)
+            yield from (difference(plain, r) for r in group if r is not plain)
 
 
 def entry_cell(entry: dict[str, Any]) -> str:
@@ -563,7 +570,7 @@ def speed_lines(result: dict[str, Any]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Read the arguments and do what they say."""
+    """Read the arguments and run the command."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -608,9 +615,9 @@ def main() -> None:
     command.add_argument("folder", type=Path)
     add_out(command)
     command.add_argument("--guide", type=Path, help="file whose table is replaced")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    given.handler(given)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    options.handler(options)
 
 
 if __name__ == "__main__":

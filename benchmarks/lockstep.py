@@ -49,7 +49,7 @@ def play_episode(
     def step(carry: Any) -> Any:
         tick, over, observation, state, memory, outcome = carry
         act_key = rng.to_key(rng.fold(key, counters.ACT, tick))
-        action, prediction, thought = jax.vmap(agent.act)(memory, observation, act_key)
+        action, prediction, new_memory = jax.vmap(agent.act)(memory, observation, act_key)
         step_key = rng.to_key(rng.fold(key, counters.STEP, tick))
         observation, state, reward, terminated, truncated, info = env.step(
             step_key, state, action, params
@@ -62,9 +62,9 @@ def play_episode(
             ~info["nonfinite"],
             prediction,
         )
-        # The hidden first step plays itself; what the agent answers to it does not count.
+        # The hidden first step ignores the agent's action.
         idle = over | (tick == 0)
-        memory = where(idle, memory, thought)
+        memory = where(idle, memory, new_memory)
         after = where(idle, outcome, after)
         return tick + 1, over | terminated | truncated, observation, state, memory, after
 

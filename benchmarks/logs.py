@@ -46,21 +46,21 @@ def columns(seed: int) -> dict[str, Any]:
     }
 
 
-def rows(made: dict[str, Any]) -> list[LogRow]:
+def rows(lifetime: dict[str, Any]) -> list[LogRow]:
     """The same lifetime row by row."""
     return [
         LogRow(
-            block_num=int(made["block_num"][row]),
+            block_num=int(lifetime["block_num"][row]),
             exp_num=row,
-            block_type=made["block_type"][row],
+            block_type=lifetime["block_type"][row],
             block_subtype="wake",
-            task_name=made["task_name"][row],
-            task_params=made["task_params"],
+            task_name=lifetime["task_name"][row],
+            task_params=lifetime["task_params"],
             exp_status="complete",
-            timestamp=made["timestamp"][row].item(),
-            metrics={"performance": float(made["performance"][row])},
+            timestamp=lifetime["timestamp"][row].item(),
+            metrics={"performance": float(lifetime["performance"][row])},
         )
-        for row in range(len(made["exp_num"]))
+        for row in range(len(lifetime["exp_num"]))
     ]
 
 
@@ -75,9 +75,9 @@ def cpu_seconds(work: Callable[[], object], rounds: int) -> float:
 
 
 def measure(logs: int, rounds: int) -> dict[str, float]:
-    """CPU seconds for all logs by what was done with them."""
+    """CPU seconds for all logs by operation."""
     lifetimes = [columns(seed) for seed in range(logs)]
-    listed = [rows(made) for made in lifetimes[::PART]]
+    row_lists = [rows(lifetime) for lifetime in lifetimes[::PART]]
     results = {}
 
     def write(writer: Callable[..., Path], lives: list[Any]) -> list[Path]:
@@ -85,11 +85,11 @@ def measure(logs: int, rounds: int) -> dict[str, float]:
             return [writer(base, f"log{n}", x, METRICS, SCENARIO) for n, x in enumerate(lives)]
 
     results["write columns"] = cpu_seconds(lambda: write(write_columns, lifetimes), rounds)
-    results["write rows"] = cpu_seconds(lambda: write(write_log, listed), rounds) * PART
+    results["write rows"] = cpu_seconds(lambda: write(write_log, row_lists), rounds) * PART
     with tempfile.TemporaryDirectory() as base:
         paths = [
-            write_columns(base, f"log{n}", made, METRICS, SCENARIO)
-            for n, made in enumerate(lifetimes)
+            write_columns(base, f"log{n}", lifetime, METRICS, SCENARIO)
+            for n, lifetime in enumerate(lifetimes)
         ]
         results["read columns"] = cpu_seconds(lambda: list(map(read_columns, paths)), rounds)
         results["read rows"] = (

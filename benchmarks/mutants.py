@@ -1,4 +1,4 @@
-"""Play a seeded sample of mutants, by cosmic-ray: which small changes do the tests not see?
+"""Test a seeded sample of mutants, by cosmic-ray: which small changes do the tests not notice?
 
     python -m benchmarks.mutants evaluation/sailon jaxsim/agents/mpc.py --number 20 --seed 0
     python -m benchmarks.mutants --since main
@@ -57,14 +57,14 @@ class Mutant(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """What came of a mutant; `difference` is "" where it was killed."""
+    """Result of a mutant; `difference` is "" if it was killed."""
 
     mutant: Mutant
     killed: bool
     difference: str
 
 
-# What there is to mutate --------------------------------------------------------------------------
+# Mutants ------------------------------------------------------------------------------------------
 
 
 def modules(scope: Iterable[str], root: Path) -> list[str]:
@@ -73,14 +73,14 @@ def modules(scope: Iterable[str], root: Path) -> list[str]:
     Raises:
       ValueError: no such file or folder, or one without a module.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for name in scope:
         path = (root / name).resolve()
         inside = sorted(path.rglob("*.py")) if path.is_dir() else [path]
         if not path.exists() or not inside or not path.is_relative_to(root.resolve()):
             raise ValueError(f"{name} is no module or folder of modules of this project")
-        found |= {str(each.relative_to(root.resolve())) for each in inside}
-    return sorted(found)
+        names |= {str(each.relative_to(root.resolve())) for each in inside}
+    return sorted(names)
 
 
 def changed(since: str, root: Path) -> list[str]:
@@ -95,14 +95,14 @@ def changed(since: str, root: Path) -> list[str]:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(("git", *words), cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ValueError(f"git {words[0]}: {done.stderr.strip().splitlines()[-1]}")
-    return done.stdout
+    process = subprocess.run(("git", *words), cwd=root, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise ValueError(f"git {words[0]}: {process.stderr.strip().splitlines()[-1]}")
+    return process.stdout
 
 
 def mutants(paths: Iterable[str], root: Path) -> list[Mutant]:
-    """All mutants of some modules, but for those in annotations, which no program runs.
+    """All mutants of some modules, except those in annotations, which no program runs.
 
     Raises:
       ValueError: cosmic-ray is not installed.
@@ -112,7 +112,7 @@ def mutants(paths: Iterable[str], root: Path) -> list[Mutant]:
         from cosmic_ray.work_db import WorkDB, use_db
     except ModuleNotFoundError as error:
         raise ValueError(INSTALL) from error
-    found = []
+    all_mutants = []
     with (
         tempfile.TemporaryDirectory() as folder,
         use_db(os.path.join(folder, "session.sqlite"), WorkDB.Mode.create) as session,
@@ -124,15 +124,17 @@ def mutants(paths: Iterable[str], root: Path) -> list[Mutant]:
                 (one,) = item.mutations
                 if one.operator_name in SKIPPED or _inside(one.start_pos, annotations):
                     continue
-                found.append(Mutant(path, one.operator_name, one.occurrence, one.start_pos[0]))
-    return sorted(found)
+                all_mutants.append(
+                    Mutant(path, one.operator_name, one.occurrence, one.start_pos[0])
+                )
+    return sorted(all_mutants)
 
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _annotations(tree: ast.AST) -> list[Span]:
-    """From where to where the annotations of a module go, as (line, column)."""
+    """Start and end of each annotation of a module, as (line, column)."""
     spans = []
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
@@ -147,7 +149,7 @@ def _inside(place: tuple[int, int], spans: Iterable[Span]) -> bool:
     return any(first <= tuple(place) < last for first, last in spans)
 
 
-# What tests them ----------------------------------------------------------------------------------
+# Tests --------------------------------------------------------------------------------------------
 
 
 def tests_of(path: str, root: Path) -> list[str]:
@@ -159,9 +161,9 @@ def tests_of(path: str, root: Path) -> list[str]:
     """
     dotted = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     tests = sorted((root / "tests").rglob("test_*.py"))
-    found = [str(test.relative_to(root)) for test in tests if dotted in set(_imports(test))]
-    if found:
-        return found
+    importers = [str(test.relative_to(root)) for test in tests if dotted in set(_imports(test))]
+    if importers:
+        return importers
     folder = root / "tests" / Path(path).parent
     while not folder.is_dir():
         folder = folder.parent
@@ -169,7 +171,7 @@ def tests_of(path: str, root: Path) -> list[str]:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """All that a file imports, modules and what may be one."""
+    """All imports of a file: modules, and names that may be modules."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -194,7 +196,7 @@ class Bench:
     Args:
       root: of the working tree.
       place: an empty folder for the copy.
-      tests: what tests all mutants; None for the tests of each one's module.
+      tests: test files for all mutants; None for the tests of each mutant's module.
     """
 
     def __init__(self, root: Path, place: Path, tests: Sequence[str] | None = None) -> None:
@@ -214,33 +216,35 @@ class Bench:
         command = self._command(mutant.path)
         if command not in self._limits:
             self._limits[command] = self._unchanged(command)
-        here = self._place / mutant.path
-        spec = MutationSpec(here, mutant.operator, mutant.occurrence, (1, 0), (1, 1))
+        module = self._place / mutant.path
+        spec = MutationSpec(module, mutant.operator, mutant.occurrence, (1, 0), (1, 1))
         with _working_in(self._place):
             result = mutate_and_test([spec], command, self._limits[command])
         survived = result.test_outcome == TestOutcome.SURVIVED
         lines = (result.diff or "").splitlines() if survived else []
-        kept = (each for each in lines if each[:1] in "+-" and each[:3] not in ("---", "+++"))
-        return Fate(mutant, not survived, "\n".join(kept))
+        changes = (each for each in lines if each[:1] in "+-" and each[:3] not in ("---", "+++"))
+        return Fate(mutant, not survived, "\n".join(changes))
 
     def _command(self, path: str) -> str:
         tests = tests_of(path, self._root) if self._tests is None else self._tests
         return shlex.join([sys.executable, *PYTEST, *tests])
 
     def _unchanged(self, command: str) -> float:
-        """Run tests without a mutant; the time that they may take with one, s."""
-        began = time.monotonic()
+        """Run tests without a mutant; return the time limit with one, s."""
+        start = time.monotonic()
         with _working_in(self._place):
-            done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
-        if done.returncode:
-            none = done.returncode == NO_TESTS
-            last = "no test is run" if none else (done.stdout.strip().splitlines() or [""])[-1]
+            process = subprocess.run(
+                shlex.split(command), capture_output=True, text=True, check=False
+            )
+        if process.returncode:
+            none = process.returncode == NO_TESTS
+            last = "no test is run" if none else (process.stdout.strip().splitlines() or [""])[-1]
             raise ValueError(f"without a mutant, {command}: {last}")
-        return max(PATIENCE * (time.monotonic() - began), LEAST_SECONDS)
+        return max(PATIENCE * (time.monotonic() - start), LEAST_SECONDS)
 
 
 class _working_in:
-    """Work in another folder, whose packages are imported before those of others."""
+    """Work in another folder, whose packages are imported before all others."""
 
     def __init__(self, place: Path) -> None:
         self._place, self._before = place, (os.getcwd(), os.environ.get("PYTHONPATH"))
@@ -262,17 +266,20 @@ class _working_in:
 
 
 def report(fates: Sequence[Fate], number: int, seed: int) -> Iterator[str]:
-    """Lines about what came of a sample of so many mutants."""
+    """Lines about the results of a sample of `number` mutants."""
     killed = sum(fate.killed for fate in fates)
     share = 100 * killed / len(fates)
-    chosen = f"{number:,} there are, of which seed {seed} chose these."
-    yield f"{killed} of {len(fates)} mutants were killed ({share:.0f} %); {chosen}"
+    selection = f"{number:,} there are, of which seed {seed} chose these."
+    yield f"{killed} of {len(fates)} mutants were killed ({share:.0f} %); {selection}"
     yield ""
     yield "| module | mutants | killed |"
     yield "| --- | --- | --- |"
-    tried = Counter(fate.mutant.path for fate in fates)
-    seen = Counter(fate.mutant.path for fate in fates if fate.killed)
-    yield from (f"| {path} | {tried[path]} | {seen[path]} |" for path in sorted(tried))
+    mutants_by_path = Counter(fate.mutant.path for fate in fates)
+    killed_by_path = Counter(fate.mutant.path for fate in fates if fate.killed)
+    yield from (
+        f"| {path} | {mutants_by_path[path]} | {killed_by_path[path]} |"
+        for path in sorted(mutants_by_path)
+    )
     for fate in fates:
         if not fate.killed:
             yield ""
@@ -293,27 +300,35 @@ def main(argv: list[str] | None = None, root: Path = ROOT) -> int:
         "--tests", nargs="+", metavar="TEST", help="files and folders; those that import a module"
     )
     add_out(parser)
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     try:
-        if given.number < 1:
-            raise ValueError(f"number is {given.number}; it must be at least 1")
-        paths = modules(given.scope, root) if given.scope else changed(given.since, root)
+        if arguments.number < 1:
+            raise ValueError(f"number is {arguments.number}; it must be at least 1")
+        paths = (
+            modules(arguments.scope, root) if arguments.scope else changed(arguments.since, root)
+        )
         if not paths:
-            raise ValueError(f"no module has changed since {given.since}; name modules or folders")
-        found = mutants(paths, root)
-        if not found:
+            raise ValueError(
+                f"no module has changed since {arguments.since}; name modules or folders"
+            )
+        all_mutants = mutants(paths, root)
+        if not all_mutants:
             raise ValueError("there is nothing to mutate in these modules; name others")
-        chosen = sorted(random.Random(given.seed).sample(found, min(given.number, len(found))))
+        sample = sorted(
+            random.Random(arguments.seed).sample(
+                all_mutants, min(arguments.number, len(all_mutants))
+            )
+        )
         with tempfile.TemporaryDirectory(prefix="jaxsim-mutants-") as place:
-            bench, fates = Bench(root, Path(place), given.tests), []
-            for mutant in chosen:
+            bench, fates = Bench(root, Path(place), arguments.tests), []
+            for mutant in sample:
                 fates.append(bench.try_(mutant))
                 word = "killed" if fates[-1].killed else "SURVIVED"
                 print(f"{mutant.path}:{mutant.line} {word}", file=sys.stderr, flush=True)
     except ValueError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 2
-    put("\n".join(report(fates, len(found), given.seed)) + "\n", given.out)
+    put("\n".join(report(fates, len(all_mutants), arguments.seed)) + "\n", arguments.out)
     return 0
 
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.noise_detection --out docs/noise-detection.json
 
-Each lifetime has episodes that are known not to be novel, from which the noise is learned, some
-that are not known to be, and then novel ones. The best test is CUSUM with the true direction and
+Each lifetime has episodes that are known to be nominal, from which the noise is learned, then more
+nominal ones, and then novel ones. The best test is CUSUM with the true direction and
 size of the change and the true noise, on the same innovations (Page, 1954; optimal by Moustakides,
 1986); its threshold is the one with which one in a hundred lifetimes without a change has a false
 alarm. Sizes are given in standard errors of an estimate from one episode.
@@ -64,7 +64,7 @@ CHANGES: dict[str, tuple[str, Callable[[float], float]]] = {
 
 @dataclass(frozen=True)
 class Played:
-    """What lifetimes showed at the ends of their episodes.
+    """Results of lifetimes at the ends of their episodes.
 
     Attributes:
       alarm: (E, L) bool, whether novelty was reported.
@@ -81,7 +81,7 @@ def play(rows: list[dict[str, float]], noise: tuple[float, ...], novel: int, see
     """Play lifetimes side by side.
 
     Args:
-      rows: what is changed in the novel episodes of each lifetime, by path.
+      rows: parameters of the novel episodes of each lifetime, by path.
       noise: standard deviations by kind, in all episodes.
       novel: number of novel episodes.
       seed: root of all randomness.
@@ -98,14 +98,16 @@ def play(rows: list[dict[str, float]], noise: tuple[float, ...], novel: int, see
     episode = jax.jit(jax.vmap(partial(_episode, env, agent), in_axes=(0, 0, 0, None)))
     keys = partial(jax.random.split, num=len(rows))
     memory = jax.vmap(agent.init)(keys(jax.random.key(seed)))
-    shown = []
+    reports = []
     for number in range(TRAINING + BEFORE + novel):
         params = stacked if number >= TRAINING + BEFORE else plain
-        known = jnp.asarray(number < TRAINING)
-        memory, report = episode(memory, keys(jax.random.key(seed + number + 1)), params, known)
+        is_nominal = jnp.asarray(number < TRAINING)
+        memory, report = episode(
+            memory, keys(jax.random.key(seed + number + 1)), params, is_nominal
+        )
         if number >= TRAINING:
-            shown.append(jax.tree.map(np.asarray, report))
-    return Played(*(np.stack(leaves) for leaves in zip(*shown, strict=True)))
+            reports.append(jax.tree.map(np.asarray, report))
+    return Played(*(np.stack(leaves) for leaves in zip(*reports, strict=True)))
 
 
 def _floats(params: Any) -> Any:
@@ -113,10 +115,10 @@ def _floats(params: Any) -> Any:
 
 
 def _episode(
-    env: Any, agent: Any, memory: Any, key: jax.Array, params: Any, known: jax.Array
+    env: Any, agent: Any, memory: Any, key: jax.Array, params: Any, is_nominal: jax.Array
 ) -> tuple[Any, Any]:
     """Play an episode of one lane; return the memory, and a report of it."""
-    memory = replace(memory, detector=replace(memory.detector, nominal=known))
+    memory = replace(memory, detector=replace(memory.detector, nominal=is_nominal))
     memory = agent.begin(memory, key)
     observation, state = env.reset(key, params)
 
@@ -124,8 +126,8 @@ def _episode(
         memory, observation, state, done, probability = carry
         action, prediction, after = agent.act(memory, observation, key)
         observation_after, state_after, _, ended, cut, _ = env.step(key, state, action, params)
-        following = after, observation_after, state_after, ended | cut, prediction.probability
-        return jax.tree.map(partial(jnp.where, done), carry, following), None
+        new_carry = after, observation_after, state_after, ended | cut, prediction.probability
+        return jax.tree.map(partial(jnp.where, done), carry, new_carry), None
 
     start = memory, observation, state, jnp.asarray(False), jnp.float32(0)
     (memory, _, _, _, probability), _ = jax.lax.scan(tick, start, None, length=STEPS)
@@ -182,7 +184,7 @@ def measure(noise: str, lifetimes: int, repeats: int, seed: int) -> dict[str, An
         threshold = float(np.quantile(null.max(axis=0), 1 - FALSE_ALARMS))
         slope, information = (a[:, lanes, index] for a in (after.slope, after.information))
         alarm, best = after.alarm[:, lanes], cusum(slope, information, size) > threshold
-        # A lifetime with an alarm before the change says nothing of the delay.
+        # A lifetime with an alarm before the change has no delay.
         true = ~alarm[:BEFORE].any(axis=0) & ~best[:BEFORE].any(axis=0)
         ours, optimum = (delays(a[BEFORE:, true]) for a in (alarm, best))
         report["changes"].append(
@@ -213,19 +215,19 @@ def main(arguments: list[str] | None = None) -> None:
         "--noise", default=",".join(NOISES), metavar="LIST", help="which ones (all)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     started, reports = time.process_time(), {}
-    for name in given.noise.split(","):
-        repeats = given.repeats if name == "middle" else 0
-        reports[name] = measure(name, given.lifetimes, repeats, given.seed)
+    for name in options.noise.split(","):
+        repeats = options.repeats if name == "middle" else 0
+        reports[name] = measure(name, options.lifetimes, repeats, options.seed)
         print(name, json.dumps({k: v for k, v in reports[name].items() if k != "changes"}))
     values = {
-        "command": f"python -m benchmarks.noise_detection --seed {given.seed}",
+        "command": f"python -m benchmarks.noise_detection --seed {options.seed}",
         "agent": AGENT,
         "processor_seconds": round(time.process_time() - started),
         "noises": reports,
     }
-    write_whole(given.out, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    write_whole(options.out, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

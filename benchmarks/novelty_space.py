@@ -2,20 +2,20 @@
 
     python -m benchmarks.novelty_space --samples 10000 --out runs/novelty_space.parquet
 
-Every sample plays the same episodes. Measured are, of each one,
+Every sample plays the same episodes. Measured for each sample are
 
-* `pd` and `clairvoyant`: mean performance of the controller that knows nothing of novelties, and of
-  the planner that is given state and parameters (`benchmarks.clairvoyant`);
-* `first`: the tick, counted from the first observation, in which what the sensors report first
-  differs by more than `RESOLUTION` from the nominal world's report, or one episode ends, where
-  start and pushes are equal (those that `pd` gives in the nominal world); the mean over some
-  starts, where one that never differs counts as the length of an episode.
+* `pd` and `clairvoyant`: mean performance of the controller that ignores novelties, and of the
+  planner that gets state and parameters (`benchmarks.clairvoyant`);
+* `first`: the first tick, counted from the first observation, in which the sensors' report differs
+  by more than `RESOLUTION` from the nominal world's report, or only one episode ends. Start and
+  pushes are equal (those of `pd` in the nominal world). It is the mean over some starts; one
+  without a difference counts as the length of an episode.
 
 From these follow two difficulties in [0, 1]. For control it is the share of the performance in the
-nominal world that `pd` loses. For detection it is `first` as a share of an episode's length: 0 for
-what the first observation shows, 1 for what nobody can notice. A sample in which nothing differs in
-any start is degenerate ("same"), and so is one in which neither controller stands for longer than
-a fallen pole takes ("lost").
+nominal world that `pd` loses. For detection it is `first` as a share of an episode's length: 0 if
+the first observation differs, 1 if no report differs. A sample without a difference in any start is
+degenerate ("same"), and so is one in which neither controller balances for longer than a pole takes
+to fall ("lost").
 """
 
 import argparse
@@ -46,10 +46,10 @@ from jaxsim.worlds.cartpole3d.types import UNROLLED
 
 STEPS = 200  # of an episode
 RESOLUTION = 1e-4
-"""By which reports must differ, in m, m/s, rad/s, or units of a quaternion: a hundred times the
+"""Least difference of reports, in m, m/s, rad/s, or units of a quaternion: a hundred times the
 rounding of a report, and the limit of the detector of this package."""
 LOST = 0.3
-"""Performance below which nobody stands: doing nothing has .25 in the nominal world."""
+"""Performance below which a pole counts as fallen: doing nothing has .25 in the nominal world."""
 PAIRS_SHARE = 0.2
 """Share of samples that are composed of two families."""
 PD_EPISODES, PLANNED_EPISODES, STARTS = 16, 2, 8
@@ -66,13 +66,13 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What was measured of some samples; arrays (N,).
+    """Measurements of samples; arrays (N,).
 
     Attributes:
       novelties: the samples.
       pd: mean performance of `pd`.
-      clairvoyant: mean performance of the planner that knows everything.
-      first: mean tick of the first report that differs, `STEPS` where none does.
+      clairvoyant: mean performance of the planner with full information.
+      first: mean tick of the first report that differs, `STEPS` if none does.
       differs: share of the starts in which any report differs.
       nominal: mean performance of `pd` in the nominal world, in the same episodes.
     """
@@ -101,7 +101,7 @@ class Calibrated:
         return np.where(self.differs == 0, "same", np.where(lost, "lost", ""))
 
     def table(self) -> pa.Table:
-        """All of it, a row a sample."""
+        """All measurements, one row per sample."""
         columns = {
             "name": [one.name for one in self.novelties],
             "novelty": [str(one.to_json()).replace("'", '"') for one in self.novelties],
@@ -137,8 +137,8 @@ def drawn(size: int, seed: int) -> tuple[Novelty, ...]:
         return singles
     names = pairs()
     order = np.asarray(jax.random.permutation(jax.random.fold_in(key, 1), len(names)))
-    chosen = [names[place] for place in order]
-    return singles + novelty.sample(jax.random.fold_in(key, 2), chosen, twos)
+    shuffled = [names[place] for place in order]
+    return singles + novelty.sample(jax.random.fold_in(key, 2), shuffled, twos)
 
 
 # Measuring --------------------------------------------------------------------------------------
@@ -154,17 +154,19 @@ class Group:
 
 
 def groups(novelties: Sequence[Novelty]) -> Iterator[Group]:
-    """Sort samples into those of few blocks and those of many: compiling takes longest."""
-    made = [jaxsim.make("CartPole3D-v0", {"novelty": one}, host=True) for one in novelties]
-    sizes = np.array([env.config.max_blocks for env, _ in made])
+    """Sort samples into those of few blocks and those of many, for two programs to compile."""
+    pairs_of_novelties = [
+        jaxsim.make("CartPole3D-v0", {"novelty": one}, host=True) for one in novelties
+    ]
+    sizes = np.array([env.config.max_blocks for env, _ in pairs_of_novelties])
     for few in (True, False):
         places = np.flatnonzero((sizes <= UNROLLED) == few)
         if places.size:
             most = int(sizes[places].max())
             env, nominal = jaxsim.make("CartPole3D-v0", max_blocks=most, host=True)
             for place in places:
-                env = env.covering(made[place][0])
-            rows = [nominal, *(made[place][1] for place in places)]
+                env = env.covering(pairs_of_novelties[place][0])
+            rows = [nominal, *(pairs_of_novelties[place][1] for place in places)]
             params = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
             yield Group(env, params, places)
 
@@ -177,9 +179,9 @@ def _player(agent: Agent, env: CartPole3D) -> Any:
     def play(root: rng.Words, numbers: jax.Array, params: Any) -> jax.Array:
         key = rng.fold(root, numbers)
         memory = jax.vmap(agent.init)(rng.to_key(rng.fold(key, AGENT)))
-        shown = Opened(env, params) if agent is clairvoyant else env
+        shown_env = Opened(env, params) if agent is clairvoyant else env
         active = jnp.ones(numbers.shape, bool)
-        _, outcome = play_episode(agent, shown, params, key, active, memory)
+        _, outcome = play_episode(agent, shown_env, params, key, active, memory)
         return outcome.performance
 
     return play
@@ -196,9 +198,9 @@ def performance(group: Group, agent: Agent, episodes: int, seed: int) -> np.ndar
     play, root = _player(agent, group.env), counters.root(seed)
     parts = []
     for first in range(0, len(variant), LANES):
-        chosen = np.arange(first, first + LANES) % len(variant)
-        params = jax.tree.map(lambda leaf, at=chosen: leaf[variant[at]], group.params)
-        parts.append(play(root, numbers[chosen].astype(np.uint32), params))
+        index = np.arange(first, first + LANES) % len(variant)
+        params = jax.tree.map(lambda leaf, at=index: leaf[variant[at]], group.params)
+        parts.append(play(root, numbers[index].astype(np.uint32), params))
     return np.concatenate(parts)[: len(variant)].reshape(rows, episodes).mean(axis=1)
 
 
@@ -231,10 +233,10 @@ def _comparison(env: CartPole3D) -> Any:
         def tick(carry: Any) -> Any:
             number, first, observation, state = carry
             halves = [jax.tree.map(lambda leaf, h=h: leaf[h], observation) for h in split]
-            # That one episode has ended and the other has not is a difference too.
+            # It is a difference, too, if only one of the episodes has ended.
             ended = state.done[:lanes] != state.done[lanes:]
-            apart = differs(*halves) | ended
-            first = jnp.where((first == STEPS) & apart, number, first)
+            different = differs(*halves) | ended
+            first = jnp.where((first == STEPS) & different, number, first)
             action = act(halves[0], rng.to_key(rng.fold(key, counters.ACT, number)))[0]
             step_key = rng.to_key(rng.fold(twice, counters.STEP, number))
             action = jnp.concatenate([action, action])
@@ -246,8 +248,8 @@ def _comparison(env: CartPole3D) -> Any:
             over = state.done[:lanes] & state.done[lanes:]
             return (number <= STEPS) & jnp.any((first == STEPS) & ~over)
 
-        begun = env.reset(rng.to_key(rng.fold(twice, counters.RESET)), both)
-        carry = (jnp.int32(0), jnp.full(lanes, STEPS), *begun)
+        start = env.reset(rng.to_key(rng.fold(twice, counters.RESET)), both)
+        carry = (jnp.int32(0), jnp.full(lanes, STEPS), *start)
         return jax.lax.while_loop(unfinished, tick, carry)[1]
 
     return compare
@@ -273,29 +275,29 @@ def calibrated(
       novelties: N of them.
       seed: of the episodes.
       planned: episodes of the planner for each sample; 0 leaves it out, and its performance NaN.
-      say: is given a line for each step.
+      say: called with a line for each step.
     """
     size = len(novelties)
     pd, clear, first, share = (np.full(size, np.nan) for _ in range(4))
     nominal = 0.0
     for group in groups(novelties):
-        began = process_time()
+        start = process_time()
         means = performance(group, agents.get("pd"), PD_EPISODES, seed)
         nominal, pd[group.places] = float(means[0]), means[1:]
-        say(f"{len(group.places)} of {group.env.config.max_blocks} slots, pd", began)
-        began = process_time()
+        say(f"{len(group.places)} of {group.env.config.max_blocks} slots, pd", start)
+        start = process_time()
         first[group.places], share[group.places] = first_differences(group, STARTS, seed)
-        say("  first differences", began)
+        say("  first differences", start)
         if planned:
-            began = process_time()
+            start = process_time()
             clear[group.places] = performance(group, clairvoyant, planned, seed)[1:]
-            say("  planner", began)
+            say("  planner", start)
     return Calibrated(tuple(novelties), pd, clear, first, share, nominal)
 
 
-def say(text: str, began: float) -> None:
-    """Print what took how long."""
-    print(f"{text}: {process_time() - began:.0f} s of the processor", flush=True)
+def say(text: str, start: float) -> None:
+    """Print the processor time of a step."""
+    print(f"{text}: {process_time() - start:.0f} s of the processor", flush=True)
 
 
 def main() -> None:

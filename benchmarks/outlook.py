@@ -1,4 +1,4 @@
-"""`outlook`: takes the lean with the best outlook; what `ppo+leans` could do without learning."""
+"""`outlook`: takes the lean with the best outlook, as a baseline for `ppo+leans`."""
 
 from typing import Any
 
@@ -15,8 +15,10 @@ UPRIGHT, GAP, ENOUGH, END, SIZE = 3.0, 0.5, 0.1, 0.3, 0.05
 many m, of the lean at the end, 1/rad, and of the size of the lean, 1/rad."""
 
 
-def _act(memory: Any, seen: Leaned, key: jax.Array) -> tuple[jax.Array, NoveltyPrediction, Any]:
-    ahead, size = seen.outlook, np.hypot(*LEANS.T)
+def _act(
+    memory: Any, observation: Leaned, key: jax.Array
+) -> tuple[jax.Array, NoveltyPrediction, Any]:
+    ahead, size = observation.outlook, np.hypot(*LEANS.T)
     worth = UPRIGHT * ahead.upright + GAP * jnp.minimum(ahead.gap, ENOUGH)
     best = jnp.argmax(worth - END * ahead.end - SIZE * size)
     return best.astype(jnp.int32), NoveltyPrediction.none(), memory

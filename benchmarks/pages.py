@@ -1,6 +1,6 @@
-"""Where a generated page goes, and generated parts of pages that are written by hand.
+"""Writes generated pages, and generated parts of pages that are written by hand.
 
-Such a part stands between `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
+Such a part is between `<!-- NAME: generated -->` and `<!-- NAME: end -->`.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from evaluation.files import write_whole
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """Give a command the option that names the page's file."""
+    """Add `--out`, the file of a page."""
     parser.add_argument("--out", type=Path, help="file to write; standard output if missing")
 
 
@@ -24,7 +24,7 @@ def put(page: str, out: Path | None) -> None:
 
 
 def replaced(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
-    """Replace what stands between two marks, each in a line of its own.
+    """Replace the lines between two marks, which have lines of their own.
 
     Raises:
       ValueError: the marks are missing.
@@ -66,10 +66,10 @@ def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> Iterator[
 
 
 def put_lines(lines: Iterable[str], out: Path | None) -> None:
-    """Put a page whose lines take long; if it goes to a file, they are shown as they come."""
-    kept = []
+    """Write a page whose lines take long; with a file, also print each line as it comes."""
+    all_lines = []
     for line in lines:
-        kept.append(line)
+        all_lines.append(line)
         if out:
             print(line, flush=True)
-    put("\n".join(kept) + "\n", out)
+    put("\n".join(all_lines) + "\n", out)

@@ -90,7 +90,7 @@ class Case:
         return [fitted(start, config) for start in starts]
 
     def shares(self, ticks: int) -> np.ndarray:
-        """(E, ticks) what level 105 draws in each tick; zero elsewhere."""
+        """(E, ticks) draws of level 105 in each tick; zero for other levels."""
         if self.level != 105:
             return np.zeros((len(self.recording.seeds), ticks))
         return np.stack([wsu_shares(int(seed), ticks) for seed in self.recording.seeds])
@@ -119,21 +119,21 @@ def most_slots(level: int, difficulty: str) -> int:
 def environment(
     dtype: str, slots: int = UNROLLED, levels: frozenset[int] | None = None
 ) -> CartPole3D:
-    """One environment that plays every level for which so many slots are taken.
+    """One environment that plays every level with a number of slots.
 
     Args:
       dtype: of its numbers.
       slots: of blocks.
       levels: numbers of the levels to play, for a smaller program; None for all.
     """
-    played = [
+    envs = [
         jaxsim.make("CartPole3D-v0", level=level.number, difficulty=difficulty, dtype=dtype)[0]
         for level in cartpole3d.levels()
         for difficulty in DIFFICULTIES
         if most_slots(level.number, difficulty) == slots
         and (levels is None or level.number in levels)
     ]
-    whole = reduce(CartPole3D.covering, played)
+    whole = reduce(CartPole3D.covering, envs)
     return CartPole3D(replace(whole.config, max_blocks=slots))
 
 
@@ -141,12 +141,12 @@ def environment(
 def compiled_step(
     dtype: str, slots: int = UNROLLED, levels: frozenset[int] | None = None
 ) -> Callable[..., Any]:
-    """One program for every level with so many slots; see `environment`."""
+    """One program for every level with a number of slots; see `environment`."""
     return jax.jit(environment(dtype, slots, levels).step)
 
 
 def drawn(params: Params, share: Any) -> Params:
-    """Parameters of a tick in which level 105 draws `share` instead of what the key would give."""
+    """Parameters of a tick in which level 105 draws `share`, whatever the key."""
     pull = params.pull_centroid + params.pull_centroid_random * share
     return replace(params, pull_centroid=pull, pull_centroid_random=0 * pull)
 
@@ -194,10 +194,10 @@ def step(
     parts = []
     for first in range(0, count, lanes):
         part = chosen(arguments, slice(first, first + lanes))
-        own = part[0].step.shape[0]
+        count_of_part = part[0].step.shape[0]
         advance = compiled_step(dtype, slots, levels)
         observation, state, *_ = advance(jax.random.key(0), *pad(part, lanes))
-        parts.append(chosen(jax.tree.map(np.asarray, (observation, state)), slice(own)))
+        parts.append(chosen(jax.tree.map(np.asarray, (observation, state)), slice(count_of_part)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
@@ -245,17 +245,17 @@ def tick_errors(case: Case) -> dict[str, TickErrors]:
     recording, errors = case.recording, field_errors(case)
     cart, pole, block = (errors[f] for f in ("cart_vel", "pole_tilt_rate", "block_vel"))
     large = np.maximum(cart, block) > 1e-3
-    found = {}
+    by_kind = {}
     for kind in KINDS:
-        chosen = recording.kind[recording.steps] == kind
-        if chosen.any():
-            worst = (float(values[chosen].max()) for values in (cart, pole, block))
-            found[kind] = TickErrors(int(chosen.sum()), *worst, float(large[chosen].mean()))
-    return found
+        mask = recording.kind[recording.steps] == kind
+        if mask.any():
+            worst = (float(values[mask].max()) for values in (cart, pole, block))
+            by_kind[kind] = TickErrors(int(mask.sum()), *worst, float(large[mask].mean()))
+    return by_kind
 
 
 def _states(case: Case, rows: np.ndarray) -> State:
-    """Recorded states, with what their episodes drew and the pose reported last."""
+    """Recorded states, with the draws of their episodes and the last reported pose."""
     config = environment("float64", case.slots, case.levels).config
     recording = case.recording
     state = recording.states(rows, config)
@@ -272,7 +272,7 @@ def _states(case: Case, rows: np.ndarray) -> State:
 
 
 def _with_next_block(case: Case, state: State, rows: np.ndarray) -> State:
-    """Add the block that appears before the next tick, where one does."""
+    """Add the block that appears before the next tick, if one does."""
     alive = case.recording.state["block_alive"].astype(bool)
     after = np.minimum(rows + 1, len(alive) - 1)
     new = alive[after] & ~alive[rows]
@@ -321,22 +321,22 @@ def _episodes(
     return jax.lax.fori_loop(0, env.max_steps + 1, tick, carry)[1].step
 
 
-def same_lengths(found: list[Case]) -> np.ndarray:
+def same_lengths(all_cases: list[Case]) -> np.ndarray:
     """Whether each recorded episode has the recorded length in closed loop, float32."""
-    same = [np.zeros(0, bool)] * len(found)
-    for slots in sorted({case.slots for case in found}):
-        group = [index for index, case in enumerate(found) if case.slots == slots]
-        ours = _same_lengths([found[index] for index in group], slots)
-        ends = np.cumsum([len(found[index].recording.seeds) for index in group])
+    same = [np.zeros(0, bool)] * len(all_cases)
+    for slots in sorted({case.slots for case in all_cases}):
+        group = [index for index, case in enumerate(all_cases) if case.slots == slots]
+        ours = _same_lengths([all_cases[index] for index in group], slots)
+        ends = np.cumsum([len(all_cases[index].recording.seeds) for index in group])
         for index, part in zip(group, np.split(ours, ends[:-1]), strict=True):
             same[index] = part
     return np.concatenate(same)
 
 
-def _same_lengths(found: list[Case], slots: int) -> np.ndarray:
-    starts = stack([start for case in found for start in case.starts("float32")])
+def _same_lengths(all_cases: list[Case], slots: int) -> np.ndarray:
+    starts = stack([start for case in all_cases for start in case.starts("float32")])
     params, gains, shares, lengths = [], [], [], []
-    for case in found:
+    for case in all_cases:
         count = len(case.recording.seeds)
         params.append(params_of(case, "float32", count))
         gains += [case.gains] * count
@@ -347,9 +347,9 @@ def _same_lengths(found: list[Case], slots: int) -> np.ndarray:
     per_tick = jnp.asarray(np.concatenate(shares).T, jnp.float32)
     supplies = None
     if slots > UNROLLED:
-        parts = [case.supplies for case in found]
+        parts = [case.supplies for case in all_cases]
         supplies = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    env = environment("float32", slots, found[0].levels)
+    env = environment("float32", slots, all_cases[0].levels)
     ours = _episodes(env, starts, joined, table, per_tick, supplies)
     return np.asarray(ours) == np.concatenate(lengths)
 
@@ -377,23 +377,23 @@ def report(recordings: Path, trajectories: Path) -> str:
 
 def section(folder: Path) -> Iterator[str]:
     """Lines on CartPole3D: one table of ticks and resets, one of closed-loop lengths."""
-    found = list(cases(folder))
+    all_cases = list(cases(folder))
     yield "## CartPole3D: one tick from every recorded state, float64"
     yield ""
-    if not found:
+    if not all_cases:
         yield "Left out: the folder of recordings has none of CartPole3D under the policy `pd`."
         return
     yield from _ONE_TICK
     yield ""
     yield "| level | reset | " + " | ".join(HEADINGS) + " |"
     yield "| --- " * (2 + len(HEADINGS)) + "|"
-    for case in found:
+    for case in all_cases:
         errors = tick_errors(case)
         cells = [_cell(errors.get(kind)) for kind in KINDS]
         reset = f"{reset_error(case):.0e}"
         yield f"| {case.level} {case.difficulty} | {reset} | " + " | ".join(cells) + " |"
     yield ""
-    yield from _closed_loop(found, same_lengths(found))
+    yield from _closed_loop(all_cases, same_lengths(all_cases))
 
 
 _INTRODUCTION = [
@@ -422,7 +422,7 @@ def _cell(errors: TickErrors | None) -> str:
     return f"{worst} ({errors.ticks}{share})"
 
 
-def _closed_loop(found: list[Case], same: np.ndarray) -> Iterator[str]:
+def _closed_loop(all_cases: list[Case], same: np.ndarray) -> Iterator[str]:
     yield "## CartPole3D: whole episodes in closed loop, float32"
     yield ""
     yield "The recordings' policy on our own observations, from the recorded seeds: episodes of the"
@@ -430,11 +430,11 @@ def _closed_loop(found: list[Case], same: np.ndarray) -> Iterator[str]:
     yield ""
     yield "| level | same length |"
     yield "| --- | --- |"
-    at = 0
-    for case in found:
-        own = same[at : at + len(case.recording.seeds)]
-        at += own.size
-        yield f"| {case.level} {case.difficulty} | {own.sum()} of {own.size} |"
+    start = 0
+    for case in all_cases:
+        part = same[start : start + len(case.recording.seeds)]
+        start += part.size
+        yield f"| {case.level} {case.difficulty} | {part.sum()} of {part.size} |"
 
 
 def main() -> None:
@@ -450,8 +450,8 @@ def main() -> None:
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     folder = arguments.recordings
-    beside = folder / ".." / "protocols" / "cartpole_trajectories.json"
-    page = report(folder, arguments.trajectories or beside)
+    trajectories = folder / ".." / "protocols" / "cartpole_trajectories.json"
+    page = report(folder, arguments.trajectories or trajectories)
     put(page, arguments.out)
 
 

@@ -67,7 +67,7 @@ def _trajectory(values: dict[str, Any]) -> Trajectory:
 
 
 def ended_early(trajectories: list[Trajectory]) -> list[Trajectory]:
-    """Those that ended by themselves, before the old limit."""
+    """Trajectories that ended before the old limit."""
     return [trajectory for trajectory in trajectories if not trajectory.cut]
 
 
@@ -81,7 +81,7 @@ def states_at(rows: Any, dtype: str) -> cartpole.State:
 
 @dataclass(frozen=True)
 class OneStep:
-    """What one step from each of N recorded states gives.
+    """Results of one step from each of N recorded states.
 
     Attributes:
       errors: (N, 4) differences of position (m), velocity, angle (rad) and rate.

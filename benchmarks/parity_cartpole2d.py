@@ -62,22 +62,22 @@ def read_case(folder: Path, level: int, difficulty: str) -> list[Episode]:
 def fit_zones(episode: Episode) -> Zones:
     """Drag of the zones that an episode of level 52 medium visits, which was not recorded.
 
-    Gauss-Newton on longer and longer parts: two or three numbers are found from up to 880. The
-    physics is the twin's, so that nothing is fitted to ours.
+    Gauss-Newton on longer and longer parts: two or three numbers are fitted to up to 880. The
+    physics is the twin's, so that nothing is fitted to this package.
     """
     zones = np.full(5, 0.05)
     for ticks in range(20, TICKS + 20, 20):
         rows, action = episode.p1[: ticks + 1], episode.action[:ticks]
-        seen = sorted({int(x) + 2 for x in rows[:-1, 0]})
+        visited = sorted({int(x) + 2 for x in rows[:-1, 0]})
         nudge = 1e-7 if ticks < 100 else 1e-11
         for _ in range(2):
-            misses = Twin(zone_drag=tuple(zones)).play(episode.before, action) - rows
+            errors = Twin(zone_drag=tuple(zones)).play(episode.before, action) - rows
             slopes = []
-            for zone in seen:
+            for zone in visited:
                 other = zones + nudge * (np.arange(5) == zone)
                 moved = Twin(zone_drag=tuple(other)).play(episode.before, action) - rows
-                slopes.append((moved - misses).ravel() / nudge)
-            zones[seen] -= np.linalg.lstsq(np.array(slopes).T, misses.ravel(), rcond=None)[0]
+                slopes.append((moved - errors).ravel() / nudge)
+            zones[visited] -= np.linalg.lstsq(np.array(slopes).T, errors.ravel(), rcond=None)[0]
     return tuple(zones)
 
 
@@ -116,7 +116,7 @@ class Run:
 
 
 def free_run(level: int, difficulty: str, recorded: list[Episode]) -> Run:
-    """Play the recorded actions from the state before the hidden tick, correcting nothing.
+    """Play the recorded actions from the state before the hidden tick, without corrections.
 
     In float64, which needs `jax_enable_x64`.
     """
@@ -152,12 +152,12 @@ def section(folder: Path) -> Iterator[str]:
     yield "## CartPole2D: free runs, float64"
     yield ""
     cases = ((*case, read_case(folder, *case)) for case in CASES)
-    found = [case for case in cases if case[-1]]
-    if not found:
+    recorded_cases = [case for case in cases if case[-1]]
+    if not recorded_cases:
         yield "Left out: the folder of recordings has none of levels 50 to 53."
         return
     yield from _INTRODUCTION
-    for level, difficulty, recorded in found:
+    for level, difficulty, recorded in recorded_cases:
         worst = free_run(level, difficulty, recorded).errors.max(axis=0)
         cells = " | ".join(f"{error:.0e}" for error in worst)
         yield f"| {level} {difficulty} | {len(recorded)} | {cells} |"

@@ -1,4 +1,4 @@
-"""Write docs/profile.md: where the time of a rollout goes, and what the processor could do at most.
+"""Write docs/profile.md: the time of each part of a rollout, beside the processor's limit.
 
 python -m benchmarks.rollout_profile --out docs/profile.md
 
@@ -43,9 +43,9 @@ EFFORTS = {
 TURNS, CLOSING = "turns", "moving together"
 PARTS = (TURNS, *(EFFORTS[effort] for effort in (FREE, SINGLE, FULL)), CLOSING)
 SIDE = 1024
-"""Of the matrix whose square stands for the most that the processor can do."""
+"""Side of the matrix whose square measures the processor's limit."""
 TIMES = 4
-"""Times that all is played; the fastest counts."""
+"""Repetitions; the fastest counts."""
 
 INTRODUCTION = """\
 # Where the time of a rollout goes
@@ -105,7 +105,7 @@ class Profile(NamedTuple):
 
     @property
     def least(self) -> float:
-        """Time of a step if free ticks did the most of a core, ns."""
+        """Time of a step if free ticks ran at a core's limit, ns."""
         return self.total - self.nanoseconds["free ticks"] * (1 - self.free_rate * 1e9 / self.most)
 
 
@@ -116,7 +116,7 @@ class Clock:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def run(self, part: str, function: Callable[..., Any], idle: float, *arguments: Any) -> Any:
-        """Call a function, and count what it takes beyond an idle call."""
+        """Call a function, and add its time beyond that of an idle call."""
         started = time.perf_counter()
         result = jax.block_until_ready(function(*arguments))
         self.seconds[part] += max(0.0, time.perf_counter() - started - idle)
@@ -149,14 +149,14 @@ class Parts:
 
         def play(batch: Batch) -> Play:
             play = Play(program, batch)
-            play.before()
+            play.initial()
             return play
 
         def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
             function = jax.jit(lambda batch, *more: part(play(batch), *more), donate_argnums=(1,))
             return lambda *more: function(batch, *more)
 
-        self.start = lambda: jax.jit(lambda batch: Play(program, batch).before())(batch)
+        self.start = lambda: jax.jit(lambda batch: Play(program, batch).initial())(batch)
         self.idle = compiled(lambda _, carry: carry)
         self.turned = compiled(lambda play, carry: play.turned(carry))
         self.advanced = compiled(lambda play, carry, front: play.advanced(carry, front))
@@ -165,7 +165,7 @@ class Parts:
             for place in self.efforts
             if place
         }
-        self.together = compiled(lambda play, carry: play.moved_together(carry))
+        self.together = compiled(lambda play, carry: play.compacted(carry))
         self.lanes = jax.jit(lambda batch, carry: play(batch).lanes(carry.lanes))
         self.dense = jax.jit(lambda batch, carry, front: play(batch).dense(front)(carry))
         self.batch, self.play = batch, play
@@ -175,7 +175,7 @@ class Parts:
 
         def before(batch: Batch) -> Any:
             play = self.play(batch)
-            carry = play.before()
+            carry = play.initial()
             return play.lanes(carry.lanes), play.lifetimes(carry).shared
 
         def tick(batch: Batch, lanes: Any, shared: Any) -> Any:
@@ -232,8 +232,8 @@ def take_apart(parts: Parts) -> Breakdown:
             moved[names[place]] += steps_of(parts, carry) - before
         passes += 1
         if not parts.dense(parts.batch, carry, jnp.int32(front)):
-            carry, left = clock.run(CLOSING, parts.together, idle, carry)
-            front = int(left)
+            carry, remaining = clock.run(CLOSING, parts.together, idle, carry)
+            front = int(remaining)
     steps = int(parts.lanes(parts.batch, carry).length.sum())
     return Breakdown(dict(clock.seconds), groups, moved, steps, advanced / computed, passes)
 
@@ -249,7 +249,7 @@ def group_size(sizes: Sizes, place: int, last: int) -> int:
 
 
 def _idle(parts: Parts, carry: Carry) -> float:
-    """Seconds of a call that does nothing; what is carried is gone afterwards."""
+    """Seconds of a call that does nothing; it donates the carry."""
     best = np.inf
     for _ in range(10):
         started = time.perf_counter()
@@ -331,7 +331,7 @@ def page(profiles: dict[str, Profile]) -> Iterator[str]:
 
 
 def _packed(profile: Profile, part: str) -> str:
-    """Cell of what groups do; empty for a part that has none."""
+    """Cell of the packed work of a part; empty if it has none."""
     if not profile.groups.get(part):
         return ""
     microseconds = profile.nanoseconds[part] * profile.steps / profile.groups[part] / 1e3
@@ -358,22 +358,22 @@ def main() -> None:
     if arguments.measure:
         print(json.dumps(measured(arguments.lanes)._asdict()))
         return
-    profiles = {flags: _asked(flags, arguments.lanes) for flags in FLAGS}
+    profiles = {flags: _profile(flags, arguments.lanes) for flags in FLAGS}
     put("\n".join(page(profiles)) + "\n", arguments.out)
 
 
-def _asked(flags: str, lanes: int) -> Profile:
-    """Profile of a process of its own."""
+def _profile(flags: str, lanes: int) -> Profile:
+    """Profile of a separate process."""
     command = [sys.executable, "-m", "benchmarks.rollout_profile", "--measure", flags]
     one_thread = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--lanes", str(lanes)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
         env=one_thread,
     )
-    return Profile(**json.loads(done.stdout.splitlines()[-1]))
+    return Profile(**json.loads(process.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":

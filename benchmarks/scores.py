@@ -89,8 +89,8 @@ def performances(
     starts = range(0, episodes, CHUNK)
     numbers = jnp.arange(CHUNK, dtype=jnp.uint32)
     play = partial(_player(most_slots(*cell), levels), POLICIES.index(policy), root)
-    played = [play(numbers + start, params) for start in starts]
-    return np.concatenate([np.asarray(p) for p in played])[:episodes]
+    results = [play(numbers + start, params) for start in starts]
+    return np.concatenate([np.asarray(p) for p in results])[:episodes]
 
 
 def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
@@ -100,8 +100,8 @@ def original(folder: Path, policy: str) -> dict[Cell, np.ndarray]:
         for row in csv.DictReader(file):
             difficulty = row["difficulty"] if row["difficulty"] in _DIFFICULTIES else "easy"
             cells[int(row["level"]), difficulty].append(float(row["performance"]))
-    known = {level.number for level in cartpole3d.levels()}
-    return {cell: np.array(values) for cell, values in cells.items() if cell[0] in known}
+    levels = {level.number for level in cartpole3d.levels()}
+    return {cell: np.array(values) for cell, values in cells.items() if cell[0] in levels}
 
 
 _DIFFICULTIES = ("easy", "medium", "hard")
@@ -132,7 +132,7 @@ class Gap:
 
     @property
     def rises(self) -> bool:
-        """Whether the second cell is above the first beyond doubt."""
+        """Whether the second cell is significantly above the first."""
         return self.mean > self.half
 
     def __str__(self) -> str:
@@ -151,23 +151,23 @@ def gaps(by_cell: Mapping[Cell, np.ndarray]) -> dict[tuple[Cell, Cell], Gap]:
 
 
 def _order(ours: Mapping[Cell, np.ndarray], theirs: Mapping[Cell, np.ndarray]) -> Iterator[str]:
-    found, expected = gaps(ours), gaps(theirs)
-    if not found:
+    pairs, expected = gaps(ours), gaps(theirs)
+    if not pairs:
         return
-    held = sum(gap.rises for gap in found.values())
+    rising = sum(gap.rises for gap in pairs.values())
     yield ""
     yield "## Order of levels and difficulties under pd"
     yield ""
     yield "From the worse cell up to the better one, by the original. The gap of our means is above"
-    yield f"half its 95 % interval in **{held} of {len(found)}** pairs."
+    yield f"half its 95 % interval in **{rising} of {len(pairs)}** pairs."
     yield ""
     yield "| worse | better | ours | original |"
     yield "| --- | --- | --- | --- |"
-    for (low, high), gap in found.items():
-        yield f"| {_named(low)} | {_named(high)} | {gap} | {expected[low, high]} |"
+    for (low, high), gap in pairs.items():
+        yield f"| {_name(low)} | {_name(high)} | {gap} | {expected[low, high]} |"
 
 
-def _named(cell: Cell) -> str:
+def _name(cell: Cell) -> str:
     return f"{cell[0]} {cell[1]}"
 
 
@@ -199,9 +199,9 @@ def page(folder: Path, episodes: int, seed: int) -> Iterator[str]:
         yield "| level | ours | original | p |"
         yield "| --- | --- | --- | --- |"
         for cell in sorted(theirs[policy]):
-            own, other = Score.of(ours[policy, cell]), Score.of(theirs[policy][cell])
+            ours_score, other = Score.of(ours[policy, cell]), Score.of(theirs[policy][cell])
             p = adjusted[policy, cell]
-            yield f"| {_named(cell)} | {own} | {other} (n = {other.episodes}) | {p:.2f} |"
+            yield f"| {_name(cell)} | {ours_score} | {other} (n = {other.episodes}) | {p:.2f} |"
     yield from _order({cell: ours["pd", cell] for cell in theirs["pd"]}, theirs["pd"])
 
 

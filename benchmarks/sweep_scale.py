@@ -1,7 +1,7 @@
 """How a sweep of many cells and units behaves: `python -m benchmarks.sweep_scale`.
 
-Plans a million cells; makes a folder with the names of 10^5 finished units, and measures status and
-what submit looks for; makes up results of units, and measures merge with its memory.
+Plans a million cells. Makes a folder with the names of 10^5 finished units, and measures `status`
+and the search of `submit`. Makes up results of units, and measures `merge` with its memory.
 """
 
 import argparse
@@ -21,19 +21,19 @@ PLAIN = "import sys; from evaluation.cli import main; sys.exit(main())"
 
 def command(*words: Any) -> dict[str, float]:
     """Seconds on the clock and of the processor, and peak memory in MiB, of a command."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     program = (
         "import resource, sys; from evaluation.cli import main; code = main();"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr); sys.exit(code)"
     )
-    given = [sys.executable, "-c", program, "sweep", *map(str, words)]
-    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    arguments = [sys.executable, "-c", program, "sweep", *map(str, words)]
+    process = subprocess.run(arguments, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
-        "seconds": round(time.perf_counter() - began, 2),
+        "seconds": round(time.perf_counter() - start, 2),
         "processor_seconds": round(used, 2),
-        "MiB": int(done.stderr.split()[-1]) // 1024,
+        "MiB": int(process.stderr.split()[-1]) // 1024,
     }
 
 
@@ -59,11 +59,11 @@ def names(folder: Path, units: int) -> None:
 
     plan = planned(folder, units, 10)
     for number in range(100, len(plan.units)):
-        asked = plan.asked
+        unit_hash = plan.unit_hash
         place = store.folder_of(plan, number)
         place.mkdir(parents=True, exist_ok=True)
         for ending in (store.CELLS, store.ROWS):
-            (place / f"{number:07d}-{asked}-{number:016x}{ending}").touch()
+            (place / f"{number:07d}-{unit_hash}-{number:016x}{ending}").touch()
 
 
 def fill(folder: Path, units: int, episodes: int) -> None:
@@ -100,7 +100,7 @@ def fill(folder: Path, units: int, episodes: int) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Without waiting for the disk, which takes ten times as long."""
+    """Write a file without waiting for the disk, which takes ten times as long."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
@@ -123,20 +123,22 @@ def main() -> None:
             "gravity = {linear = [2, 20], count = 1000}\n"
             '"pole/length" = {log = [0.5, 5], count = 100}\nseed = {integers = [0, 9]}\n'
         )
-        found: dict[str, Any] = {"plan of 10^6 cells": command("plan", file, "--out", folder / "m")}
-        found["bytes of plan.json"] = (folder / "m" / "plan.json").stat().st_size
+        results: dict[str, Any] = {
+            "plan of 10^6 cells": command("plan", file, "--out", folder / "m")
+        }
+        results["bytes of plan.json"] = (folder / "m" / "plan.json").stat().st_size
         names(folder / "plan", arguments.units)
-        found["status"] = command("status", folder / "plan")
+        results["status"] = command("status", folder / "plan")
         from evaluation.sweep import plans, store
 
-        began = time.perf_counter()
-        left = store.left(plans.load(folder / "plan"))
-        found["what submit looks for, seconds"] = round(time.perf_counter() - began, 2)
-        assert len(left) == 100
+        start = time.perf_counter()
+        unfinished = store.unfinished(plans.load(folder / "plan"))
+        results["what submit looks for, seconds"] = round(time.perf_counter() - start, 2)
+        assert len(unfinished) == 100
         for units in (1000, arguments.merged):
             fill(folder / str(units), units, arguments.episodes)
-            found[f"merge of {units} units"] = command("merge", folder / str(units), "--quiet")
-    print(json.dumps(found, indent=2))
+            results[f"merge of {units} units"] = command("merge", folder / str(units), "--quiet")
+    print(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

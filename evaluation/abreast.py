@@ -1,7 +1,7 @@
 """The engine for agents on the host, many lifetimes side by side.
 
-Every lane has an episode of its own, and those that are told to move take a step together. Lane i
-plays the episodes of lifetime `first_lifetime` + i as a `Session` does, tick for tick.
+Each lane has its own episode; a mask says which lanes take a step. Lane i plays the episodes of
+lifetime `first_lifetime` + i as a `Session` does, tick for tick.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from jaxsim.lanes.worlds import of_lanes
 
 
 class Status(NamedTuple):
-    """How the episodes of all lanes stand; leaves (P,)."""
+    """Status of the episodes of all lanes; leaves (P,)."""
 
     observation: Any
     score: Any  # float32, sum of rewards
@@ -38,7 +38,7 @@ class _Episodes(NamedTuple):
     keys: rng.Words
     world: Any  # int32
     params: tuple[Any, ...]  # one a world
-    states: tuple[Any, ...]  # one a world; that of the lane's own world counts
+    states: tuple[Any, ...]  # one a world; only that of the lane's own world is valid
     status: Status
 
 
@@ -46,14 +46,14 @@ class Abreast:
     """Lifetimes of a schedule side by side.
 
     Args:
-      schedule: what there is to play.
+      schedule: schedule of the lifetimes.
       lanes: number of lifetimes, L.
       seed: root of all randomness, from 0 to 2^32 - 1.
       first_lifetime: number of the first lane's lifetime.
 
     Attributes:
       tasks: environments and parameters of the schedule's variants.
-      filled: P, the lanes with those that fill them up to a multiple whose batches round alike.
+      filled: P, lanes padded to a multiple of `MULTIPLE`; batches of such sizes round alike.
       keys: counter keys of the lifetimes, (P,).
 
     Raises:
@@ -75,18 +75,18 @@ class Abreast:
         self._episodes: _Episodes | None = None
 
     def open(self, variant: np.ndarray, number: np.ndarray, fresh: np.ndarray) -> None:
-        """Begin episodes, each at its first observation; all lanes have to begin the first time.
+        """Begin episodes, each at its first observation; the first call must begin all lanes.
 
         Args:
-          variant: (P,) what is played, index into the variants of the schedule.
+          variant: (P,) index into the variants of the schedule.
           number: (P,) int32, number of the episode in its lifetime.
-          fresh: (P,) bool, lanes that begin.
+          fresh: (P,) bool, mask of the lanes that begin.
         """
         world, row = self.tasks.world[variant], self.tasks.row[variant]
         tables = [world.params for world in self.tasks.worlds]
         opened = _open(self.envs, tables, self.keys, number, world, row)
-        before = self._episodes
-        self._episodes = opened if before is None else _where(fresh, opened, before)
+        previous = self._episodes
+        self._episodes = opened if previous is None else _where(fresh, opened, previous)
         self.step(np.zeros(self.filled, np.int32), fresh)
 
     def step(self, actions: np.ndarray, moving: np.ndarray) -> None:
@@ -94,20 +94,20 @@ class Abreast:
 
         Args:
           actions: (P,) int32, codes of each lane's environment.
-          moving: (P,) bool.
+          moving: (P,) bool, mask of these lanes.
         """
-        assert self._episodes is not None, "open comes first"
+        assert self._episodes is not None, "call open first"
         self._episodes = _step(self.envs, self._episodes, actions, moving)
 
     @property
     def world(self) -> np.ndarray:
-        """Place of the environment of every lane, (P,) int32."""
-        assert self._episodes is not None, "open comes first"
+        """Index of the environment of every lane, (P,) int32."""
+        assert self._episodes is not None, "call open first"
         return np.asarray(self._episodes.world)
 
     def status(self, *, observation: bool = True) -> Status:
-        """How the episodes stand, NumPy leaves; the observation is None where nobody asks."""
-        assert self._episodes is not None, "open comes first"
+        """Status of the episodes, NumPy leaves; `observation` is None if it is not requested."""
+        assert self._episodes is not None, "call open first"
         status = self._episodes.status
         host: Status = jax.device_get(status if observation else status._replace(observation=None))
         return host
@@ -117,7 +117,7 @@ class Abreast:
 def _open(
     envs: tuple[Any, ...], tables: Sequence[Any], keys: rng.Words, number: Any, world: Any, row: Any
 ) -> _Episodes:
-    """Every lane before the hidden first step of an episode."""
+    """Episodes of all lanes before their hidden first step."""
     params = []
     for index, table in enumerate(tables):
         place = jnp.where(world == index, row, 0)
@@ -152,8 +152,8 @@ def _step(envs: tuple[Any, ...], episodes: _Episodes, actions: Any, moving: Any)
         tuple(states),
         Status(observation, score, tick, terminated, over, nonfinite, performance),
     )
-    kept, status = where(moving, after, (episodes.states, episodes.status))
-    return episodes._replace(states=kept, status=status)
+    states_after, status = where(moving, after, (episodes.states, episodes.status))
+    return episodes._replace(states=states_after, status=status)
 
 
 _where = jax.jit(where)

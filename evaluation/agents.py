@@ -1,4 +1,4 @@
-"""Agents by name: built-in ones, and those that a Python file holds."""
+"""Agents by name: built-in ones, and those of Python files."""
 
 import runpy
 import traceback
@@ -16,7 +16,7 @@ SUFFIX = ".py"
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is that of a Python file, "FILE.py" or "FILE.py:name"."""
+    """Whether a name is of the form "FILE.py" or "FILE.py:name"."""
     return name.endswith(SUFFIX) or f"{SUFFIX}:" in name
 
 
@@ -32,34 +32,34 @@ def get(name: str) -> Agent:
     """
     if not is_file(name):
         return agents.get(name)
-    before, _, variable = name.rpartition(f"{SUFFIX}:")
-    path = Path(f"{before}{SUFFIX}" if before else name)
+    file, _, variable = name.rpartition(f"{SUFFIX}:")
+    path = Path(f"{file}{SUFFIX}" if file else name)
     if not path.is_file():
         raise ValueError(f"agent {name}: there is no file {path}")
-    held = _names(path)
-    if before:
-        return _one(path, variable, held)
-    found: dict[int, str] = {}
-    for key, value in held.items():
+    variables = _variables(path)
+    if file:
+        return _one(path, variable, variables)
+    names: dict[int, str] = {}
+    for key, value in variables.items():
         if isinstance(value, Agent) and not key.startswith("_"):
-            found.setdefault(id(value), key)
-    if len(found) == 1:
-        return _one(path, next(iter(found.values())), held)
-    if not found:
+            names.setdefault(id(value), key)
+    if len(names) == 1:
+        return _one(path, next(iter(names.values())), variables)
+    if not names:
         raise ValueError(
             f"agent {path} holds no agent; assign one, as `agent = jaxsim.agents.Agent(...)`"
         )
-    named = ", ".join(f"{path}:{key}" for key in found.values())
-    raise ValueError(f"agent {path} holds {len(found)} agents; name one of {named}")
+    options = ", ".join(f"{path}:{key}" for key in names.values())
+    raise ValueError(f"agent {path} holds {len(names)} agents; name one of {options}")
 
 
 def of_schedule(name: str, schedule: Schedule) -> Agent:
-    """Look up an agent for what a schedule plays; learners see what its tasks show.
+    """Look up an agent for a schedule; learners are built for the observations of its tasks.
 
-    Where observations have a picture, learners see nothing else.
+    If observations have a picture, learners get the picture only.
 
     Raises:
-      ValueError: as `get`, or an agent that cannot act on what environments of gymnax show.
+      ValueError: as `get`, or an agent that cannot act on observations of gymnax or on pictures.
     """
     task, values = schedule.variants[0]
     pictured = any(path.startswith(image_settings.GROUP) for path, _ in values)
@@ -71,16 +71,16 @@ def of_schedule(name: str, schedule: Schedule) -> Agent:
     return agent
 
 
-def _one(path: Path, variable: str, held: dict[str, Any]) -> Agent:
-    value = held.get(variable)
+def _one(path: Path, variable: str, variables: dict[str, Any]) -> Agent:
+    value = variables.get(variable)
     if not isinstance(value, Agent):
         kind = "no such variable" if value is None else f"a {type(value).__name__}"
         raise ValueError(f"agent {path}:{variable} is {kind}; it must be a jaxsim.agents.Agent")
     return value
 
 
-def _names(path: Path) -> dict[str, Any]:
-    """Run a file; the names that it defines."""
+def _variables(path: Path) -> dict[str, Any]:
+    """Run a file; return its variables by name."""
     try:
         return runpy.run_path(str(path), run_name=path.stem)
     except (Exception, SystemExit) as error:
@@ -104,8 +104,8 @@ def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
       params: of the environment.
 
     Raises:
-      ValueError: the agent's functions raise, or what they return has another shape or type than
-        the engine carries on.
+      ValueError: the agent's functions raise, or return other shapes or types than the engine
+        needs.
     """
     if (agent, env) in _FITTING:
         return
@@ -114,13 +114,13 @@ def check_fit(agent: Agent, env: Any, name: str, params: Any) -> None:
     def act(key: jax.Array) -> Any:
         observation = env.observe(env.start(key, params))
         memory = agent.init(key)
-        begun = agent.begin(memory, key)
-        action, prediction, after = agent.act(begun, observation, key)
+        first_memory = agent.begin(memory, key)
+        action, prediction, next_memory = agent.act(first_memory, observation, key)
         chex.assert_shape(action, (), custom_message="`act` must return one action")
         numbers = (prediction.level, prediction.probability, prediction.threshold)
         chex.assert_shape(numbers, (), custom_message="a prediction holds one number each")
-        for kept in (begun, after):
-            chex.assert_trees_all_equal_shapes_and_dtypes(memory, kept)
+        for other in (first_memory, next_memory):
+            chex.assert_trees_all_equal_shapes_and_dtypes(memory, other)
         return action
 
     try:

@@ -1,4 +1,4 @@
-"""What the parsers of commands have in common."""
+"""Options that several commands share, and helpers for their parsers."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""Where a command or its parts are added."""
+"""The subparsers to which a command or its parts are added."""
 
 Parser: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
 
@@ -20,10 +20,10 @@ def add_command(commands: Commands, name: str, text: str, examples: str) -> argp
       commands: from `add_subparsers`.
       name: of the command.
       text: what it does, beginning with a small letter and without a full stop.
-      examples: what its help ends with, as it is.
+      examples: end of its help, printed verbatim.
 
     Returns:
-      The command's own parser.
+      The command's parser.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
@@ -51,25 +51,27 @@ def parameter(text: str) -> tuple[str, Any]:
 
 
 def command_line(words: Iterable[str], options: Iterable[tuple[str, object, object]]) -> str:
-    """Write a command as a shell reads it, for results to say what made them.
+    """Quote a command for a shell; results record the command that made them.
 
     Args:
       words: of the command, up to its options.
-      options: (name, value, usual value) of each; those of usual value are left out.
+      options: (name, value, default) of each; options with their default are left out.
     """
-    given = [word for name, value, usual in options if value != usual for word in (name, value)]
-    return shlex.join(["jaxsim", *words, *map(str, given)])
+    arguments = [
+        word for name, value, default in options if value != default for word in (name, value)
+    ]
+    return shlex.join(["jaxsim", *words, *map(str, arguments)])
 
 
 def add_metric(
     parser: Parser, text: str = "also compute the metrics of a Python file; may be repeated"
 ) -> None:
-    """Give a command the option that takes metrics of users."""
+    """Add `--metric`, which takes metrics of users."""
     parser.add_argument("--metric", action="append", default=[], metavar="FILE[:NAME]", help=text)
 
 
 def add_l2data(parser: Parser) -> None:
-    """Give a command the option that names the folder of lifelong-learning data."""
+    """Add `--l2data`, the folder of lifelong-learning data."""
     parser.add_argument(
         "--l2data",
         type=Path,
@@ -79,13 +81,13 @@ def add_l2data(parser: Parser) -> None:
 
 
 def add_out(parser: Parser, overwrite: str = "replace results in DIR") -> None:
-    """Give a command the options of a directory for its results."""
+    """Add `--out` and `--overwrite`, for a directory of results."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where results go")
     parser.add_argument("--overwrite", action="store_true", help=overwrite)
 
 
 def add_measure(parser: Parser) -> None:
-    """Give a command the options of metrics of runs."""
+    """Add `--measure` and `--window`, for metrics of runs."""
     parser.add_argument(
         "--measure",
         default="performance",
@@ -98,7 +100,7 @@ def add_measure(parser: Parser) -> None:
 def add_speed(
     parser: Parser, what: str = "lanes", quiet: str = "no progress bar and no tables"
 ) -> None:
-    """Give a command the options of how it plays and what it shows."""
+    """Add `--threads`, `--chunk` and `--quiet`."""
     parser.add_argument("--threads", type=int, metavar="N", help="threads (one a core)")
     help_text = f"{what} at a time, a multiple of 64"
     parser.add_argument("--chunk", type=int, metavar="N", help=help_text)

@@ -1,4 +1,4 @@
-"""`jaxsim tasks`, `jaxsim levels` and `jaxsim novelties`: what there is to play, in words."""
+"""`jaxsim tasks`, `jaxsim levels` and `jaxsim novelties`: list what can be played."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ several joined by +, a line of JSON each. Play one by
 
 
 def add_to(commands: Commands) -> None:
-    """Add all of them to the subcommands of `jaxsim`."""
+    """Add the three commands to those of `jaxsim`."""
     tasks = add_command(
         commands, "tasks", "list tasks and the parameters a syllabus may set", TASKS_EXAMPLES
     )
@@ -54,7 +54,7 @@ def add_to(commands: Commands) -> None:
     levels = add_command(
         commands, "levels", "list novelty levels, or say what one changes", LEVELS_EXAMPLES
     )
-    levels.add_argument("level", nargs="?", metavar="LEVEL", help="number of one, as 105")
+    levels.add_argument("level", nargs="?", metavar="LEVEL", help="number of a level, as 105")
     levels.set_defaults(handler=print_levels)
     novelties = add_command(
         commands, "novelties", "list families of novelties, or draw some", NOVELTIES_EXAMPLES
@@ -72,10 +72,10 @@ def print_tasks(arguments: argparse.Namespace) -> int:
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     import jaxsim
 
-    asked = arguments.task
-    if asked is not None and asked.isdigit():
-        raise ValueError(f"{asked} is no task; for the novelty level: jaxsim levels {asked}")
-    ids = jaxsim.registered_envs() if asked is None else (jaxsim.spec(asked).env_id,)
+    task = arguments.task
+    if task is not None and task.isdigit():
+        raise ValueError(f"{task} is no task; for the novelty level: jaxsim levels {task}")
+    ids = jaxsim.registered_envs() if task is None else (jaxsim.spec(task).env_id,)
     for env_id in ids:
         spec = jaxsim.spec(env_id)
         print(f'{env_id} (in a syllabus: "$episode": "{spec.task}")')
@@ -91,12 +91,12 @@ def print_levels(arguments: argparse.Namespace) -> int:
     levels = jaxsim.levels()
     if arguments.level is None:
         for level in levels:
-            print(_folded(f"{level.number:4}  {level.task:10}  ", level.change))
+            print(_wrapped(f"{level.number:4}  {level.task:10}  ", level.change))
         return 0
-    known = {str(level.number): level for level in levels}
-    if arguments.level not in known:
-        raise ValueError(f"{arguments.level} is no level; there are {', '.join(known)}")
-    print("\n".join(_about(known[arguments.level])))
+    by_number = {str(level.number): level for level in levels}
+    if arguments.level not in by_number:
+        raise ValueError(f"{arguments.level} is no level; there are {', '.join(by_number)}")
+    print("\n".join(_about(by_number[arguments.level])))
     return 0
 
 
@@ -119,7 +119,7 @@ def print_novelties(arguments: argparse.Namespace) -> int:
         return 0
     if name is None:
         for family in novelty.FAMILIES.values():
-            print(_folded(f"{family.name:16}", ", ".join(_family(family))))
+            print(_wrapped(f"{family.name:16}", ", ".join(_family(family))))
         return 0
     if name in novelty.FAMILIES:
         print("\n".join(_about_family(novelty.FAMILIES[name])))
@@ -131,7 +131,7 @@ def print_novelties(arguments: argparse.Namespace) -> int:
 
 
 def _family(family: "Family") -> tuple[str, ...]:
-    """Words of a family."""
+    """Entity, attribute and changes of a family."""
     changes = " or ".join(filter(None, (family.change, family.lower)))
     return family.entity, family.attribute, changes
 
@@ -158,24 +158,24 @@ def _about_list(name: str) -> Iterator[str]:
     """Lines on a list, or on an entry, LIST/NUMBER."""
     from evaluation.sailon import novelties
 
-    before, slash, number = name.rpartition("/")
-    whole = novelties.load(before if slash else name)
+    list_name, slash, number = name.rpartition("/")
+    novelties_list = novelties.load(list_name if slash else name)
     if slash:
-        if not (number.isdecimal() and int(number) < len(whole.entries)):
-            last = len(whole.entries) - 1
-            raise ValueError(f"{number!r} is no entry of {before}; there are 0 to {last}")
-        entry = whole.entries[int(number)]
-        yield _folded(f"{name}: ", entry.novelty.describe())
+        if not (number.isdecimal() and int(number) < len(novelties_list.entries)):
+            last = len(novelties_list.entries) - 1
+            raise ValueError(f"{number!r} is no entry of {list_name}; there are 0 to {last}")
+        entry = novelties_list.entries[int(number)]
+        yield _wrapped(f"{name}: ", entry.novelty.describe())
         yield f"  {entry.split}; difficulty {entry.control:g} for control, " + (
             f"{entry.detection:g} for detection ({entry.difficulty})"
         )
         yield f"  {json.dumps(entry.novelty.to_json())}"
         return
-    counts = Counter((entry.split, entry.difficulty) for entry in whole.entries)
-    yield f"{name}: {len(whole.entries)} novelties"
+    counts = Counter((entry.split, entry.difficulty) for entry in novelties_list.entries)
+    yield f"{name}: {len(novelties_list.entries)} novelties"
     for (split, difficulty), count in sorted(counts.items()):
         yield f"  {count:4} {split}, {difficulty}"
-    yield _folded("  held out: ", ", ".join(whole.about.get("held_out", ())))
+    yield _wrapped("  held out: ", ", ".join(novelties_list.about.get("held_out", ())))
 
 
 def _about(level: "Level") -> Iterator[str]:
@@ -184,21 +184,21 @@ def _about(level: "Level") -> Iterator[str]:
     from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS
 
     names = paths(level)
-    yield _folded(f"Level {level.number} of {level.task}: ", level.change)
+    yield _wrapped(f"Level {level.number} of {level.task}: ", level.change)
     yield ""
     yield "What it sets:"
     for name, overrides in zip(DIFFICULTIES, level.overrides, strict=True):
         text = ", ".join(f"{names[f]} {value:g}" for f, value in overrides.items())
-        yield _folded(f"  {name:7} ", text or "nothing")
+        yield _wrapped(f"  {name:7} ", text or "nothing")
     yield ""
     yield "What an agent is told, by hint level:"
     for number in HINT_LEVELS:
-        yield _folded(f"  {number:2}  ", told(level, number) or "nothing")
+        yield _wrapped(f"  {number:2}  ", hint_text(level, number) or "nothing")
     yield ""
     yield "Quirks of the original, all kept:" if level.quirks else "No quirks are known."
     for quirk in level.quirks:
         mended = f" (otherwise: {quirk.mended_by})" if quirk.mended_by else ""
-        yield _folded("  * ", f"{quirk.text}{mended}")
+        yield _wrapped("  * ", f"{quirk.text}{mended}")
 
 
 def paths(level: "Level") -> dict[str, str]:
@@ -210,14 +210,14 @@ def paths(level: "Level") -> dict[str, str]:
     return {field: path for path, field in fields.items()}
 
 
-def told(level: "Level", hint_level: int) -> str:
-    """What a hint level tells of a level, in words; empty for nothing."""
+def hint_text(level: "Level", hint_level: int) -> str:
+    """Text of the hint about a level at a hint level; empty if there is none."""
     objects = [[v for v in each.values() if v is not None] for each in level.hints[hint_level]]
     words = list(dict.fromkeys(", ".join(map(str, each)) for each in objects))
     times = f" ({len(objects)} times)" if len(objects) > len(words) else ""
     return "; ".join(words) + times
 
 
-def _folded(start: str, text: str) -> str:
-    """A paragraph that fits the terminal, indented below its start."""
+def _wrapped(start: str, text: str) -> str:
+    """Wrap a paragraph to the terminal's width, indented below its start."""
     return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=" " * len(start))

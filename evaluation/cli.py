@@ -58,9 +58,9 @@ RUN_EXAMPLES = """examples:
 DIR then holds records.parquet (one row an episode), report.json (every metric with its interval)
 and schedule.json. A wrong input is one line on standard error and exit code 2; nothing is written.
 
-A run that takes long is saved in DIR/checkpoints until it is over. SIGTERM and Ctrl-C save and end
-it with exit code 75; after that, or after it was killed, the same command with --resume goes on to
-the same results. checkpoint:DIR plays what agents have learned in `jaxsim train --out DIR`.
+A long run is saved in DIR/checkpoints until it is over. SIGTERM and Ctrl-C save it and end it with
+exit code 75. After that, or after it was killed, the same command with --resume continues it, with
+the same results. checkpoint:DIR plays the agents that `jaxsim train --out DIR` has trained.
 """
 
 BENCH_EXAMPLES = """examples:
@@ -69,8 +69,8 @@ BENCH_EXAMPLES = """examples:
   jaxsim bench --quick --workload 200 --peer none --agent mine.py
 
 Each program runs in a process of its own and is measured round by round. Peers run from a clone of
-the repository; those that are not installed are left out, with the reason: the extras bench,
-parity, gymnasium and gymnax bring them.
+the repository; those that are not installed are left out, with the reason. The extras bench,
+parity, gymnasium and gymnax install them.
 """
 
 
@@ -119,7 +119,7 @@ def _add_run(commands: Commands) -> None:
         type=Path,
         nargs="+",
         metavar="SYLLABUS.json",
-        help="what is played; several are one lifetime, in sequence",
+        help="syllabus to play; several are played in sequence, as one lifetime",
     )
     run.add_argument(
         "--agent",
@@ -134,7 +134,7 @@ def _add_run(commands: Commands) -> None:
         type=int,
         default=0,
         metavar="K",
-        help="number of the first lifetime, to play a part of a longer run again (0)",
+        help="number of the first lifetime, to repeat a part of a longer run (0)",
     )
     run.add_argument(
         "--shard",
@@ -161,13 +161,13 @@ def _add_run(commands: Commands) -> None:
     run.add_argument(
         "--log-format",
         metavar="NAME",
-        help="of these logs: l2logger (1.1) or learnkit (2019) (l2logger; under $L2DATA learnkit)",
+        help="format of logs: l2logger (1.1) or learnkit (2019) (l2logger; in $L2DATA learnkit)",
     )
     add_l2data(run)
     run.add_argument(
         "--keep-memory",
         action="store_true",
-        help="keep what the agents know, for --agent checkpoint:DIR with another syllabus",
+        help="keep the agents' memories, for --agent checkpoint:DIR with another syllabus",
     )
     add_measure(run)
     add_speed(run)
@@ -188,20 +188,20 @@ def _add_bench(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     bench.add_argument(
-        "--quick", action="store_true", help="what the ratios need only, and fewer episodes"
+        "--quick", action="store_true", help="only what the ratios need, with fewer episodes"
     )
     bench.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all results there, over what it held"
+        "--json", type=Path, metavar="FILE", help="write all results to FILE, replacing it"
     )
     bench.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
-        help="also measure calls of 64 to 65,536 episodes and plot them there",
+        help="also measure calls of 64 to 65,536 episodes and plot them in FILE",
     )
     for option, text in (
-        ("workload", "measure this workload of ours only; may be repeated"),
-        ("peer", "measure beside this one only, or beside none with 'none'; may be repeated"),
+        ("workload", "measure only this workload; may be repeated"),
+        ("peer", "compare only with this peer, or with none for 'none'; may be repeated"),
         ("flags", "default or configured, with jaxsim.configure_cpu(); may be repeated"),
     ):
         bench.add_argument(f"--{option}", action="append", metavar="NAME", help=text)
@@ -212,13 +212,13 @@ def _add_bench(commands: Commands) -> None:
     )
     for option, text in (
         ("episodes", "episodes of a call (65,536), at most 8,192 at levels 108 and 208"),
-        ("rounds", "measurements of each (5)"),
+        ("rounds", "measurements of each program (5)"),
         ("seed", "root of the randomness of our workloads (0)"),
         ("threads", "parts of the episodes that are played at the same time (one a core)"),
         ("chunk", "lanes that advance together, a multiple of 64"),
     ):
         bench.add_argument(f"--{option}", type=int, metavar="N", help=text)
-    bench.add_argument("--seconds", type=float, metavar="S", help="least time of each (3)")
+    bench.add_argument("--seconds", type=float, metavar="S", help="least time of a measurement (3)")
     bench.add_argument("--quiet", action="store_true", help="no progress bar and no tables")
     bench.set_defaults(handler=_bench)
 
@@ -230,9 +230,9 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: arguments without the program's name; those of the process if None.
     """
     arguments = build_parser().parse_args(argv)
-    # What is measured is measured cold, and what strangers submit does not write where others read.
-    keeps = not arguments.no_cache and arguments.command not in ("bench", "grade")
-    if keeps and (problem := cache.use(os.environ)):
+    # No cache for `bench`, which measures cold starts, nor for `grade`, whose agents are untrusted.
+    use_cache = not arguments.no_cache and arguments.command not in ("bench", "grade")
+    if use_cache and (problem := cache.use(os.environ)):
         print(f"jaxsim: warning: {problem}", file=sys.stderr)
     try:
         with interruptible():
@@ -240,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Whoever reads the output has seen enough, as `head` has. Nothing is left to say at exit.
+        # The reader has closed the pipe, as `head` does: write nothing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Stopped as stopped:
@@ -262,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _from_inside(error: BaseException) -> bool:
-    """Whether JAX raised an error, which is about arrays and not about what a user wrote."""
+    """Whether JAX raised an error; such an error is a bug here, not a wrong input."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = frames[-1].f_globals.get("__name__", "") if frames else ""
     return module.partition(".")[0] in ("jax", "jaxlib")
@@ -282,9 +282,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from evaluation.report.custom import load_rows
 
     console = None if arguments.quiet else terminal.console()
-    whole = arguments.lifetime_idx, arguments.lifetimes
+    all_lifetimes = arguments.lifetime_idx, arguments.lifetimes
     scanner.check_lifetimes(arguments.lifetimes, arguments.lifetime_idx)
-    shard = Shard.of(arguments.shard, *whole)
+    shard = Shard.of(arguments.shard, *all_lifetimes)
     in_folder = arguments.log_lifetime or [arguments.lifetime_idx]
     job = main_job.Job(
         syllabus=tuple(arguments.syllabus),
@@ -298,12 +298,12 @@ def _run(arguments: argparse.Namespace) -> int:
         measure=arguments.measure,
         window=arguments.window,
         overwrite=arguments.overwrite,
-        log_lifetimes=shard.logged(arguments.log_lifetime, *whole),
+        log_lifetimes=shard.logged(arguments.log_lifetime, *all_lifetimes),
         log_format=arguments.log_format or "l2logger",
         rows=load_rows(arguments.metric),
         logging=Logging.of(
             chosen_folder(arguments.l2data),
-            shard.logged(in_folder, *whole),
+            shard.logged(in_folder, *all_lifetimes),
             arguments.log_format,
         ),
         keep_memory=arguments.keep_memory,
@@ -332,7 +332,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _play(job: Any, schedule: Any, stop: Stop, console: Any) -> Any:
-    """Run a job, with a progress bar where there is a console."""
+    """Run a job, with a progress bar if there is a console."""
     from evaluation.l2m import run as main_job
 
     label, total = f"{schedule.name}, {job.agent}", schedule.num_episodes * job.lifetimes

@@ -1,4 +1,4 @@
-"""Time as an argument: what has a limit reads it from a `Clock`, so that a test can script it."""
+"""Clocks: code with time limits takes a `Clock`, so that a test can script the time."""
 
 import time
 from typing import Protocol
@@ -8,7 +8,7 @@ class Clock(Protocol):
     """A clock that never goes back."""
 
     def now(self) -> float:
-        """Time since some moment that does not change, s."""
+        """Time since a fixed moment, s."""
         ...
 
 
@@ -16,38 +16,38 @@ class SystemClock:
     """The computer's monotonic clock."""
 
     def now(self) -> float:
-        """Time since some moment that does not change, s."""
+        """Time since a fixed moment, s."""
         return time.monotonic()
 
 
 class ProcessorClock:
-    """The processor time of this process, all threads together; it stands still in sleep."""
+    """The processor time of this process, summed over threads; it does not advance in sleep."""
 
     def now(self) -> float:
-        """Time since some moment that does not change, s."""
+        """Time since a fixed moment, s."""
         return time.process_time()
 
 
 class ScriptedClock:
-    """A clock that stands still until it is told to go on.
+    """A clock that only `advance` moves.
 
     Args:
-      start: time that it shows first, s.
+      start: initial time, s.
     """
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
 
     def now(self) -> float:
-        """Time that the script has come to, s."""
+        """The scripted time, s."""
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass.
+        """Advance the clock.
 
         Raises:
           ValueError: a time that is negative or not a number.
         """
         if not seconds >= 0:
-            raise ValueError(f"seconds is {seconds}; a clock only goes on")
+            raise ValueError(f"seconds is {seconds}; a clock cannot go back")
         self._now += seconds

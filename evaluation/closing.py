@@ -1,4 +1,4 @@
-"""What is open until it is closed, or until the end of a ``with`` statement."""
+"""A base class for objects that `close` or the end of a ``with`` statement closes."""
 
 from abc import ABC, abstractmethod
 from typing import Self
@@ -16,5 +16,5 @@ class Closing(ABC):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close, whatever happened."""
+        """Close, also after an error."""
         self.close()

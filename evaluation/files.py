@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk, or of a user's share of it, that is full."""
+"""Errors of a full disk or quota."""
 CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
-"""Errors of a place that may not be written to."""
+"""Errors of a folder or disk that may not be written to."""
 MAKE_OPEN = "make it writable, then give the same command again, or name another place"
 MAKE_ROOM = "no space left on the disk; make some, then give the same command again"
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file through a temporary neighbour, so that no reader ever sees half of it.
+    """Write a file atomically, through a temporary file beside it: readers never see half of it.
 
     Args:
-      path: where; its directory is made if it is missing.
+      path: of the file; its directory is made if it is missing.
       content: bytes, or text that is encoded as UTF-8.
     """
     with _place_named(path):
@@ -46,15 +46,15 @@ def _write_whole(path: Path, data: bytes) -> None:
 
 
 class ResultFiles(NamedTuple):
-    """What a run writes to its directory.
+    """Files that a run writes to its directory.
 
     Attributes:
-      marker: the file that comes last: where it is, the others are whole.
-      others: names of all other files and folders.
+      marker: the file that is written last; if it exists, all others are complete.
+      names: names of all other files and folders.
     """
 
     marker: str
-    others: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 @contextlib.contextmanager
@@ -66,8 +66,8 @@ def results(out: Path, marker: str) -> Iterator[Path]:
       marker: the file that appears last.
 
     Yields:
-      A hidden folder in it to write to. Its files, and what is in its folders, go to their places
-      at the end; if something is raised before, all that was there is still there.
+      A hidden folder in it to write to. Its contents are moved into the directory at the end; if
+      something is raised before, the directory stays as it was.
 
     Raises:
       OSError: with the errno ENOSPC and the directory's name if the disk is full.
@@ -89,7 +89,7 @@ def results(out: Path, marker: str) -> Iterator[Path]:
 
 
 def _move(path: Path, place: Path) -> None:
-    """Move a file, or what is in a folder, to where something may be already."""
+    """Move a file, replacing another, or merge a folder into an existing one."""
     if path.is_dir() and place.is_dir():
         for inside in sorted(path.iterdir()):
             _move(inside, place / inside.name)
@@ -98,7 +98,7 @@ def _move(path: Path, place: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+    """Flush the entries of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -111,8 +111,8 @@ def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
 
     Args:
       path: of the file.
-      most: bytes of the largest file that is read.
-      what: it holds, for errors.
+      most: size of the largest file that is read, bytes.
+      what: kind of content, for errors.
       **decoder: arguments of `json.loads`.
 
     Raises:
@@ -135,15 +135,15 @@ def read_json(path: Path, most: int, what: str = "", **decoder: Any) -> Any:
 
 
 def check_room(folder: Path, needed: int, what: str) -> None:
-    """Refuse to fill the disk up, for everybody on it, with what cannot be finished.
+    """Check that the disk has room, before a write fills it up.
 
     Args:
-      folder: where it would go; it may be missing.
+      folder: to write to; it may be missing.
       needed: bytes.
-      what: for people.
+      what: name of the content, for the error.
 
     Raises:
-      OSError: with the errno ENOSPC; there is less room than that.
+      OSError: with the errno ENOSPC if there is less room.
     """
     existing = folder.absolute()
     while not existing.exists():
@@ -158,7 +158,7 @@ def check_room(folder: Path, needed: int, what: str) -> None:
 
 @contextlib.contextmanager
 def _place_named(path: Path) -> Iterator[None]:
-    """Have the error of a disk that is full or closed to writing say where, and what to do."""
+    """Add a path and a remedy to the errors of a disk that is full or cannot be written."""
     try:
         yield
     except OSError as error:
@@ -171,13 +171,13 @@ def _place_named(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_directory(final: Path) -> Iterator[Path]:
-    """Fill a directory that appears under its name when all of it is there, or not at all.
+    """Write a directory that appears under its name when it is complete, or not at all.
 
     Args:
-      final: where; its parent is made if it is missing.
+      final: its path; its parent is made if it is missing.
 
     Yields:
-      A hidden neighbour to write to, which is renamed at the end.
+      A hidden folder beside it to write to, which is renamed at the end.
 
     Raises:
       FileExistsError: something is already there.
@@ -210,10 +210,10 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def check_output_directory(path: Path, overwrite: bool) -> None:
-    """Refuse a directory whose contents could be mixed up with new ones.
+    """Check that results can be written to a directory without mixing with older ones.
 
     Args:
-      path: the directory to write to; it may be missing.
+      path: the directory; it may be missing.
       overwrite: whether files in it may be replaced.
 
     Raises:

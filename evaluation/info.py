@@ -1,4 +1,4 @@
-"""Where the logs are: `python -m evaluation.info`, the `learnkit.info` of the 2019 framework."""
+"""`python -m evaluation.info` prints where logs are, as `learnkit.info` of the 2019 framework."""
 
 import argparse
 import sys
@@ -17,23 +17,23 @@ The folders come from $L2DATA; where that is not set, it is l2data in the home d
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print what was asked for; return the exit code.
+    """Print the folders of logs, or the path that `-get` names; return the exit code.
 
     Args:
       argv: arguments without the program's name; those of the process if None.
     """
-    wanted = _parser().parse_args(argv).get
-    if wanted is None:
+    choice = _parser().parse_args(argv).get
+    if choice is None:
         print("\n".join(_everything()))
         return 0
-    newest = home.newest_log() if wanted == "lastlog" else None
-    if wanted == "lastlog" and newest is None:
+    newest = home.newest_log() if choice == "lastlog" else None
+    if choice == "lastlog" and newest is None:
         print(f"evaluation.info: no log in {home.logs_folder()}", file=sys.stderr)
         return 1
     if newest is not None:
         print(newest.path)
     else:
-        print(home.data_folder() if wanted == "datadir" else home.logs_folder())
+        print(home.data_folder() if choice == "datadir" else home.logs_folder())
     return 0
 
 

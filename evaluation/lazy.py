@@ -1,7 +1,7 @@
 """Public names of a package that are imported when they are first used.
 
-A command builds the parsers of all commands before it runs one. It must not wait for JAX there, nor
-must metrics of logs, which need NumPy only.
+Every command builds the parsers of all commands first, and must not import JAX for that. Nor must
+metrics of logs, which need NumPy only.
 """
 
 import ast
@@ -25,7 +25,7 @@ def exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
     @functools.cache
     def homes() -> dict[str, str]:
-        """Module that each public name is from."""
+        """Module of each public name."""
         imports = ast.walk(ast.parse(inspect.getsource(sys.modules[package])))
         return {
             name.asname: node.module

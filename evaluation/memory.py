@@ -1,4 +1,4 @@
-"""What fits into the memory of this machine, so that what does not is refused before play."""
+"""Checks of memory before play: what does not fit into this machine is refused."""
 
 import os
 
@@ -8,23 +8,23 @@ def physical() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def check_fits(number: int, held: int, what: str, remedy: str, taken: int = 0) -> None:
-    """Refuse what is sure to hold more than the memory of this machine.
+def check_fits(number: int, size: int, what: str, remedy: str, used: int = 0) -> None:
+    """Refuse a number of objects that need more memory than this machine has.
 
     Args:
-      number: of things.
-      held: bytes that each of them takes at the least.
-      what: the things, for people.
-      remedy: what to do instead, for people.
-      taken: bytes that are taken already.
+      number: of objects.
+      size: least size of each, bytes.
+      what: name of the objects, for the error.
+      remedy: what to do instead, for the error.
+      used: memory that is in use already, bytes.
 
     Raises:
-      ValueError: they do not fit; says how many do.
+      ValueError: the objects do not fit; says how many do.
     """
     memory = physical()
-    fitting = max(memory - taken, 0) // held if held else number
-    if number > fitting:
+    most = max(memory - used, 0) // size if size else number
+    if number > most:
         raise ValueError(
             f"{number:,} {what} do not fit into the {memory / 2**30:.0f} GiB of this machine; at "
-            f"most {fitting:,} do: {remedy}"
+            f"most {most:,} do: {remedy}"
         )

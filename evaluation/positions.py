@@ -1,7 +1,7 @@
 """Line and column of a value inside JSON text.
 
-The standard decoder forgets where a value stood. Errors are rare, so the text is walked a second
-time, only when one is reported.
+The standard decoder keeps no positions. Errors are rare, so the text is read a second time only
+when one is reported.
 """
 
 import json
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     """One value of the text.
 
     Attributes:
-      path: where it stands.
+      path: its path.
       start: offset of its first character.
       key: offset of the key it belongs to; `start` for array elements and the outermost value.
       token: its text if it is a string, number or word, else its opening bracket.
@@ -41,14 +41,14 @@ def walk(text: str) -> Iterator[Entry]:
       text: JSON text. It need only be valid as far as the caller consumes the iterator.
     """
     path: list[str | int] = []
-    seen: list[set[str]] = []  # keys met in each open container
+    names: list[set[str]] = []  # keys so far of each open container
     wants_key = repeated = False
     key = 0
     for match in _TOKEN.finditer(text):
         token, start = match[0], match.start()
         if token in "}]":
             path.pop()
-            seen.pop()
+            names.pop()
             wants_key = False
         elif token == ",":
             last = path[-1]
@@ -58,8 +58,8 @@ def walk(text: str) -> Iterator[Entry]:
             wants_key = False
         elif wants_key:
             name = json.loads(token)
-            repeated = name in seen[-1]
-            seen[-1].add(name)
+            repeated = name in names[-1]
+            names[-1].add(name)
             path[-1], key = name, start
         else:
             keyed = bool(path) and isinstance(path[-1], str)
@@ -67,7 +67,7 @@ def walk(text: str) -> Iterator[Entry]:
             if token in "{[":
                 wants_key = token == "{"
                 path.append("" if wants_key else 0)
-                seen.append(set())
+                names.append(set())
 
 
 def locate(text: str, path: Path, *, key: bool = False) -> tuple[int, int]:
@@ -76,13 +76,13 @@ def locate(text: str, path: Path, *, key: bool = False) -> tuple[int, int]:
     Args:
       text: valid JSON text.
       path: keys and indices from the outermost value.
-      key: whether the position of the key is wanted.
+      key: whether to return the position of the key.
 
     Returns:
       (line, column), both from 1.
 
     Raises:
-      KeyError: nothing stands at `path`.
+      KeyError: there is no value at `path`.
     """
     for entry in walk(text):
         if entry.path == path:
@@ -98,15 +98,15 @@ def locate_all(text: str, paths: Collection[Path]) -> dict[Path, tuple[int, int]
       paths: keys and indices from the outermost value.
 
     Returns:
-      (line, column), both from 1, of each path at which something stands.
+      (line, column), both from 1, of each path that exists.
     """
-    found, line, counted = {}, 1, 0
+    positions, line, counted = {}, 1, 0
     for entry in walk(text):
         if entry.path in paths:
             line += text.count("\n", counted, entry.start)
             counted = entry.start
-            found[entry.path] = line, entry.start - text.rfind("\n", 0, entry.start)
-    return found
+            positions[entry.path] = line, entry.start - text.rfind("\n", 0, entry.start)
+    return positions
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The processor for the runs of a command; before JAX's first computation."""
+"""Configures JAX on the processor for a command, before JAX's first computation."""
 
 import contextlib
 
@@ -7,9 +7,9 @@ from evaluation.scanner import Options
 
 
 def configure(options: Options) -> None:
-    """Check options, and compile for the processor as a command should.
+    """Check options, then call `jaxsim.configure_cpu`.
 
-    A process that has used JAX before keeps its options: programs are slower then.
+    If the process has used JAX before, JAX keeps its options, and programs are slower.
 
     Raises:
       ValueError: as `Options.spread`.

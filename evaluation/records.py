@@ -1,8 +1,8 @@
-"""The one table that every engine writes and every metric, log and report reads.
+"""The table of results that every engine writes and every metric, log and report reads.
 
-One row an episode, or a sub-episode where episodes have several: `Records.by_episode` joins those.
-In memory the columns of L lifetimes of E rows are (L, E) arrays; on disk they are one Parquet file,
-lifetime by lifetime, with schedule and versions in its metadata.
+It has one row per episode, or per sub-episode where episodes have several; `Records.by_episode`
+joins these. In memory the columns of L lifetimes of E rows are (L, E) arrays. On disk they are one
+Parquet file, lifetime by lifetime, with schedule and versions in its metadata.
 """
 
 import json
@@ -46,7 +46,7 @@ class Records:
       schedule: what was played.
       columns: (L, E) arrays by name, those of `COLUMNS`.
       novelty_levels: (P,) true catalogue level of each variant of the schedule, 0 for none.
-      first_lifetime: number of the first lifetime in here.
+      first_lifetime: number of the first lifetime.
       metadata: agent, seed, versions; plain JSON values.
     """
 
@@ -120,7 +120,7 @@ class Records:
         arrays |= {name: _tiled(column, lifetimes) for name, column in fixed.items()}
         for name, dtype in COLUMNS.items():
             arrays[name] = pa.array(np.ascontiguousarray(self.columns[name], dtype).ravel())
-        # Told nothing: a null column now, so that tables of all protocols have the same shape.
+        # Null: no hint was given; the column keeps the schema of all protocols the same.
         arrays["told_level"] = pa.nulls(lifetimes * episodes, pa.int32())
         text = json.dumps({**self.metadata, "schedule": self.schedule.to_json()}, allow_nan=False)
         return pa.table(arrays).replace_schema_metadata({METADATA_KEY: text.encode()})
@@ -163,15 +163,15 @@ def _tiled(column: Any, times: int) -> Any:
 
 
 NOT_OURS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError)
-"""What reading values that are not as expected raises."""
+"""Errors raised on reading values of an unexpected form."""
 
 
 def read(path: Path) -> Records:
     """Read records that `Records.write` wrote.
 
     Raises:
-      ValueError: not such a file.
-      FileNotFoundError: no file there.
+      ValueError: another kind of file, or a damaged one.
+      FileNotFoundError: there is no file.
     """
     try:
         return _from_table(pq.read_table(path, page_checksum_verification=True))
@@ -185,7 +185,7 @@ def read_run(path: Path) -> Records:
     """Read the records of a result directory, or of a records file itself.
 
     Raises:
-      ValueError: there are none; says where they were looked for.
+      ValueError: there are none; names the path.
     """
     file = path / "records.parquet" if path.is_dir() else path
     if not file.is_file():
@@ -196,7 +196,7 @@ def read_run(path: Path) -> Records:
 
 
 def _from_table(table: pa.Table) -> Records:
-    """Rebuild records; any exception means that the table is none of ours."""
+    """Rebuild records; any exception means that `Records.write` did not write the table."""
     metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
     schedule = Schedule.from_json(metadata.pop("schedule"))
     shape = (-1, schedule.num_episodes)

@@ -1,19 +1,19 @@
 """The engine for pure agents: a schedule as lists of rounds that lanes play.
 
 Every lifetime plays the same list, each with its own agent memory, starts and randomness, in the
-compiled program of `jaxsim.lanes`. Lifetimes are dealt to the cores or accelerators of the machine.
+compiled program of `jaxsim.lanes`. Lifetimes are spread over the machine's cores or accelerators.
 The list is played in segments, between which the host collects records and shows progress.
 
-A lane's results depend on (seed, lifetime) alone. Randomness is counted from them, a tick's result
-does not depend on its company, and one executable plays all parts of the lifetimes. So neither the
-number of lifetimes nor chunks, threads or segments change a record.
+A lane's results depend on (seed, lifetime) alone. Randomness is counter-based, a lane's tick does
+not depend on the other lanes of its batch, and one executable plays all parts of the lifetimes. So
+the number of lifetimes, chunks, threads and segments change no record.
 
-A run can be left between two segments and gone on with in another process: a `Snapshot` holds it
-by lifetime, whatever the chunks and threads, and a `Keeper` decides when to take one.
+A run can be stopped between two segments and resumed in another process. A `Snapshot` holds it by
+lifetime, for any chunks and threads; a `Keeper` decides when to take one.
 
-With a width W a lifetime plays up to W episodes of a block side by side before the agent learns
-from them, each from the agent's memory as it was. Start and randomness of an episode stay those of
-its number. The memory that goes on is that of the first of them.
+With width W, a lifetime plays up to W episodes of a block side by side, all from the same memory,
+and then the agent learns from them. An episode's start and randomness still follow from its number.
+The lifetime continues with the memory of the first of these episodes.
 """
 
 from collections.abc import Callable, Collection
@@ -83,26 +83,26 @@ class Snapshot:
 
 
 class Keeper(Protocol):
-    """Keeps a run that may end before its schedule does."""
+    """Saves a run, so that it may end before its schedule does."""
 
     @property
     def ends(self) -> Collection[int]:
         """Numbers of episodes after which the run must return to the host."""
 
     def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
-        """Return what to go on from; None for the start.
+        """Return the snapshot to resume from; None for the start.
 
         Args:
-          start: gives the start, with leaves (L, 0) for outcomes: structure, shapes and types of
-            every later snapshot.
+          start: returns the snapshot of the start, with outcomes (L, 0); every later snapshot has
+            its structure and types.
         """
 
     def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
-        """Look at a run after a segment; whatever is raised here ends the run.
+        """Called after each segment; an exception ends the run.
 
         Args:
-          episodes: that each lifetime has played so far.
-          take: gives the snapshot, at the cost of a copy of all memories.
+          episodes: number that each lifetime has played so far.
+          take: returns the snapshot; this copies all memories.
         """
 
 
@@ -133,9 +133,9 @@ def play(
         once; 1 is one after the other. Records of an agent without a memory do not depend on it.
       options: chunks, threads and segments.
       progress: called as `progress(episodes done, episodes in all)`, counted over lifetimes.
-      memory: what the agent knows already, leaves (L, ...) in NumPy as in a `Snapshot`: each
-        lifetime starts from its own; None for the memory that the agent starts with.
-      keeper: is asked where to go on, and told after each segment.
+      memory: initial memory of each lifetime, leaves (L, ...) in NumPy as in a `Snapshot`; None
+        for the agent's own initial memory.
+      keeper: says where to resume, and is called after each segment.
 
     Returns:
       The records of all episodes.
@@ -164,8 +164,8 @@ def play(
 
 
 def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> dict[str, Any]:
-    """Metadata that say which lifetimes broke, with which episode on and why; {} if none did."""
-    broken = [
+    """Metadata of faults: lifetime, first episode that it affects, and reason; {} for none."""
+    faults = [
         {
             "lifetime": first_lifetime + int(lane),
             "episode": int(np.argmax(fault[lane] > 0)),
@@ -173,7 +173,7 @@ def _named_faults(agent: Agent, fault: np.ndarray, first_lifetime: int) -> dict[
         }
         for lane in np.flatnonzero(fault.any(axis=1))
     ]
-    return {"faults": broken} if broken else {}
+    return {"faults": faults} if faults else {}
 
 
 def check_lifetimes(lifetimes: int, first_lifetime: int = 0) -> None:
@@ -227,11 +227,11 @@ class _Run:
         crew = self.crew(options)
         if memory is not None:
             crew.remember(memory)
-        at = keeper.begin(partial(self._start, crew)) if keeper else None
-        if at:
-            crew.remember(at.memory)
-        parts = [at.outcome] if at else []
-        rounds, lifetimes = at.rounds if at else 0, len(self.numbers)
+        snapshot = keeper.begin(partial(self._start, crew)) if keeper else None
+        if snapshot:
+            crew.remember(snapshot.memory)
+        parts = [snapshot.outcome] if snapshot else []
+        rounds, lifetimes = snapshot.rounds if snapshot else 0, len(self.numbers)
         done = parts[0]["length"].shape[1] if parts else 0
         ends = keeper.ends if keeper else ()
         for stretch in self.stretches(options.segment, rounds, ends):
@@ -242,7 +242,7 @@ class _Run:
                 progress(done * lifetimes, self.schedule.num_episodes * lifetimes)
             if keeper:
                 keeper.between(done, partial(self._snapshot, rounds, crew, parts))
-        columns = _in_one(parts)
+        columns = _concatenated(parts)
         variant = self.schedule.block_variants()[self.schedule.episode_blocks()]
         seconds = columns["length"] * self.tasks.dt[variant]
         return columns | {"seconds": seconds.astype(np.float32)}
@@ -265,15 +265,15 @@ class _Run:
         return Snapshot(0, crew.memory(), columns)
 
     def _snapshot(self, rounds: int, crew: Crew, parts: list[Any]) -> Snapshot:
-        """Join what all lifetimes know and what they have played."""
-        parts[:] = [_in_one(parts)]
+        """Return the snapshot after so many rounds; joins `parts` in place."""
+        parts[:] = [_concatenated(parts)]
         return Snapshot(rounds, crew.memory(), parts[0])
 
     def stretches(self, segment: int, start: int, ends: Collection[int]) -> list[_Stretch]:
         """Cut the schedule into rounds, and these into stretches of equal length, padded at ends.
 
-        A round has up to W episodes of one block. The first stretch begins with round `start`; none
-        goes on across the episodes `ends`, which begin rounds.
+        A round has up to W episodes of one block. The first stretch begins with round `start`. No
+        stretch crosses an episode of `ends`; these begin rounds.
         """
         rounds = self._rounds()
         first, count = rounds.episode[:, 0], rounds.count[:, 0]
@@ -303,7 +303,7 @@ class _Run:
         first = np.cumsum([0, *(b.count for b in blocks)])[block] + within
         variant = self.schedule.block_variants()[block]
         learning = np.array([b.learning for b in blocks])
-        whole = Rounds(
+        all_rounds = Rounds(
             episode=first.astype(np.int32),
             count=count,
             world=self.tasks.world[variant],
@@ -312,7 +312,7 @@ class _Run:
             enters=within == 0,
             entry=jax.tree.map(lambda leaf: leaf[block], entries(self.schedule)),
         )
-        return jax.tree.map(lambda leaf: leaf[:, None], whole)
+        return jax.tree.map(lambda leaf: leaf[:, None], all_rounds)
 
     def _columns(self, rows: Rows, count: np.ndarray) -> dict[str, np.ndarray]:
         """Columns of the records of a stretch, (L, E') each, by the episodes of its rounds."""
@@ -341,6 +341,6 @@ def rows_at(tree: Any, index: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-def _in_one(parts: list[Any]) -> Any:
-    """Join columns of stretches one after the other, (L, E)."""
+def _concatenated(parts: list[Any]) -> Any:
+    """Concatenate columns of stretches along the episodes, (L, E)."""
     return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1), *parts)

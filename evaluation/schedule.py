@@ -1,4 +1,4 @@
-"""One plan for every protocol: who plays which episode of which task, learning or not.
+"""One plan for every protocol: which episodes of which tasks are played, learning or not.
 
 A front door (a syllabus, an experiment, a trial set) parses its own notation into a `Schedule`;
 the engines, the metrics and the logs see nothing else.
@@ -15,7 +15,7 @@ Mode = Literal["train", "test"]
 Value = float | int | str
 
 FIRST_3D = 100
-"""The levels of the novelty catalogue below are of two dimensions."""
+"""Levels of the novelty catalogue with smaller numbers have two dimensions."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ class Schedule:
 
     @classmethod
     def joined(cls, parts: Sequence["Schedule"]) -> "Schedule":
-        """Play schedules in sequence, as one lifetime: a learning lifetime may span several.
+        """Concatenate schedules to one lifetime; a learning lifetime may span several.
 
-        Blocks and phases are numbered on; blocks are not merged where two schedules meet.
+        Numbers of blocks and phases continue; blocks are not merged where two schedules meet.
         """
         if len(parts) == 1:
             return parts[0]

@@ -1,9 +1,9 @@
 """The engine for ordinary agents: a schedule's episodes one decision at a time.
 
-A `Session` opens episodes, an `Episode` is stepped by whoever plays it: a Python object, a client
-at the other end of a socket. Start and randomness of an episode are those that the scanner gives
-the episode of the same number in the same lifetime. Whoever chooses episodes as they come, in any
-order, collects them in a `Log`; `play` runs a whole schedule with a `Player`.
+A `Session` opens episodes; a Python object, or a client of a socket, steps an `Episode`. An episode
+has the same start and randomness as the scanner's episode of the same number in the same lifetime.
+A `Log` collects episodes that are chosen one by one, in any order; `play` runs a whole schedule
+with a `Player`.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +24,11 @@ from jaxsim.stepper import Keys, Outcome, Stepper, answer_at_once
 
 Progress = Callable[[int, int], None]
 
-answer_at_once()  # A step waits for its outcome, and another thread would only answer later.
+answer_at_once()  # A step waits for its outcome; waking another thread would only delay it.
 
 
 class Prediction(NamedTuple):
-    """What an agent says of novelty; the default is nothing."""
+    """An agent's prediction of novelty; by default, that there is none."""
 
     level: int = 0  # of the novelty catalogue, 0 for none
     probability: float = 0.0  # that the world has changed, in [0, 1]
@@ -51,7 +51,7 @@ class Prediction(NamedTuple):
 
 
 LOGGED_BYTES = 320
-"""Of an episode in a `Log`, at the least."""
+"""Least memory of an episode in a `Log`."""
 
 
 class Result(NamedTuple):
@@ -76,7 +76,7 @@ class Episode:
       over: whether the episode has ended.
       length: steps so far.
       reward: sum of rewards so far.
-      last_reward: that of the last step, 0 before the first.
+      last_reward: reward of the last step, 0 before the first.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class Episode:
     @property
     def performance(self) -> float:
         """The task's score so far, in [0, 1]."""
-        return float(self._said.performance)
+        return float(self._outcome.performance)
 
     def act_key(self) -> jax.Array:
-        """Key for the decision that comes next, that of a pure agent in the scanner."""
+        """Key for the next decision, the same as for a pure agent in the scanner."""
         return rng.to_key(rng.fold(self._words, counters.ACT, self.length + 1))
 
     def begin_key(self) -> jax.Array:
-        """Key for the agent at the first observation, that of a pure agent in the scanner."""
+        """Key for the agent at the first observation, the same as in the scanner."""
         return rng.to_key(rng.fold(self._words, counters.BEGIN))
 
     def step(self, action: Any) -> Any:
@@ -131,30 +131,30 @@ class Episode:
         return self.observation
 
     def result(self) -> Result:
-        """Totals so far: of the episode if it is over, else of one broken off."""
-        complete = self.over and not self._said.nonfinite
+        """Totals so far; an episode that is not over counts as broken off."""
+        complete = self.over and not self._outcome.nonfinite
         seconds = float(np.float32(self.length * np.float32(self.env.dt(self.params))))
-        terminated = bool(self._said.terminated)
+        terminated = bool(self._outcome.terminated)
         return Result(self.reward, self.performance, self.length, terminated, complete, seconds)
 
-    def _note(self, said: Outcome) -> None:
-        """Take in what came of a step."""
-        self.observation, self._said = said.observation, said
-        self.over = bool(said.terminated | said.truncated)
-        self.last_reward = float(said.reward)
-        self.reward = float(np.float32(self.reward) + said.reward)
+    def _note(self, outcome: Outcome) -> None:
+        """Record the outcome of a step."""
+        self.observation, self._outcome = outcome.observation, outcome
+        self.over = bool(outcome.terminated | outcome.truncated)
+        self.last_reward = float(outcome.reward)
+        self.reward = float(np.float32(self.reward) + outcome.reward)
         self.length += 1
 
 
 @jax.jit
 def _episode_words(lifetime: rng.Words, number: Any) -> rng.Words:
-    """Counter key of an episode, that of the scanner."""
+    """Counter key of an episode, the same as in the scanner."""
     return rng.fold(lifetime, counters.EPISODE, number)
 
 
 @jax.jit
 def _keys(words: rng.Words) -> Keys:
-    """Keys of an episode, those that the scanner draws from."""
+    """Keys of an episode, the same as in the scanner."""
     steps = rng.fold(words, counters.STEP)
     return Keys(rng.fold(words, counters.RESET), rng.fold(steps, 0), steps, jnp.uint32(0))
 
@@ -169,7 +169,7 @@ class Session:
     """One lifetime of a schedule for an agent of any kind.
 
     Args:
-      schedule: what there is to play.
+      schedule: schedule of the lifetime.
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
 
@@ -190,12 +190,12 @@ class Session:
         self._worlds: dict[int, tuple[Stepper, Any]] = {}
 
     def compile(self) -> None:
-        """Compile all that its episodes need, so that no agent waits for it."""
+        """Compile all programs that the episodes need, so that no agent waits for that."""
         for world in np.unique(self.tasks.world):
             self._stepper(int(np.argmax(self.tasks.world == world)))[0].compile()
 
     def agent_key(self) -> jax.Array:
-        """Key for the agent at the start of its lifetime, that of a pure agent in the scanner."""
+        """Key for the agent at the start of its lifetime, the same as in the scanner."""
         return rng.to_key(rng.fold(self._lifetime, counters.AGENT))
 
     def episode(self, number: int) -> Episode:
@@ -212,7 +212,7 @@ class Session:
         return self.start(int(self._variants[number]), number)
 
     def start(self, variant: int, number: int, given: Any = None) -> Episode:
-        """Open an episode of one's own choice.
+        """Open an episode of any variant and number.
 
         Args:
           variant: index into `schedule.variants`.
@@ -239,7 +239,7 @@ class Session:
 
 @dataclass
 class Log:
-    """Episodes in the order in which they were played, to be made into records.
+    """Collects episodes in the order in which they were played, and makes records of them.
 
     Attributes:
       name: of the schedule that the records will have.
@@ -263,7 +263,7 @@ class Log:
         session: Session,
         variant: int,
         result: Result,
-        said: Prediction | None = None,
+        prediction: Prediction | None = None,
         *,
         phase: int = 1,
         mode: Mode = "test",
@@ -273,9 +273,9 @@ class Log:
 
         Args:
           session: where it was played.
-          variant: what was played, index into `session.schedule.variants`.
+          variant: index into `session.schedule.variants`.
           result: totals of the episode.
-          said: the last that the agent said of novelty.
+          prediction: the agent's last novelty prediction.
           phase: number of the phase it belongs to, from 1.
           mode: whether the protocol calls it training or testing.
           learning: whether the agent was allowed to learn from it.
@@ -283,7 +283,7 @@ class Log:
         task, parameters = what = session.schedule.variants[variant]
         self._levels[what] = int(session.tasks.novelty_levels[variant])
         block = Block(len(self._blocks), phase, mode, task, parameters, 1, learning)
-        self._rows.append((result, said or Prediction()))
+        self._rows.append((result, prediction or Prediction()))
         if self._blocks and _same_run(self._blocks[-1], block):
             last = self._blocks.pop()
             values = (last.index, phase, mode, task, parameters, last.count + 1, learning)
@@ -314,17 +314,18 @@ def _same_run(block: Block, other: Block) -> bool:
 
 def _columns(rows: list[tuple[Result, Prediction]]) -> dict[str, np.ndarray]:
     """Columns of the records of one lifetime, (1, E) each."""
-    named = [
+    named_rows = [
         {
             **result._asdict(),
-            "predicted_level": said.level,
-            "predicted_probability": said.probability,
-            "threshold": said.threshold,
+            "predicted_level": prediction.level,
+            "predicted_probability": prediction.probability,
+            "threshold": prediction.threshold,
         }
-        for result, said in rows
+        for result, prediction in rows
     ]
     return {
-        name: np.array([[row[name] for row in named]], dtype) for name, dtype in COLUMNS.items()
+        name: np.array([[row[name] for row in named_rows]], dtype)
+        for name, dtype in COLUMNS.items()
     }
 
 
@@ -336,8 +337,8 @@ def _metadata(values: Mapping[str, Any]) -> dict[str, Any]:
 class Player(Protocol):
     """An ordinary agent that plays a schedule through `play`.
 
-    One that also has `enter(entry: jaxsim.agents.Entry)` is told of each block as it begins, and of
-    one that has `fault() -> int` episodes that begin with a fault are recorded as not complete.
+    If it has `enter(entry: jaxsim.agents.Entry)`, this is called as each block begins. If it has
+    `fault() -> int`, episodes that begin with a fault are recorded as not complete.
     """
 
     @property
@@ -346,20 +347,20 @@ class Player(Protocol):
         ...
 
     def begin(self, episode: Episode) -> None:
-        """Hear of a new episode; `episode.observation` is its first."""
+        """Begin a new episode; `episode.observation` is its first."""
         ...
 
     def act(self, observation: Any) -> tuple[int, Prediction]:
-        """Choose an action, and say what there is to say of novelty."""
+        """Return an action and a prediction of novelty."""
         ...
 
     def end(self, result: Result, learning: bool) -> None:
-        """Hear how the episode went, and whether one may learn from it."""
+        """Take the result of the episode; `learning` says whether to learn from it."""
         ...
 
 
 class PurePlayer:
-    """A pure agent as an ordinary one, with the randomness that it has in the scanner.
+    """Plays a pure agent as an ordinary one, with the same randomness as in the scanner.
 
     Args:
       agent: the agent.
@@ -373,19 +374,19 @@ class PurePlayer:
         self._act, self._enter = jax.jit(agent.act), jax.jit(agent.enter)
         self._trace = jax.jit(agent.trace) if agent.trace else None
         words = rng.fold(counters.root(seed), lifetime, counters.AGENT)
-        born = jax.jit(agent.init)(rng.to_key(words))
-        self._memory = jax.jit(agent.assign)(born, jnp.uint32(lifetime))
+        initial = jax.jit(agent.init)(rng.to_key(words))
+        self._memory = jax.jit(agent.assign)(initial, jnp.uint32(lifetime))
         self._episode: Episode | None = None
         self._steps: list[Any] = []
         self._rewards: list[float] = []
 
     @property
     def memory(self) -> Any:
-        """The agent's memory as it is now."""
+        """The agent's present memory."""
         return self._memory
 
     def enter(self, entry: Entry) -> None:
-        """Hear of the block that begins."""
+        """Enter the block that begins."""
         self._memory = self._enter(self._memory, entry)
 
     def fault(self) -> int:
@@ -401,13 +402,13 @@ class PurePlayer:
         """Choose an action."""
         assert self._episode is not None, "begin comes first"
         before = self._memory
-        action, said, self._memory = self._act(before, observation, self._episode.act_key())
+        action, prediction, self._memory = self._act(before, observation, self._episode.act_key())
         if self._trace:
             if self._steps:
                 self._rewards.append(self._episode.last_reward)
             self._steps.append(self._trace(before, observation, action))
-        level, probability, threshold = int(said.level), float(said.probability), said.threshold
-        return int(action), Prediction(level, probability, float(threshold))
+        level, probability = int(prediction.level), float(prediction.probability)
+        return int(action), Prediction(level, probability, float(prediction.threshold))
 
     def end(self, result: Result, learning: bool) -> None:
         """Learn from the episode if that is allowed."""
@@ -415,22 +416,22 @@ class PurePlayer:
             values = (result.reward, result.performance, result.length, result.terminated)
             dtypes = (jnp.float32, jnp.float32, jnp.int32, jnp.bool_)
             totals = [jnp.array([v], dtype) for v, dtype in zip(values, dtypes, strict=True)]
-            trace, rewards, final = self._kept()
+            trace, rewards, final = self._padded_trace()
             steps = {"trace": trace, "rewards": rewards, "final": final}
             episodes = replace(Episodes(*totals), **steps)
             self._memory = self._learn(self._memory, episodes)
 
-    def _kept(self) -> tuple[Any, Any, Any]:
-        """What `Agent.trace` kept of the episode, as `Episodes` has it; the rest is zero."""
+    def _padded_trace(self) -> tuple[Any, Any, Any]:
+        """Trace, rewards and last trace of the episode as in `Episodes`, padded with zeros."""
         if not self._trace:
             return None, None, None
         assert self._episode is not None, "begin comes first"
         most = self._episode.env.max_steps
 
         def rows(*leaves: Any) -> jax.Array:
-            known = np.stack([np.asarray(leaf) for leaf in leaves])
-            padded = np.zeros((1, most, *known.shape[1:]), known.dtype)
-            padded[0, : len(known)] = known
+            values = np.stack([np.asarray(leaf) for leaf in leaves])
+            padded = np.zeros((1, most, *values.shape[1:]), values.dtype)
+            padded[0, : len(values)] = values
             return jnp.asarray(padded)
 
         last = self._trace(self._memory, self._episode.observation, jnp.int32(0))
@@ -460,7 +461,7 @@ def play(
       The records of one lifetime.
 
     Raises:
-      ValueError: a bad seed or task, or an action or a prediction that is none.
+      ValueError: a bad seed, task, action or prediction.
     """
     session = Session(schedule, seed=seed, lifetime=lifetime)
     rows: list[tuple[Result, Prediction]] = []
@@ -478,15 +479,15 @@ def play(
 
 
 def _play_episode(episode: Episode, player: Player, learning: bool) -> tuple[Result, Prediction]:
-    """Play one episode; its totals, and the last that the player said of novelty."""
+    """Play one episode; return its totals and the player's last novelty prediction."""
     fault = getattr(player, "fault", None)
     sound = fault is None or fault() == 0
     player.begin(episode)
-    said = Prediction()
+    prediction = Prediction()
     while not episode.over:
         action, prediction = player.act(episode.observation)
-        said = prediction.checked()
+        prediction = prediction.checked()
         episode.step(action)
     result = episode.result()
     player.end(result, learning)
-    return result._replace(complete=result.complete and sound), said
+    return result._replace(complete=result.complete and sound), prediction

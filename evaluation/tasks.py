@@ -1,8 +1,8 @@
-"""From the variants of a schedule to environments with tables of traced parameters.
+"""Makes environments and tables of traced parameters from the variants of a schedule.
 
 All tasks of a schedule share one observation and one action space, CartPole3D's, into which
 `jaxsim.embedding` puts the worlds of two dimensions; environments of gymnax share vectors of the
-length of their longest. An agent meets whatever task comes next.
+length of their longest. So one agent can play all of them.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
 
 
 class EnvTable(NamedTuple):
-    """One compiled environment and all that is played in it.
+    """One environment with the parameters of all variants that are played in it.
 
     Attributes:
-      env: the environment, with the observation and the actions of all others.
-      params: its parameters, every leaf (R,), one entry a variant that is played in it.
+      env: the environment; all tables have the same observations and actions.
+      params: its parameters, every leaf (R,), one entry per variant.
     """
 
     env: Any
@@ -33,7 +33,7 @@ class EnvTable(NamedTuple):
 
 
 _latest: list[tuple[Schedule, "Tasks"]] = []
-"""The schedule that was built last, with its tasks: a command checks one, and then plays it."""
+"""Cache of the last schedule and its tasks: a command first checks a schedule, then plays it."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ class Tasks:
         Raises:
           ValueError: an unknown task or parameter, or tasks whose observations or actions differ.
         """
-        for known, tasks in tuple(_latest):  # of one moment: other threads build as well
-            if known is schedule:
+        for cached, tasks in tuple(_latest):  # a copy: other threads build tasks as well
+            if cached is schedule:
                 return tasks
-        made = [registry.make(task, dict(values)) for task, values in schedule.variants]
-        envs, world = _shared([env for env, _ in made])
+        pairs = [registry.make(task, dict(values)) for task, values in schedule.variants]
+        envs, world = _shared([env for env, _ in pairs])
         members = [np.flatnonzero(world == index) for index in range(len(envs))]
-        row, levels = np.zeros((2, len(made)), np.int32)
+        row, levels = np.zeros((2, len(pairs)), np.int32)
         worlds = []
-        for env, inside in zip(envs, members, strict=True):
-            row[inside] = np.arange(len(inside))
-            rows = [made[index][1] for index in inside]
+        for env, indices in zip(envs, members, strict=True):
+            row[indices] = np.arange(len(indices))
+            rows = [pairs[index][1] for index in indices]
             table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
             worlds.append(EnvTable(env, table))
             # Levels 50, 100 and 200 are the catalogue's unchanged worlds.
-            levels[inside] = np.asarray(table.novelty_level).astype(np.int32) % LEVELS_PER_GROUP
-        _check_spaces(worlds, [schedule.variants[inside[0]][0] for inside in members])
+            levels[indices] = np.asarray(table.novelty_level).astype(np.int32) % LEVELS_PER_GROUP
+        _check_spaces(worlds, [schedule.variants[indices[0]][0] for indices in members])
         tasks = cls(tuple(worlds), world, row, levels)
         _latest[:] = [(schedule, tasks)]
         return tasks
@@ -99,7 +99,7 @@ class Tasks:
 
 
 def entries(schedule: Schedule) -> Entry:
-    """What an agent is told as each block begins, leaves (B,)."""
+    """Arguments of `Agent.enter` for each block, leaves (B,)."""
     blocks = schedule.blocks
     phases = [(block.phase, block.mode) for block in blocks]
     return Entry(
@@ -112,34 +112,34 @@ def entries(schedule: Schedule) -> Entry:
 
 
 def _shared(needed: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
-    """Find as few environments as can stand in for those that are needed, behind one space.
+    """Merge environments that one can cover, and give all of them the same spaces.
 
     Returns:
-      (environments, index of the one for each that is needed, int32).
+      (environments, index into them for each of `needed`, int32).
     """
     envs: list[Any] = []
-    found = []
+    indices = []
     for env in needed:
         for index, other in enumerate(envs):
-            both = _covering(other, env)
-            if both is not None:
-                envs[index] = both
-                found.append(index)
+            common = _covering(other, env)
+            if common is not None:
+                envs[index] = common
+                indices.append(index)
                 break
         else:
-            found.append(len(envs))
+            indices.append(len(envs))
             envs.append(env)
     if len(envs) > 1 and all(env.name.startswith(registry.GYMNAX) for env in envs):
         from jaxsim.adapters import from_gymnax  # here, because gymnax is an extra
 
-        return list(from_gymnax.alike(envs)), np.array(found, np.int32)
+        return list(from_gymnax.alike(envs)), np.array(indices, np.int32)
     configs = [getattr(env, "config", None) for env in envs]
     slots = max([SLOTS, *(getattr(config, "max_blocks", 0) for config in configs)])
-    return [embed(env, slots) for env in envs], np.array(found, np.int32)
+    return [embed(env, slots) for env in envs], np.array(indices, np.int32)
 
 
 def _covering(env: Any, other: Any) -> Any:
-    """Return the environment that plays what either plays; None if there is none."""
+    """Return an environment that covers both; None if there is none."""
     if env == other:
         return env
     try:
@@ -149,14 +149,14 @@ def _covering(env: Any, other: Any) -> Any:
 
 
 def _check_spaces(worlds: Sequence[EnvTable], names: Sequence[str]) -> None:
-    """Refuse worlds that no agent can tell its actions to in one and the same way.
+    """Refuse worlds whose observations or actions differ.
 
     Args:
       worlds: environments with their parameters.
       names: a task of each, for the error.
     """
-    first, *others = (_space(world) for world in worlds) if len(worlds) > 1 else [None]
-    for name, space in zip(names[1:], others, strict=True):
+    first, *spaces = (_space(world) for world in worlds) if len(worlds) > 1 else [None]
+    for name, space in zip(names[1:], spaces, strict=True):
         if space != first:
             raise ValueError(
                 f"task {name!r} has other observations or actions than {names[0]!r}, so that one "
@@ -166,7 +166,7 @@ def _check_spaces(worlds: Sequence[EnvTable], names: Sequence[str]) -> None:
 
 
 def _space(world: EnvTable) -> Any:
-    """What an agent sees of a world: number of actions, structure and types of observations."""
+    """Number of actions, and structure, shapes and types of observations, of a world."""
     params = jax.tree.map(lambda leaf: leaf[0], world.params)
 
     def observe(key: jax.Array) -> Any:

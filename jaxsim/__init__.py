@@ -36,7 +36,7 @@ register(
 
 
 def _by_leans(values: Values, **options: Any) -> tuple[Any, Any]:
-    # Imported here, so that those who push need not wait for agents.
+    # Imported here, because only this environment needs agents.
     from jaxsim import lean_actions
 
     return lean_actions.make(values, **options)
@@ -56,7 +56,7 @@ register(
 def levels() -> tuple[Level, ...]:
     """Return every level of the novelty catalogue, of both worlds, by number.
 
-    Each tells what it changes, what an agent is told about it at each hint level, and its quirks.
+    Each level has a text of its change, its hint at each hint level, and its quirks.
     """
     return (*cartpole2d.levels(), *cartpole3d.levels())
 

@@ -34,7 +34,7 @@ WHOLE_LOOPS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_l
 TOO_LATE = (
     "JAX has started its backends already, which read their options once: call "
     "jaxsim.configure_cpu() right after the imports, before any array is made and before "
-    "jax.devices() is asked"
+    "jax.devices() is called"
 )
 
 
@@ -42,15 +42,15 @@ class Layout(NamedTuple):
     """Sizes that suit a backend. No result depends on them.
 
     Attributes:
-      lanes: at most, episodes side by side for a thread or accelerator.
+      lanes: most episodes side by side for a thread or accelerator.
       chunk: lanes that advance together.
       ticks: cheap steps of a chunk in a row.
-      groups: lanes that are packed together, by how much more than the cheapest step they need;
-        the last for all beyond.
+      groups: lanes that are packed together, by effort above the cheapest step; the last for all
+        higher efforts.
       turns: lanes that start their next episodes together.
       rounds: episodes that a lane of `jaxsim.rollout` plays one after the other, if that leaves
         enough lanes.
-      enough: of them, for a thread or accelerator.
+      enough: lanes that are enough for a thread or accelerator.
     """
 
     lanes: int
@@ -62,21 +62,21 @@ class Layout(NamedTuple):
     enough: int
 
 
-# Few lanes need much, and a group waits for its slowest lane: where starting an operation is
-# nothing, small groups that keep pace with the others are best. Where it is most of the time, a
-# step of many lanes takes hardly longer than one of few.
+# Few lanes need a high effort, and a group waits for its slowest lane. If starting an operation is
+# cheap, small groups are best. If it is most of the time, a step of many lanes takes hardly longer
+# than one of few.
 FINE = (128, 128, 32, 16)
 COARSE = (256, 256, 256, 64)
 
-# The state and the temporaries of a chunk stay in a core's cache; one loop that is compiled whole
-# likes them nearer than one whose operations are started one by one. Lanes with lists are seldom
-# without an episode; but where contacts are many (level 201), a thousand lanes fill their groups so
-# badly that four thousand are three times as fast.
+# The state and the temporaries of a chunk stay in a core's cache. A loop that is compiled whole
+# needs a smaller chunk than one whose operations are started one by one. Lanes with lists are
+# seldom idle. But with many contacts (level 201), a thousand lanes fill their groups so badly that
+# four thousand are three times as fast.
 CPU = Layout(lanes=32_768, chunk=512, ticks=8, groups=COARSE, turns=256, rounds=8, enough=4096)
 CPU_CONFIGURED = Layout(
     lanes=32_768, chunk=256, ticks=16, groups=FINE, turns=256, rounds=8, enough=4096
 )
-# All lanes at once: what an accelerator needs is work enough for every start of a kernel.
+# All lanes at once: an accelerator needs enough work for every start of a kernel.
 ACCELERATOR = Layout(
     lanes=262_144,
     chunk=262_144,
@@ -108,10 +108,10 @@ def cores() -> int:
 
 
 def in_threads(function: Callable[..., T], number: int, items: Iterable[Any]) -> list[T]:
-    """Call a function for every item in a number of threads, which count as this one does.
+    """Call a function for every item in a number of threads, with the precision of this one.
 
-    Whether JAX has 64-bit types is a matter of each thread. With one thread it is this one, which
-    may have other switches of JAX as well.
+    JAX sets 64-bit types per thread. With one thread the calls run in this thread, which may have
+    other settings of JAX as well.
 
     Args:
       function: of one item.
@@ -134,7 +134,7 @@ def in_threads(function: Callable[..., T], number: int, items: Iterable[Any]) ->
 
 
 def _enable_x64(wide: bool) -> AbstractContextManager[None]:
-    """Newer versions of JAX have the switch at the top level, older ones in `experimental`."""
+    """Set 64-bit types; newer versions of JAX have the switch at the top level."""
     switch: Any = getattr(jax, "enable_x64", None)
     if switch is None:
         from jax.experimental import enable_x64 as switch  # type: ignore[attr-defined, no-redef]
@@ -143,7 +143,7 @@ def _enable_x64(wide: bool) -> AbstractContextManager[None]:
 
 
 def configure_cpu() -> None:
-    """Play two to three times as fast on a processor; never needed for a right result.
+    """Make XLA two to three times as fast on a processor; never needed for right results.
 
     Call it before JAX's first computation. It extends the environment variable XLA_FLAGS by
     `--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=30000000`: a loop whose
@@ -152,9 +152,9 @@ def configure_cpu() -> None:
     then compiled by XLA's older emitters as well, see `compiled`.
 
     The option holds for everything that the process compiles. It is undocumented and may vanish
-    from XLA, which ignores it if it does not know it: programs are only slower then. If XLA_FLAGS
-    has it already, it keeps its value, and the flags of others stay. Numbers are rounded
-    differently than without it, within the accuracy of float32. Calling it again changes nothing.
+    from XLA, which ignores unknown options: programs are only slower then. If XLA_FLAGS has it
+    already, its value stays; other flags stay as well. Numbers are rounded differently than without
+    it, within the accuracy of float32. Calling it again changes nothing.
 
     Vectors of 512 bits (`--xla_cpu_prefer_vector_width=512`) would be some per cent faster still,
     but XLA's arctangent of 16 numbers is wrong in jaxlib 0.10.2: `jnp.arctan` is off by up to 2.4.
@@ -183,9 +183,9 @@ def compiled(lowered: Any, older_emitters: bool = False) -> Any:
 
     Args:
       lowered: of `jax.jit`.
-      older_emitters: whether XLA's older emitters may take it, after `configure_cpu`. They need
-        half the memory, and what they make of a loop over steps is half as fast again; of large
-        programs they take longer.
+      older_emitters: whether XLA's older emitters may compile it, after `configure_cpu`. They need
+        half the memory, and their loops over steps run 1.5 times as fast; they take longer for
+        large programs.
     """
     whole_loops = SMALL_LOOPS in os.environ.get("XLA_FLAGS", "")
     try:
@@ -202,10 +202,10 @@ def compiled(lowered: Any, older_emitters: bool = False) -> Any:
 
 
 def _give_back() -> None:
-    """Give the memory that the compiler has freed back to the system.
+    """Return the memory that the compiler has freed to the system.
 
-    glibc keeps it for later: 1.0 of the 1.5 GB that a process holds after it has compiled level
-    200. Other libraries of C have no such function.
+    glibc keeps it for later: 1.0 of the 1.5 GB of a process that has compiled level 200. Other C
+    libraries have no such function.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
@@ -220,7 +220,7 @@ def keep_compiled(folder: str, most_bytes: int = 2 << 30) -> None:
 
     Args:
       folder: is made if it is not there.
-      most_bytes: size from which the programs that were used longest ago are removed.
+      most_bytes: size from which the least recently used programs are removed.
     """
     config: Any = jax.config
     config.update("jax_compilation_cache_dir", str(folder))
@@ -242,10 +242,10 @@ def extended(flags: str) -> str:
         )
     if SMALL_LOOPS not in flags:
         # Before the first of the options that are there, within the quotes if there are any.
-        flags, found = re.subn(
+        flags, count = re.subn(
             rf"""({EXTRA_OPTIONS}=["']?)(?=\w)""", rf"\g<1>{EXTRA_OPTION},", flags, count=1
         )
-        if not found:
+        if not count:
             flags += f" {EXTRA_OPTIONS}={EXTRA_OPTION}"
     return flags.strip()
 
@@ -253,12 +253,12 @@ def extended(flags: str) -> str:
 def opaque_one(number: jax.Array | float) -> jax.Array:
     """Return 1.0 in a form that XLA cannot fold, but LLVM can, so that dividing by it is free.
 
-    Shifting a word out in two steps is nothing to XLA's simplifier. LLVM sees zero, and that the
-    divisor is one, if both are in the same kernel: so they are where the number is different in
-    each pass of a loop, which keeps XLA from moving this out of it.
+    XLA's simplifier does not see that shifting a word out in two steps gives zero. LLVM does, and
+    that the divisor is one, if both are in the same kernel. They are if the number changes in each
+    pass of a loop, which keeps XLA from moving this out of it.
 
-    It holds values of its own shape apart. XLA makes a product of a division by fewer numbers than
-    are divided, and computes what is divided again for each consumer; where little is (a full tick
+    It separates values of its own shape. XLA turns a division by fewer numbers than are divided
+    into a product, and recomputes the dividend for each consumer. If little is divided (a full tick
     of four blocks), a scalar costs least: 11,224 flops, with a number for each lane 13,776.
 
     Args:
@@ -275,7 +275,7 @@ def opaque_one(number: jax.Array | float) -> jax.Array:
 
 
 def batch_rule(of_lanes: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule of `jax.custom_batching.custom_vmap`: what a batch does in place of each lane's own.
+    """Make a rule of `jax.custom_batching.custom_vmap` from a function of whole batches.
 
     Args:
       of_lanes: function of the same arguments, all of which have a leading axis of lanes.
@@ -307,7 +307,7 @@ def materialise(tree: T, one: jax.Array) -> T:
 
 
 def mask(condition: jax.Array, one: jax.Array) -> jax.Array:
-    """Compute a boolean once, by way of a number; off the processor, it is returned as it is."""
+    """Compute a boolean once, as a number; off the processor, it is returned unchanged."""
     return jnp.where(condition, one, 0.0 * one) / one > 0.5 if on_cpu() else condition
 
 

@@ -1,10 +1,10 @@
-"""What the randomness of a run is for: the counters below its seed, the same in both engines.
+"""Counters that random keys of a run are folded from, the same in both engines.
 
-The key of anything is the run's seed folded with the number of the lifetime, then `AGENT` for the
-agent's own start or `EPISODE` and the number of the episode, and below an episode one of the
-others; `ACT` and `STEP` are followed by the tick, from 0 for the hidden first step. Episodes that
-have nothing to do with one another (`jaxsim.rollout`) belong to no lifetime: the seed is folded
-with the number of the episode at once, and each has an agent that starts from `INIT`.
+A key is the run's seed folded with the number of the lifetime, then with `AGENT` for the agent's
+start, or with `EPISODE`, the number of the episode, and one of the other counters. `ACT` and `STEP`
+are followed by the tick, from 0 for the hidden first step. Independent episodes (`jaxsim.rollout`)
+belong to no lifetime: the seed is folded with the number of the episode at once, and the agent of
+each starts from `INIT`.
 """
 
 import jax

@@ -42,7 +42,7 @@ from jaxsim.worlds.world import Attempt, rows_of
 from jaxsim.wrappers import WorldWrapper
 
 SLOTS = UNROLLED
-"""Block slots of an observation where no task needs more."""
+"""Block slots of an observation, unless a task needs more."""
 RIGHT, LEFT = ACTIONS.index("right"), ACTIONS.index("left")
 
 
@@ -79,11 +79,11 @@ class Embedded(WorldWrapper, ABC):
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`. Other codes than 0 to 4 do nothing."""
         action = jnp.asarray(inputs.action_codes(action, len(ACTIONS), ACTIONS))
-        observation, *rest = self.env.step(key, state, *self.own(action, params))
+        observation, *rest = self.env.step(key, state, *self.converted(action, params))
         state, reward, terminated, truncated, info = rest
         return self.lifted(observation), state, reward, terminated, truncated, info
 
-    # What `jaxsim.rollout` asks besides, see `jaxsim.worlds.world.World`.
+    # Also needed by `jaxsim.rollout`, see `jaxsim.worlds.world.World`.
 
     def parts(self, params: Params) -> tuple[tuple["Embedded", ...], np.ndarray]:
         """No simpler environment plays any of the rows."""
@@ -99,15 +99,15 @@ class Embedded(WorldWrapper, ABC):
         effort: int,
     ) -> Attempt:
         """Advance running episodes by one step; see `jaxsim.worlds.world.World.attempt`."""
-        return self.env.attempt(key, state, *self.own(action, params), active, effort)
+        return self.env.attempt(key, state, *self.converted(action, params), active, effort)
 
     @abstractmethod
     def lifted(self, observation: Any) -> Observation:
         """Return an observation of the embedded environment in CartPole3D's form."""
 
     @abstractmethod
-    def own(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
-        """Return the action, and the parameters, by which the environment does an action."""
+    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
+        """Return the embedded environment's action and parameters for an action."""
 
 
 class _EmbeddedCartPole2D(Embedded):
@@ -116,7 +116,7 @@ class _EmbeddedCartPole2D(Embedded):
     def lifted(self, observation: Observation) -> Observation:
         return _padded(observation, self.slots)
 
-    def own(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
+    def converted(self, action: jax.Array, params: Params) -> tuple[jax.Array, Any]:
         return jnp.where((action == RIGHT) | (action == LEFT), action, 0), params
 
 
@@ -138,7 +138,9 @@ class _EmbeddedCartPole(Embedded):
         )
         return _padded(flat, self.slots)
 
-    def own(self, action: jax.Array, params: cartpole.Params) -> tuple[jax.Array, cartpole.Params]:
+    def converted(
+        self, action: jax.Array, params: cartpole.Params
+    ) -> tuple[jax.Array, cartpole.Params]:
         right = (action == RIGHT).astype(jnp.int32)
         pushes = (action == RIGHT) | (action == LEFT)
         return right, replace(params, force=jnp.where(pushes, params.force, 0.0))
@@ -165,14 +167,14 @@ def _padded(observation: Observation, slots: int) -> Observation:
     )
 
 
-def _stacked(there: tuple[Any, ...], nothing: Any, empty: int) -> Any:
-    """Stack the slots that there are on a last axis, followed by empty ones."""
+def _stacked(slots: tuple[Any, ...], empty_slot: Any, count: int) -> Any:
+    """Stack slots on a last axis, followed by empty ones."""
 
     def join(none: jax.Array, *leaves: jax.Array) -> jax.Array:
-        behind = jnp.broadcast_to(none[..., None], (*none.shape, empty))
-        return jnp.concatenate([*(leaf[..., None] for leaf in leaves), behind], axis=-1)
+        padding = jnp.broadcast_to(none[..., None], (*none.shape, count))
+        return jnp.concatenate([*(leaf[..., None] for leaf in leaves), padding], axis=-1)
 
-    return jax.tree.map(join, nothing, *there)
+    return jax.tree.map(join, empty_slot, *slots)
 
 
 @singledispatch
@@ -216,7 +218,7 @@ spaces.unflatten.register(Embedded, spaces.sensors_of)
 
 @spaces.bounds.register
 def _(env: Embedded, params: Params) -> tuple[np.ndarray, np.ndarray]:
-    """No bound holds in all worlds, but for the flags of the blocks and the quaternion's four."""
+    """Only the flags of the blocks and the quaternion's components have bounds in all worlds."""
     high = np.full(11 + 7 * env.slots, np.inf, env.config.dtype)
     high[4:8] = 1 + spaces.ROUNDING
     high[11::7] = 1.0

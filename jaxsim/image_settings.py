@@ -1,6 +1,6 @@
-"""What a user sets of the camera among the sensors: rows of every world that can be drawn.
+"""Parameters of the camera among the sensors, for every world that can be drawn.
 
-Apart from `jaxsim.imaging`, which draws, so that programs without pictures do not wait for it.
+They are apart from `jaxsim.imaging`, so that programs without pictures do not import it.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from jaxsim.parameters import Parameter, Values
 
 VIEWS = ("corner", "side", "top", "first")
 MOST_PIXELS = 1024
-"""Of a side of a picture."""
+"""Most pixels of a side of a picture."""
 MOST_SAMPLES = 8
-USUAL = 64
-"""Pixels of a side unless another number is given."""
+DEFAULT_PIXELS = 64
+"""Pixels of a side by default."""
 
 GROUP = "sensors/image/"
 HEIGHT, WIDTH = f"{GROUP}height", f"{GROUP}width"
@@ -42,7 +42,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
     )
 }
-"""They change what is observed and nothing in the world."""
+"""Rows by path; they change observations and nothing in the world."""
 DEFAULTS = {path: row.default for path, row in PARAMETERS.items()}
 
 
@@ -83,17 +83,17 @@ def by_path(options: Any) -> dict[str, Any]:
         f"{GROUP}{name}": int(value) if name == "grey" and isinstance(value, bool) else value
         for name, value in options.items()
     }
-    return values if HEIGHT in values or WIDTH in values else {HEIGHT: USUAL, **values}
+    return values if HEIGHT in values or WIDTH in values else {HEIGHT: DEFAULT_PIXELS, **values}
 
 
 def split(values: Values) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Tell the world's own values from those of a picture.
+    """Split values into those of the world and those of a picture.
 
     Args:
       values: by path, each accepted by its row.
 
     Returns:
-      (the world's, those of the picture with nothing missing, or None for no picture).
+      (values of the world, all values of the picture or None for no picture).
 
     Raises:
       ValueError: as `check`.

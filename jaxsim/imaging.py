@@ -4,9 +4,8 @@
     observation, state = env.reset(key, params)
     observation.image  # (64, 64, 3) uint8; `observation.cart_position` and the others are there too
 
-`image={"height": 64}` says the same in short. The picture shows what the sensors report: the pose
-of cart and pole is as old as theirs. An environment that is made without it is the same object, and
-the same program, as ever.
+`image={"height": 64}` is short for the same. The picture shows what the sensors report: the pose of
+cart and pole is as old as theirs. An environment without a picture is not wrapped.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ import numpy as np
 from jaxsim import spaces
 from jaxsim.embedding import SLOTS, embed
 from jaxsim.env import Env
-from jaxsim.image_settings import GROUP, USUAL
+from jaxsim.image_settings import DEFAULT_PIXELS, GROUP
 from jaxsim.parameters import Values
 from jaxsim.pytrees import Leaf, Observation, Params, State, Step
 from jaxsim.render.camera import Camera
@@ -31,7 +30,7 @@ from jaxsim.wrappers import WorldWrapper, Wrapper
 
 
 class Imaged(NamedTuple):
-    """What is observed. It has the attributes of `observation` too, so agents for these play on.
+    """An observation with a picture; it has the attributes of `observation` too.
 
     Attributes:
       observation: what the other sensors report.
@@ -43,7 +42,7 @@ class Imaged(NamedTuple):
 
     def __getattr__(self, name: str) -> Any:
         """Return a reading of the other sensors."""
-        if name.startswith("_"):  # of Python or of JAX, which ask what this is
+        if name.startswith("_"):  # names that Python or JAX look up
             raise AttributeError(name)
         return getattr(self.observation, name)
 
@@ -72,7 +71,9 @@ class Imaging(Wrapper):
       grey: whether it has one channel, the luminance.
     """
 
-    camera: Camera = field(default_factory=lambda: Camera(height=USUAL, width=USUAL))
+    camera: Camera = field(
+        default_factory=lambda: Camera(height=DEFAULT_PIXELS, width=DEFAULT_PIXELS)
+    )
     grey: bool = False
 
     def start(self, key: jax.Array, params: Params) -> ImagingState:
@@ -94,7 +95,7 @@ class Imaging(Wrapper):
         return self._after(self.env.step(key, state.inner, action, params), state)
 
     def covering(self, other: "Imaging") -> "Imaging":
-        """Return the environment that plays what either plays.
+        """Return an environment that covers both.
 
         Raises:
           ValueError: they differ in their pictures, or as the wrapped ones.
@@ -109,14 +110,14 @@ class Imaging(Wrapper):
         return self.camera.height, self.camera.width, 1 if self.grey else 3
 
     def _after(self, stepped: Step, before: ImagingState) -> Step:
-        """What a step of the wrapped environment returned, with its picture."""
+        """Add the picture to the result of a step of the wrapped environment."""
         observation, inner, reward, terminated, truncated, info = stepped
         pictured = self._pictured(observation, before.sizes)
         return pictured, replace(before, inner=inner), reward, terminated, truncated, info
 
     def _pictured(self, observation: Observation, sizes: Mapping[str, jax.Array]) -> Imaged:
-        known: dict[str, Any] = dict(sizes)
-        scene = replace(scene_of(self.env, None, observation), **known)
+        values: dict[str, Any] = dict(sizes)
+        scene = replace(scene_of(self.env, None, observation), **values)
         return Imaged(observation, image(scene, self.camera, self.grey))
 
     def _with_sizes(self, inner: State, params: Params) -> ImagingState:
@@ -149,11 +150,11 @@ class ImagingWorld(Imaging, WorldWrapper):
         return tuple(replace(self, env=part) for part in parts), place
 
     def carried(self, state: ImagingState) -> ImagingState:
-        """What of a state the next step of a running episode, or its picture, reads."""
+        """Part of a state that the next step of a running episode, or its picture, reads."""
         return replace(state, inner=self.env.carried(state.inner))
 
     def resumed(self, carried: ImagingState, length: jax.Array) -> ImagingState:
-        """A state that the next step takes for the one that was carried."""
+        """Rebuild a state for the next step from its carried part."""
         return replace(carried, inner=self.env.resumed(carried.inner, length))
 
     def attempt(
@@ -191,7 +192,7 @@ def _(env: Imaging, slots: int = SLOTS) -> Imaging:
 
 @spaces.flatten.register
 def _(env: Imaging, observation: Imaged) -> jax.Array:
-    """The picture: learners from pixels are to see nothing else."""
+    """The picture alone, for learners from pixels."""
     return observation.image
 
 

@@ -1,4 +1,4 @@
-"""What callers pass, checked as far as it can be outside of traced code."""
+"""Checks of values that callers pass; of traced values only the type can be checked."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -2,10 +2,9 @@
 
     env, params = jaxsim.make("CartPole3DLeans-v0", level=203, difficulty="hard")
 
-Its observation shows beside CartPole3D's what would come of each lean. Episodes are those of
-CartPole3D, tick by tick, and so are rewards and performance: a step's reward is the sum over its
-ticks. One decision stands for several ticks, so that what follows from it is credited to it sooner,
-and learners have fewer of them to make.
+Its observation adds an outlook, the predicted result of each lean, to CartPole3D's. Episodes are
+those of CartPole3D, tick by tick, and so are rewards and performance: a step's reward is the sum
+over its ticks. One decision spans several ticks, so credit assignment is over fewer decisions.
 """
 
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ TICKS = 4
 
 
 class Leaned(NamedTuple):
-    """What is seen before each step."""
+    """Observation before each step, with the outlook of every lean."""
 
     observation: Observation
     outlook: Outlook  # leaves (..., A)
@@ -42,7 +41,7 @@ class LeaningState:
 
     Attributes:
       inner: state of the wrapped environment.
-      begun: () or (L,) bool, the hidden first tick was played.
+      begun: () or (L,) bool, whether the hidden first tick was played.
     """
 
     inner: State
@@ -58,7 +57,7 @@ class Leaning(Wrapper):
     """
 
     def __post_init__(self) -> None:
-        """Refuse what has other observations."""
+        """Refuse environments with other observations."""
         blocks = getattr(self.env.config, "max_blocks", None)
         if blocks is None or blocks > UNROLLED:
             raise ValueError(
@@ -92,30 +91,32 @@ class Leaning(Wrapper):
 
     def observe(self, state: LeaningState) -> Leaned:
         """Return the observation of a state."""
-        return _seen(self.env.observe(state.inner))
+        return _with_outlook(self.env.observe(state.inner))
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Leaned, LeaningState]:
         """Start an episode; see `jaxsim.env.Env.reset`."""
         observation, inner = self.env.reset(key, params)
-        return _seen(observation), LeaningState(inner, jnp.ones(jnp.shape(inner.step), bool))
+        return _with_outlook(observation), LeaningState(
+            inner, jnp.ones(jnp.shape(inner.step), bool)
+        )
 
     def step(self, key: jax.Array, state: LeaningState, action: jax.Array, params: Any) -> Step:
         """Hold a lean; see `jaxsim.env.Env.step`."""
         action = jnp.asarray(inputs.action_codes(action, len(LEANS), ()))
-        wanted = jnp.asarray(LEANS)[jnp.clip(action, 0, len(LEANS) - 1)]
+        lean = jnp.asarray(LEANS)[jnp.clip(action, 0, len(LEANS) - 1)]
         words = rng.words(key)
 
         def tick(inner: State, number: jax.Array) -> Step:
-            code = push_towards(self.env.observe(inner), wanted[..., 0], wanted[..., 1])
+            code = push_towards(self.env.observe(inner), lean[..., 0], lean[..., 1])
             return self.env.step(rng.to_key(rng.fold(words, number)), inner, code, params)
 
         def hold(carry: tuple[jax.Array, Step]) -> tuple[jax.Array, Step]:
             number, (_, inner, total, *_) = carry
-            # A lane whose hidden tick this is plays no other.
+            # The first step of a lane is its hidden tick alone.
             waits = ~state.begun & (number > 0)
-            done = tick(inner, number)
-            after = jax.tree.map(partial(jnp.where, waits), carry[1], done)
-            reward = jnp.where(waits, total, total + done[2])
+            stepped = tick(inner, number)
+            after = jax.tree.map(partial(jnp.where, waits), carry[1], stepped)
+            reward = jnp.where(waits, total, total + stepped[2])
             return number + 1, (*after[:2], reward, *after[3:])
 
         def goes_on(carry: tuple[jax.Array, Step]) -> jax.Array:
@@ -125,10 +126,10 @@ class Leaning(Wrapper):
             )
 
         shapes = jax.eval_shape(tick, state.inner, jnp.uint32(0))
-        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        carry = (jnp.uint32(0), (nothing[0], state.inner, *nothing[2:]))
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        carry = (jnp.uint32(0), (zeros[0], state.inner, *zeros[2:]))
         _, (observation, inner, *rest) = jax.lax.while_loop(goes_on, hold, carry)
-        return _seen(observation), LeaningState(inner, jnp.ones_like(state.begun)), *rest
+        return _with_outlook(observation), LeaningState(inner, jnp.ones_like(state.begun)), *rest
 
 
 def make(values: Values, **options: Any) -> tuple[Leaning, Params]:
@@ -137,7 +138,7 @@ def make(values: Values, **options: Any) -> tuple[Leaning, Params]:
     return Leaning(env), params
 
 
-def _seen(observation: Observation) -> Leaned:
+def _with_outlook(observation: Observation) -> Leaned:
     return Leaned(observation, outlook(observation))
 
 

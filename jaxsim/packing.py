@@ -18,7 +18,7 @@ from jaxsim.pytrees import Tree
 _WIDE = 8  # bytes of a leaf's element that takes two words
 _WORD = np.dtype(np.uint32)
 _NARROW = (np.dtype(bool), np.dtype(np.uint8))
-"""Types of which each number takes a word of its own."""
+"""Types whose numbers take one word each."""
 
 
 Leaves = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
@@ -52,14 +52,14 @@ class Packing:
           TypeError: a leaf that is neither a bool, a byte, nor a number of 32 or 64 bits.
         """
         leaves, treedef = jax.tree.flatten(tree)
-        described = tuple((tuple(leaf.shape), np.dtype(leaf.dtype)) for leaf in leaves)
-        for _, dtype in described:
+        kinds = tuple((tuple(leaf.shape), np.dtype(leaf.dtype)) for leaf in leaves)
+        for _, dtype in kinds:
             if dtype in _NARROW or (dtype.kind in "fiu" and dtype.itemsize in (4, _WIDE)):
                 continue
             raise TypeError(
                 f"a leaf has dtype {dtype}; only bool, uint8 and 32 or 64 bits are packed"
             )
-        return _interned(treedef, described)
+        return _interned(treedef, kinds)
 
     @property
     def size(self) -> int:

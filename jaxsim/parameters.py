@@ -115,7 +115,7 @@ def check(table: Mapping[str, Parameter], values: Mapping[str, object]) -> None:
 
 
 def shown(value: object) -> str:
-    """Represent a refused value in an error message: shortened, and whatever it is."""
+    """Represent any refused value in an error message, shortened."""
     if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
         # Python refuses to write thousands of digits.
         return f"a whole number of {value.bit_length()} bits"

@@ -1,4 +1,4 @@
-"""Names of environments: `make`, `register` and what each one lets a user set."""
+"""Environments by name: `make`, `register` and the parameters of each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ VERSIONED = re.compile(r"(?P<task>[A-Za-z][A-Za-z0-9]*)-v(?P<version>[0-9]+)")
 
 
 GYMNAX = "gymnax/"
-"""What names of tasks that are environments of gymnax begin with."""
+"""Prefix of tasks that are environments of gymnax."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class EnvSpec:
         its name there with "gymnax/" in front.
       factory: (values by parameter path, keyword options) -> (env, params).
       parameters: what a user may set, by path.
-      fill: completes values by path; where one value's default depends on another, it knows.
+      fill: completes values by path, with defaults that depend on other values.
       check: raises `ValueError` for values that contradict one another.
       limits: paths of parameters that limit, score or picture episodes and change nothing in the
         world.
-      expand: replaces what stands for several parameters, as a novelty, by these.
+      expand: replaces a value that stands for several parameters, as a novelty, by these.
     """
 
     env_id: str
@@ -69,7 +69,7 @@ def register(
       check: raises `ValueError` for values that contradict one another; None if none can.
       camera: whether what it observes can be drawn (`render.scene`); the parameters
         `sensors/image/...` then add a picture to its observations, see `jaxsim.imaging`.
-      expand: replaces what stands for several parameters by these, before all are checked.
+      expand: replaces a value that stands for several parameters by these, before the checks.
 
     Raises:
       ValueError: the name has no version or is taken.
@@ -144,16 +144,16 @@ def make(name: str, values: Values | None = None, /, **options: Any) -> tuple[An
     Raises:
       ValueError: unknown name, parameter or option, or a value out of bounds.
     """
-    known = spec(name)
-    values = known.expand(values or {})
+    env_spec = spec(name)
+    values = env_spec.expand(values or {})
     if (image := options.pop("image", None)) is not None:
         values |= image_settings.by_path(image)
-    parameters.check(known.parameters, values)
+    parameters.check(env_spec.parameters, values)
     values, picture = image_settings.split(values)
-    env, params = known.factory(values, **options)
+    env, params = env_spec.factory(values, **options)
     if picture is None:
         return env, params
-    # Imported here: programs without pictures do not wait for it.
+    # Imported here, because most programs have no pictures.
     from jaxsim import imaging
 
     return imaging.with_image(env, picture), params

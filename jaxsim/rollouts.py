@@ -2,8 +2,8 @@
 
     result = jaxsim.rollout(*jaxsim.make("CartPole3D-v0"), agents.get("pd"), episodes=65536)
 
-An episode's result depends on its number and the seed alone, and not on how it is played: here as
-one of a list that a lane plays one after the other (`jaxsim.lanes`).
+An episode's result depends on its number and the seed alone. Lanes play lists of episodes one after
+the other (`jaxsim.lanes`).
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from jaxsim.worlds.world import NONFINITE, TERMINATED, World
 
 MAX_EPISODES = 1 << 28
 MAX_ROUNDS = 256
-"""Episodes of one list; of more, a lane plays several lists."""
+"""Most episodes of one list; a lane with more plays several lists."""
 
 
 @jax.tree_util.register_dataclass
@@ -53,12 +53,12 @@ def rollout(
     Args:
       env: environment, see `jaxsim.env`.
       params: physics; scalar leaves, or (V,) together with `variant`.
-      agent: pure agent; it does not learn here, and nobody asks what it predicts of novelty.
+      agent: pure agent; it does not learn here, and its predictions of novelty are ignored.
       episodes: number of episodes, E.
       seed: root of all randomness, from 0 to 2^32 - 1.
-      variant: (E,) which row of the parameters each episode plays.
-      numbers: (E,) number of each episode, from which its randomness is counted; None for its
-        place. Variants that play the same numbers have the same starts.
+      variant: (E,) row of the parameters that each episode plays.
+      numbers: (E,) number of each episode, from which its randomness follows; None for its index.
+        Variants that play the same numbers have the same starts.
       spread: how episodes are spread over the machine.
 
     Returns:
@@ -76,7 +76,7 @@ def rollout(
     table, rows = _table(params, variant, episodes)
     numbers = _numbers(numbers, episodes)
     parts, part = env.parts(table)
-    # A detector that nobody asks would take long to compile.
+    # Without its detector, whose predictions are ignored and which takes long to compile.
     agent = agent.acting or agent
     shares = []
     for index, world in enumerate(parts):
@@ -116,14 +116,14 @@ class _Share:
         spread: Spread,
     ) -> None:
         self.numbers, rows = lists
-        # What differs between the rows of other programs need not be a number of each lane.
+        # Parameters that differ only between rows of other programs stay scalars.
         rows, places = np.unique(rows, return_inverse=True)
         self.rows = places.astype(np.int32)
         table = jax.tree.map(lambda leaf: leaf[rows] if leaf.ndim else leaf, table)
         episodes, layout, threads = self.numbers.size, env.layout, spread.number
-        wanted = max(-(-episodes // layout.rounds), threads * layout.enough)
+        target = max(-(-episodes // layout.rounds), threads * layout.enough)
         # Calls for similar numbers of episodes share a program.
-        self.lanes = power_of_two(min(wanted, episodes, threads * layout.lanes))
+        self.lanes = power_of_two(min(target, episodes, threads * layout.lanes))
         self.rounds = min(MAX_ROUNDS, power_of_two(-(-episodes // self.lanes)))
         self.crew = Crew(
             agent,
@@ -150,7 +150,7 @@ class _Share:
         ]
 
     def lists(self) -> Iterator[Rounds]:
-        """Lists of (R, P) episodes, dealt like cards."""
+        """Yield lists of (R, P) episodes; neighbouring episodes are in neighbouring lanes."""
         most = self.rounds * self.lanes
         for first in range(0, self.numbers.size, most):
             number, row = (of[first : first + most] for of in (self.numbers, self.rows))
@@ -167,7 +167,7 @@ class _Share:
 
 
 def _no_score(env: World) -> str:
-    """What to do with an environment whose scores do not follow from the number of steps."""
+    """Error for an environment whose scores do not follow from the number of steps."""
     inside, path = env, "env"
     while not hasattr(inside, "score") and hasattr(inside, "env"):
         inside, path = inside.env, f"{path}.env"

@@ -92,7 +92,7 @@ class Discrete:
           ValueError: another shape, no integers, or a number out of range.
         """
         if shape == () and type(x) in _INTEGERS and 0 <= x < self.n:
-            return np.asarray(x, self.dtype)  # what environments in Python loops are given
+            return np.asarray(x, self.dtype)  # the usual case of Python loops
         if np.shape(x) != shape:
             raise ValueError(
                 f"action has shape {np.shape(x)}, not {shape}; it must be an integer from 0 to "
@@ -178,7 +178,7 @@ def action_space(env: Env) -> Discrete:
 
 
 def observation_space(env: Env, params: Params = None) -> Box:
-    """Return the space of what `flatten` makes of an environment's observations.
+    """Return the space of an environment's flattened observations.
 
     Args:
       env: the environment.
@@ -210,11 +210,11 @@ def _(env: CartPole3D, observation: Observation) -> jax.Array:
 
 @singledispatch
 def unflatten(env: Env, params: Params, vector: Leaf) -> Any:
-    """Turn what `flatten` has made back into an observation.
+    """Inverse of `flatten`.
 
     Args:
       env: the environment that the observation is from.
-      params: its parameters, of whatever batch shape.
+      params: its parameters, of any batch shape.
       vector: (..., D).
 
     Returns:
@@ -282,23 +282,23 @@ def bounds(env: Env, params: Params) -> tuple[np.ndarray, np.ndarray]:
 
 @bounds.register
 def _(env: CartPole3D, params: Params) -> tuple[np.ndarray, np.ndarray]:
-    """What no episode exceeds, given that each velocity is clamped.
+    """Bounds that no episode exceeds, because each velocity is clamped.
 
-    Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space seen
-    from another, and a body moves at most so far a tick from the farthest start. Sensors that err
-    add the most that any noise and rounding may.
+    Components clamped to c in one frame reach c sqrt(2) in the plane and c sqrt(3) in space in
+    another frame. A body moves at most that far a tick from the farthest start. Noisy sensors add
+    their largest noise and rounding.
     """
     config = env.config
     time = DT * (config.max_steps + 2)
     cart_speed = SPEED_LIMIT * math.sqrt(2)
     spin = SPEED_LIMIT * (math.sqrt(3) + 1)
-    off = {kind: _largest_error(env, kind) for kind in ("position", "velocity", "rate")}
-    start = _highest("start/spread") + off["position"]
-    cart = [start + cart_speed * time] * 2 + [cart_speed + off["velocity"]] * 2
-    pole = [1 + ROUNDING] * 4 + [spin + off["rate"]] * 3
-    sideways = BLOCK_SPREAD + SPEED_LIMIT * time + off["position"]
+    errors = {kind: _largest_error(env, kind) for kind in ("position", "velocity", "rate")}
+    start = _highest("start/spread") + errors["position"]
+    cart = [start + cart_speed * time] * 2 + [cart_speed + errors["velocity"]] * 2
+    pole = [1 + ROUNDING] * 4 + [spin + errors["rate"]] * 3
+    sideways = BLOCK_SPREAD + SPEED_LIMIT * time + errors["position"]
     upwards = BLOCK_MIDDLE + sideways
-    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT + off["velocity"]] * 3]
+    block = [1.0, sideways, sideways, upwards, *[SPEED_LIMIT + errors["velocity"]] * 3]
     high = np.array(cart + pole + block * config.max_blocks, config.dtype)
     low = -high
     low[len(cart) + len(pole) :: len(block)] = 0.0
@@ -306,7 +306,7 @@ def _(env: CartPole3D, params: Params) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_error(env: CartPole3D, kind: str) -> float:
-    """By how much a reading may be off, in its unit."""
+    """Largest error of a reading, in its unit."""
     if "noise" not in env.config.terms:
         return 0.0
     noise, step = _highest(f"sensors/noise_{kind}"), _highest(f"sensors/step_{kind}")

@@ -1,9 +1,9 @@
-"""One episode stepped from Python: what Gymnasium and agents outside of JAX play.
+"""One episode stepped from Python, for Gymnasium and for agents outside of JAX.
 
 A call into compiled code costs more than the physics of one step, so a step is one call that takes
-and returns one array each of state and outcome (`jaxsim.packing`). Most steps run the program that
-knows no contacts between bodies (`World.quick_step`), which is small; where it may be wrong, the
-step is repeated by the whole one, which is compiled when it is first needed.
+and returns one array each of state and outcome (`jaxsim.packing`). Most steps run a small program
+without contacts between bodies (`World.quick_step`). If it may be wrong, the whole program repeats
+the step; it is compiled when it is first needed.
 
 Numbers are those of the same episode in a batch, up to rounding: XLA rounds a few of a hundred
 steps of a single lane differently in the last bit, and repeating the lane does not change that.
@@ -41,7 +41,7 @@ class Keys(NamedTuple):
 
 
 class Running(NamedTuple):
-    """What one step hands to the next; leaves ().
+    """Data that one step passes to the next; leaves ().
 
     Attributes:
       key: of the next step.
@@ -57,7 +57,7 @@ class Running(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a step shows; NumPy scalars where it is read.
+    """Result of a step; NumPy scalars once it is read.
 
     Attributes:
       observation: as the stepper's `view` gives it.
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
 
 
 View = Callable[[Any, Any], Any]
-"""What an environment's observation, leaves (), is shown as; traced."""
+"""Function (env, observation) -> form in which the observation is shown, leaves (); traced."""
 
 
 def as_it_is(env: Env, observation: Observation) -> Any:
@@ -93,7 +93,7 @@ class Stepper:
     Args:
       env: environment; see `jaxsim.env`.
       params: its parameters, leaves ().
-      view: what observations are shown as.
+      view: form in which observations are shown.
     """
 
     def __init__(self, env: Any, params: Params, view: View = as_it_is) -> None:
@@ -139,11 +139,11 @@ class Stepper:
           action: from 0 to `env.num_actions - 1`; the caller checks it.
         """
         assert self._running is not None, "no episode has begun"
-        given = self._running, self._actions[action], self._params
-        running, shown = self._programs.quick(*given)
+        arguments = self._running, self._actions[action], self._params
+        running, shown = self._programs.quick(*arguments)
         outcome: Outcome = shown.read()
         if not outcome.right:
-            running, shown = self._programs.whole(*given)
+            running, shown = self._programs.whole(*arguments)
             outcome = shown.read()
         self._running = running
         return outcome
@@ -154,7 +154,7 @@ class Stepper:
         return None if self._running is None else self._running.read().state
 
     def observe(self) -> Observation:
-        """What the present state is shown as."""
+        """Return the observation of the present state, as `view` gives it."""
         assert self._running is not None, "no episode has begun"
         return self._programs.observe(self._running).read()
 
@@ -164,7 +164,7 @@ def answer_at_once() -> None:
 
     By default another thread runs them, and waking it takes longer than a step does. This is a
     setting of the whole process, and it holds only if nothing was computed before. Results do not
-    change; what does is that a call returns when its computation has ended, not before.
+    change, but a call returns only when its computation has ended.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
@@ -178,7 +178,7 @@ class _Programs:
       quick: (running, action, params) -> (`Running`, `Outcome`), which may not be right; `whole`
         where `env` has no `quick_step`.
       whole: the same, always right.
-      observe: running -> what its state is shown as.
+      observe: running -> observation of its state, as `view` gives it.
     """
 
     draw: Callable[[Keys, Packed], Packed]
@@ -189,7 +189,7 @@ class _Programs:
     @staticmethod
     @lru_cache(maxsize=64)
     def of(env: Any, view: View) -> "_Programs":
-        """Return those of an environment, the same ones every time."""
+        """Return the programs of an environment; cached."""
         # Closures, not static arguments: a call would hash and compare them each time.
         whole = jax.jit(partial(_advanced, env, view, partial(_whole_step, env)))
         quick = whole
@@ -221,9 +221,9 @@ def _advanced(
     observation, state, reward, terminated, truncated, info = stepped
     count = before.count + 1
     after = Running(rng.fold(before.steps, count), before.steps, count, state)
-    said = reward, terminated, truncated, info["performance"], info["nonfinite"], right
-    return Packed.of(after), Packed.of(Outcome(view(env, observation), *said))
+    fields = reward, terminated, truncated, info["performance"], info["nonfinite"], right
+    return Packed.of(after), Packed.of(Outcome(view(env, observation), *fields))
 
 
-def _whole_step(env: Env, key: jax.Array, *given: Tree) -> Any:
-    return env.step(key, *given), jnp.ones((), bool)
+def _whole_step(env: Env, key: jax.Array, *arguments: Tree) -> Any:
+    return env.step(key, *arguments), jnp.ones((), bool)

@@ -55,11 +55,11 @@ class Programs:
         self.start, self.observe = jax.jit(env.start), jax.jit(env.observe)
         self.vmapped = jax.jit(jax.vmap(env.step))
         self.other_sizes = jax.jit(env.step)
-        self.fresh = True  # what does not depend on the parameters is still to be checked
+        self.fresh = True  # properties that hold for all parameters are still to be checked
 
 
-class _Played(NamedTuple):
-    """One step of the batch, kept to be taken again in other ways."""
+class _Step(NamedTuple):
+    """One step of the batch, recorded to be repeated in other ways."""
 
     keys: jax.Array
     state: State
@@ -86,7 +86,7 @@ def check_env(
       lanes: size of the batch, more than 10; bits are compared with a larger batch if it is a
         multiple of 64.
       steps: steps to play; more, up to `env.max_steps`, until an episode has ended.
-      one_start: whether these parameters are meant to start every episode alike, whatever its key.
+      one_start: whether these parameters are meant to start every episode alike, for any key.
       programs: made from an equal environment, to compile nothing anew for other parameters. Two
         properties that hold for all parameters or for none are checked the first time only: that
         keys are typed, and that a step without compilation is the same.
@@ -110,23 +110,23 @@ def check_env(
     _check_dt(env, mixed, lanes)
     keys = jax.random.split(key, lanes)
     first = programs.reset(keys, mixed)
-    played = _play(programs, key, first[1], mixed, steps)
-    _check_types(first, played)
-    _check_finite(first, played)
+    history = _play(programs, key, first[1], mixed, steps)
+    _check_types(first, history)
+    _check_finite(first, history)
     if one_start:
         _check_one_start(programs, keys, mixed, first)
     else:
-        _check_keys_decide(programs, keys, mixed, first, played)
+        _check_keys_decide(programs, keys, mixed, first, history)
     _check_start(programs, keys, mixed, first)
-    _check_repeats(programs, mixed, played)
-    _check_traces(programs, keys, mixed, played)
-    _check_ends(played)
+    _check_repeats(programs, mixed, history)
+    _check_traces(programs, keys, mixed, history)
+    _check_ends(history)
     if hasattr(env, "carried"):
-        _check_carried(env, played)
-    _check_other_ways(programs, mixed, played)
-    _check_spoilt(programs, mixed, played)
+        _check_carried(env, history)
+    _check_other_ways(programs, mixed, history)
+    _check_spoilt(programs, mixed, history)
     if lanes % ALIGNED == 0:
-        _check_company(programs, mixed, played)
+        _check_company(programs, mixed, history)
     programs.fresh = False
 
 
@@ -149,21 +149,21 @@ def _mix(params: Params, lanes: int) -> Any:
 
 def _play(
     programs: Programs, key: jax.Array, state: State, params: Params, steps: int
-) -> list[_Played]:
+) -> list[_Step]:
     """Play random actions until `steps` are over and an episode has ended."""
     env = programs.env
-    played: list[_Played] = []
-    while len(played) < max(steps, 2) or (
-        len(played) < env.max_steps and not _is_over(played[-1].result).any()
+    history: list[_Step] = []
+    while len(history) < max(steps, 2) or (
+        len(history) < env.max_steps and not _is_over(history[-1].result).any()
     ):
-        chance = jax.random.fold_in(key, len(played) + 1)
+        chance = jax.random.fold_in(key, len(history) + 1)
         lanes = len(jax.tree.leaves(params)[0])
         keys = jax.random.split(chance, lanes)
         action = jax.random.randint(chance, (lanes,), 0, env.num_actions)
         result = programs.step(keys, state, action, params)
-        played.append(_Played(keys, state, action, result))
+        history.append(_Step(keys, state, action, result))
         state = result[1]
-    return played
+    return history
 
 
 def _is_over(result: Tree) -> np.ndarray:
@@ -250,12 +250,12 @@ def _check_dt(env: Env, params: Params, lanes: int) -> None:
 
 
 def _check_traces(
-    programs: Programs, keys: jax.Array, params: Params, played: list[_Played]
+    programs: Programs, keys: jax.Array, params: Params, history: list[_Step]
 ) -> None:
-    """Take other parameters and states through the compiled functions, and count."""
+    """Call the compiled functions with other parameters and states, and count traces."""
     other = jax.tree.map(lambda leaf: jnp.roll(leaf, 1), params)
     programs.reset(keys, other)
-    last = played[-1]
+    last = history[-1]
     programs.step(last.keys, last.result[1], last.action, other)
     for name, function in (("reset", programs.reset), ("step", programs.step)):
         traces = function.traces[keys.shape]
@@ -265,9 +265,9 @@ def _check_traces(
         )
 
 
-def _check_types(first: Tree, played: list[_Played]) -> None:
-    lanes = np.shape(played[0].action)
-    for one in (played[0], played[-1]):
+def _check_types(first: Tree, history: list[_Step]) -> None:
+    lanes = np.shape(history[0].action)
+    for one in (history[0], history[-1]):
         observation, state, reward, terminated, truncated, info = one.result
         _check_same_tree(observation, first[0], "observations of step and reset")
         _check_same_tree(state, first[1], "states of step and reset")
@@ -281,12 +281,12 @@ def _check_types(first: Tree, played: list[_Played]) -> None:
             _require(leaf.shape == lanes, f"{path} of step has shape {leaf.shape}, not {lanes}")
 
 
-def _check_finite(first: Tree, played: list[_Played]) -> None:
-    for number, result in enumerate([first, *(one.result for one in played)]):
+def _check_finite(first: Tree, history: list[_Step]) -> None:
+    for number, result in enumerate([first, *(one.result for one in history)]):
         for path, leaf in _named(result):
             if _is_float(leaf):
                 _require(np.isfinite(leaf).all(), f"{path} is not finite after {number} steps")
-    for one in played:
+    for one in history:
         info = one.result[-1]
         share = np.asarray(info["performance"])
         _require(np.all((share >= 0) & (share <= 1)), "the performance leaves [0, 1]")
@@ -294,15 +294,15 @@ def _check_finite(first: Tree, played: list[_Played]) -> None:
 
 
 def _other_starts(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> Any:
-    """What `reset` gives for other keys, after the same keys gave the same."""
+    """Result of `reset` for other keys, after a check that equal keys give equal results."""
     _require(_equal(first, programs.reset(keys, params)), "the same keys give another start")
     return programs.reset(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys), params)
 
 
 def _check_keys_decide(
-    programs: Programs, keys: jax.Array, params: Params, first: Tree, played: list[_Played]
+    programs: Programs, keys: jax.Array, params: Params, first: Tree, history: list[_Step]
 ) -> None:
-    """Other keys give other states, and that shows in what is observed, if not at once.
+    """Other keys give other states, and other observations, if not at once.
 
     Sensors may be too coarse to tell two starts apart at first.
     """
@@ -313,7 +313,7 @@ def _check_keys_decide(
     _require(not _equal(*row), ignored + "two lanes with one physics start alike")
     if not _equal(first[0], observation):
         return
-    for one in played:
+    for one in history:
         observation, state, *_ = programs.step(one.keys, state, one.action, params)
         if not _equal(one.result[0], observation):
             return
@@ -328,7 +328,7 @@ def _check_one_start(programs: Programs, keys: jax.Array, params: Params, first:
 
 
 def _check_start(programs: Programs, keys: jax.Array, params: Params, first: Tree) -> None:
-    """`reset` is `start` and one step whose action is of no account."""
+    """`reset` is `start` and one step whose action is ignored."""
     start = programs.start(keys, params)
     _check_same_tree(start, first[1], "states of start and reset")
     for action in (0, programs.env.num_actions - 1):
@@ -339,16 +339,16 @@ def _check_start(programs: Programs, keys: jax.Array, params: Params, first: Tre
     _check_close(programs.observe(first[1]), first[0], "observe of the state of reset")
 
 
-def _check_repeats(programs: Programs, params: Params, played: list[_Played]) -> None:
-    for number, one in enumerate(played[:3]):
+def _check_repeats(programs: Programs, params: Params, history: list[_Step]) -> None:
+    for number, one in enumerate(history[:3]):
         again = programs.step(one.keys, one.state, one.action, params)
         _require(_equal(one.result, again), f"step {number} taken twice gives two results")
 
 
-def _check_ends(played: list[_Played]) -> None:
+def _check_ends(history: list[_Step]) -> None:
     """Finished episodes stay as they are."""
-    _require(_is_over(played[-1].result).any(), "no episode ended within max_steps")
-    for before, after in pairwise(played):
+    _require(_is_over(history[-1].result).any(), "no episode ended within max_steps")
+    for before, after in pairwise(history):
         over = _is_over(before.result)
         if not over.any():
             continue
@@ -364,12 +364,12 @@ def _check_ends(played: list[_Played]) -> None:
             _require(same, f"the state of a finished episode changes: {path}")
 
 
-def _check_carried(env: Any, played: list[_Played]) -> None:
-    """What lanes carry from step to step is observed as the state is, while an episode runs."""
+def _check_carried(env: Any, history: list[_Step]) -> None:
+    """The carried part of a running episode's state gives the same observation as the state."""
     observe = jax.jit(lambda state, length: env.observe(env.resumed(env.carried(state), length)))
-    for length in {1, len(played)}:
-        observation, state, *_ = played[length - 1].result
-        over = _is_over(played[length - 1].result)
+    for length in {1, len(history)}:
+        observation, state, *_ = history[length - 1].result
+        over = _is_over(history[length - 1].result)
         again = observe(state, jnp.full(over.shape, length, jnp.int32))
         running = np.flatnonzero(~over)
         again, expected = (
@@ -378,12 +378,12 @@ def _check_carried(env: Any, played: list[_Played]) -> None:
         _check_close(again, expected, "what is observed of a carried state")
 
 
-def _check_spoilt(programs: Programs, params: Params, played: list[_Played]) -> None:
-    """A number of the given state that is not finite is flagged and ends the episode, or heals.
+def _check_spoilt(programs: Programs, params: Params, history: list[_Step]) -> None:
+    """A non-finite number in the state is flagged and ends the episode, or vanishes.
 
-    Each lane gets it into another number of the state.
+    Each lane has it in another number of the state.
     """
-    one = played[0]
+    one = history[0]
     leaves, tree = jax.tree.flatten(jax.device_get(one.state))
     numbers = [
         (leaf, row)
@@ -408,7 +408,7 @@ def _check_spoilt(programs: Programs, params: Params, played: list[_Played]) -> 
 
 
 def _check_flagged(result: Tree, where: list[str]) -> None:
-    """Whether what is not finite in the result of a step is flagged and the episode over."""
+    """A result that is not finite is flagged, and its episode is over."""
     over, flagged = _is_over(result), np.asarray(result[-1]["nonfinite"])
     for path, leaf in _named(result):
         if not _is_float(leaf):
@@ -423,9 +423,9 @@ def _check_flagged(result: Tree, where: list[str]) -> None:
         raise AssertionError(f"{where[lane]} is flagged, but the episode goes on")
 
 
-def _check_other_ways(programs: Programs, params: Params, played: list[_Played]) -> None:
+def _check_other_ways(programs: Programs, params: Params, history: list[_Step]) -> None:
     """The same step by vmap, for one lane, and without compilation."""
-    one = played[len(played) // 2]
+    one = history[len(history) // 2]
     vmapped = programs.vmapped(one.keys, one.state, one.action, params)
     _check_close(vmapped, one.result, "vmap, and the batch given directly")
     for index in sorted({0, 1, len(one.action) - 1}):
@@ -438,15 +438,15 @@ def _check_other_ways(programs: Programs, params: Params, played: list[_Played])
             _check_close(plain, result, "without jit, and with it")
 
 
-def _check_company(programs: Programs, params: Params, played: list[_Played]) -> None:
-    """A batch twice as large, whose other half is something else, gives the same bits."""
+def _check_company(programs: Programs, params: Params, history: list[_Step]) -> None:
+    """A batch twice as large, with other lanes in its second half, gives the same bits."""
 
     def double(a: Any, b: Any) -> Any:
         return jax.tree.map(lambda x, y: np.concatenate([x, y]), *jax.device_get((a, b)))
 
-    lanes = len(played[0].action)
+    lanes = len(history[0].action)
     backwards = jax.tree.map(lambda leaf: leaf[::-1], params)
-    for one, other in zip(played, reversed(played), strict=True):
+    for one, other in zip(history, reversed(history), strict=True):
         mine = (one.state, one.action, params)
         theirs = (other.state, other.action, backwards)
         keys = jnp.concatenate([one.keys, other.keys])

@@ -1,4 +1,4 @@
-"""What many learners want around an environment: automatic reset, and observations as vectors.
+"""Wrappers for learners: automatic reset, time limits, and observations as vectors.
 
 Wrappers follow the contract of `jaxsim.env` themselves, so they stack in any order, batches go in
 directly, and a wrapped environment is hashable.
@@ -54,7 +54,7 @@ class AutoResetState:
 
 @dataclass(frozen=True)
 class Wrapper:
-    """Passes everything on to another environment.
+    """Base of wrappers; it passes all calls on to another environment.
 
     Attributes:
       env: the wrapped environment.
@@ -126,11 +126,11 @@ class WorldWrapper(Wrapper):
         return self.env.efforts
 
     def carried(self, state: State) -> State:
-        """What of a state the next step of a running episode reads."""
+        """Part of a state that the next step of a running episode reads."""
         return self.env.carried(state)
 
     def resumed(self, carried: State, length: jax.Array) -> State:
-        """A state that the next step takes for the one that was carried."""
+        """Rebuild a state for the next step from its carried part."""
         return self.env.resumed(carried, length)
 
     def score(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -154,9 +154,9 @@ class AutoReset(Wrapper):
         the first observation with reward 0 and both flags False.
       freeze: an ended episode stays as it is, as without the wrapper.
 
-    Cost: the hidden first step makes a reset as dear as a step, and drawing a start three times
-    as dear. `next_step` lets the environment's own step be that first step and draws starts for
-    the ended lanes alone, packed into groups of a sixteenth of the batch, at least 32.
+    Cost: the hidden first step makes a reset as expensive as a step, and drawing a start three
+    times as expensive. `next_step` uses the environment's step as that first step and draws starts
+    for the ended lanes alone, packed into groups of a sixteenth of the batch, at least 32.
     `same_step` resets the ended lanes in such groups, which takes a second copy of the step in the
     compiled program. On a batch of 1,024 lanes of CartPole3D (XLA:CPU, `cost_analysis()` of the
     compiled step, a loop's body counted once), flops per lane: 2,452 without automatic reset,
@@ -215,7 +215,7 @@ class AutoReset(Wrapper):
     def _restarted(
         self, key: jax.Array, state: AutoResetState, params: Params
     ) -> tuple[jax.Array, Any]:
-        """Put a start where an episode is over, with the key that its hidden step takes."""
+        """Replace ended episodes by new starts, with the keys of their hidden steps."""
         over = state.over
         keys = jnp.broadcast_to(key, over.shape)
         fresh = reset_key(keys)
@@ -240,13 +240,13 @@ class TimeLimitState:
 
     @classmethod
     def at(cls, inner: State, count: int, shape: tuple[int, ...]) -> "TimeLimitState":
-        """Begin to count at a state of the wrapped environment."""
+        """Start counting at a state of the wrapped environment."""
         return cls(inner, jnp.full(shape, count, jnp.int32), jnp.zeros(shape))
 
 
 @dataclass(frozen=True)
 class TimeLimit(Wrapper):
-    """Truncates episodes before the environment does; rewards and performance are its own.
+    """Truncates episodes before the environment does; rewards and performance do not change.
 
     Attributes:
       env: the wrapped environment.
@@ -287,11 +287,11 @@ class TimeLimit(Wrapper):
             key, state.inner, action, params
         )
 
-        def kept(new: jax.Array, old: jax.Array) -> jax.Array:
+        def select(new: jax.Array, old: jax.Array) -> jax.Array:
             return jnp.where(cut.reshape(cut.shape + (1,) * (new.ndim - cut.ndim)), old, new)
 
-        inner = jax.tree.map(kept, inner, state.inner)
-        observation = jax.tree.map(kept, observation, self.env.observe(state.inner))
+        inner = jax.tree.map(select, inner, state.inner)
+        observation = jax.tree.map(select, observation, self.env.observe(state.inner))
         count = jnp.where(cut | terminated | truncated, state.count, state.count + 1)
         limit = cut | (~(terminated | truncated) & (count >= self.steps))
         performance = jnp.where(cut, state.performance, info["performance"])
@@ -349,15 +349,15 @@ def _(env: Wrapper, params: Params) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _batch(key: jax.Array, params: Params) -> tuple[int, ...]:
-    """Batch shape of what `start` and `reset` make."""
+    """Batch shape of the results of `start` and `reset`."""
     return jnp.broadcast_shapes(key.shape, *(jnp.shape(leaf) for leaf in jax.tree.leaves(params)))
 
 
 def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, old: Tree) -> Any:
     """Replace the lanes of a pytree that are over.
 
-    Ended lanes are packed into groups, so that the cost of making follows their number. A group
-    is brought back by a gather for every lane: on XLA:CPU a scatter of each leaf is slower.
+    Ended lanes are packed into groups, so that the cost of `make` follows their number. A gather
+    for every lane unpacks a group: on XLA:CPU a scatter of each leaf is slower.
 
     Args:
       over: () or (L,) bool.
@@ -375,8 +375,8 @@ def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, 
         pending, result = carry
         slot = jnp.cumsum(pending) - 1
         # Slots of a group without a lane repeat the last lane and are not used.
-        chosen = jnp.nonzero(pending, size=size, fill_value=lanes - 1)[0]
-        fresh = make(*jax.tree.map(partial(_take, chosen), (key, params)))
+        index = jnp.nonzero(pending, size=size, fill_value=lanes - 1)[0]
+        fresh = make(*jax.tree.map(partial(_take, index), (key, params)))
         member = pending & (slot < size)
 
         def back(new: jax.Array, was: jax.Array) -> jax.Array:
@@ -388,6 +388,6 @@ def _replace_where(over: jax.Array, make: Make, key: jax.Array, params: Params, 
     return jax.lax.while_loop(lambda carry: jnp.any(carry[0]), replace_group, (over, old))[1]
 
 
-def _take(chosen: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Lanes of a leaf, which may be shared by all."""
-    return leaf.at[chosen].get(mode="clip") if jnp.ndim(leaf) else leaf
+def _take(index: jax.Array, leaf: jax.Array) -> jax.Array:
+    """Gather lanes of a leaf; a scalar is shared by all lanes."""
+    return leaf.at[index].get(mode="clip") if jnp.ndim(leaf) else leaf

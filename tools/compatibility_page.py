@@ -2,9 +2,9 @@
 
 python -m tools.compatibility_page --out docs/compatibility.md
 
-What is run stands in compatibility.toml. Tests that need a large package or a service are run where
-it is there: `make test-sb3` makes the environment of stable-baselines3, and `.ci/services` installs
-RabbitMQ. The page is written only if everything was run and passed.
+compatibility.toml lists the tests. Those that need a large package or a service need its
+installation: `make test-sb3` makes the environment of stable-baselines3, and `.ci/services`
+installs RabbitMQ. The page is written only if all tests were run and passed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ MAKE = {
 }
 """How a reader runs the tests of each group."""
 SELECTED = {"long": ["-m", "long"], "nightly": ["-m", "nightly"], "services": ["-m", "service"]}
-"""What pytest is told to take the tests of a group."""
+"""Options of pytest that select the tests of a group."""
 
 INTRODUCTION = """\
 # What works with what
@@ -65,13 +65,13 @@ class Row:
 
     @property
     def nodes(self) -> list[str]:
-        """What pytest is given."""
+        """Arguments of pytest."""
         path = f"tests/{self.file}"
         return [f"{path}::{name}" for name in self.tests] or [path]
 
 
 def rows() -> list[Row]:
-    """What is run."""
+    """Rows of compatibility.toml."""
     text = (Path(__file__).parent / "compatibility.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)["row"]
     return [Row(**{**row, "tests": tuple(row["tests"])}) for row in table]
@@ -102,7 +102,7 @@ def _measured() -> Iterator[str]:
 
 
 def _passed(row: Row, python: str) -> int:
-    """Run the tests of a row; how many passed.
+    """Run the tests of a row; return how many passed.
 
     Raises:
       ValueError: one failed or was left out.
@@ -111,11 +111,11 @@ def _passed(row: Row, python: str) -> int:
         report = Path(folder) / "report.xml"
         words = [python, "-m", "pytest", "-q", *SELECTED.get(row.run, []), f"--junitxml={report}"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
+        process = subprocess.run(
             [*words, *row.nodes], cwd=ROOT, env=environment, capture_output=True, text=True
         )
-        if done.returncode:
-            raise ValueError(f"{row.client}: {MAKE[row.run]} says\n{done.stdout[-2000:]}")
+        if process.returncode:
+            raise ValueError(f"{row.client}: {MAKE[row.run]} says\n{process.stdout[-2000:]}")
         (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
     counts: Mapping[str, str] = suite.attrib
     if int(counts["skipped"]):
@@ -128,10 +128,10 @@ def _version(distribution: str, python: str) -> str:
     if not distribution:
         return ""
     ask = "import importlib.metadata as m, json, sys; print(json.dumps(m.version(sys.argv[1])))"
-    done = subprocess.run(
+    process = subprocess.run(
         [python, "-c", ask, distribution], check=True, capture_output=True, text=True, cwd=ROOT
     )
-    return str(json.loads(done.stdout))
+    return str(json.loads(process.stdout))
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
 python -m tools.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
 
-Bounds are what no value can leave. Ranges are what was observed in every level and difficulty:
-half of the episodes played by `pd` and half by `random`, which between them hold the pole for
-long and push everything about.
+Bounds hold for every value. Ranges were observed in every level and difficulty: half of the
+episodes are played by `pd`, which holds the pole long, and half by `random`, which moves everything
+about.
 """
 
 import argparse
@@ -134,7 +134,7 @@ def _sensors(ranges: Ranges) -> dict[str, Any]:
 
 
 def _bounds(part: str, name: str) -> list[float] | None:
-    """What a reading cannot leave; None where nothing holds it."""
+    """Bounds of a reading; None if it has none."""
     if name.endswith("_quaternion"):
         return [-1.0, 1.0]
     if part == "cart" and name.startswith("z_"):
@@ -194,7 +194,7 @@ def _play(
 def _wider(
     low: _Extremes, high: _Extremes, observation: Observation
 ) -> tuple[_Extremes, _Extremes]:
-    """The extremes with one more reading of each sensor."""
+    """Extend the extremes by one more reading of each sensor."""
     zero = jnp.zeros_like(observation.cart_position.x)
     cart = [observation.cart_position.x, observation.cart_position.y, zero]
     cart += [observation.cart_velocity.x, observation.cart_velocity.y, zero]
@@ -230,7 +230,7 @@ def _ranges(low: _Extremes, high: _Extremes) -> Ranges:
 
 
 def _within(bounds: list[float] | None, low: float, high: float) -> Range:
-    """A rounded range, which must not leave the bounds."""
+    """Clip a rounded range to the bounds."""
     return (max(low, bounds[0]), min(high, bounds[1])) if bounds else (low, high)
 
 
@@ -244,7 +244,7 @@ def outward(number: float, way: int) -> float:
 
 
 def _union(all_ranges: Sequence[Ranges]) -> Ranges:
-    """The ranges that hold all of several."""
+    """The smallest ranges that contain all given ones."""
     return {
         part: {
             name: (

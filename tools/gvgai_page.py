@@ -23,9 +23,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "gvgai.md"
 def attributes(kind: type) -> dict[str, str]:
     """Names and meanings of a class's attributes, from its docstring."""
     text = inspect.getdoc(kind) or ""
-    _, _, listed = text.partition("Attributes:\n")
-    found = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", listed, re.MULTILINE)
-    return {name: " ".join(meaning.split()).removesuffix(".") for name, meaning in found}
+    _, _, section = text.partition("Attributes:\n")
+    entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", section, re.MULTILINE)
+    return {name: " ".join(meaning.split()).removesuffix(".") for name, meaning in entries}
 
 
 def _meanings(kind: type) -> Iterator[tuple[str, str]]:

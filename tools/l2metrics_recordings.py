@@ -1,4 +1,4 @@
-"""Records what the real l2metrics 3.1 makes of the random lifetimes of the tests.
+"""Records results of l2metrics 3.1 for the random lifetimes of the tests.
 
     python -m tools.l2metrics_recordings --peer peer/bin/python
 
@@ -24,7 +24,7 @@ LEFT_OUT = ("run_id", "runtime", "complexity", "difficulty", "scenario_type", "m
 
 def record(peer: str, seed: int) -> list[dict[str, Any]]:
     """Run the peer on one case; one mapping for each call that computes metrics."""
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "l2data" / "taskinfo").mkdir(parents=True)
@@ -37,8 +37,8 @@ def record(peer: str, seed: int) -> list[dict[str, Any]]:
             metrics = json.loads((root / "out" / "out_metrics.json").read_text())
             with (root / "out" / "out_regime.tsv").open(newline="") as stream:
                 regimes = list(csv.DictReader(stream, delimiter="\t"))
-            found.append({"arguments": words, "metrics": _strict(metrics), "regimes": regimes})
-    return found
+            results.append({"arguments": words, "metrics": _strict(metrics), "regimes": regimes})
+    return results
 
 
 def _strict(value: Any) -> Any:

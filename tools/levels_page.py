@@ -1,4 +1,4 @@
-"""Write docs/levels.md: what every level changes, and what an agent may be told about it.
+"""Write docs/levels.md: the changes and the hints of every level.
 
 python -m tools.levels_page --out docs/levels.md
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import jaxsim
 from benchmarks.pages import add_out, put
-from evaluation.catalogue import paths, told
+from evaluation.catalogue import hint_text, paths
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES, Level
 from jaxsim.worlds.cartpole3d.original.hints import HINT_LEVELS
 from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, Quirk
@@ -81,7 +81,7 @@ def _hints() -> Iterator[str]:
     yield "| level | " + " | ".join(f"hint level {number}" for number in shown) + " |"
     yield "| --- " * (1 + len(shown)) + "|"
     for level in jaxsim.levels():
-        cells = [told(level, number) for number in shown]
+        cells = [hint_text(level, number) for number in shown]
         yield f"| {level.number} | " + " | ".join(cells) + " |"
 
 
@@ -96,8 +96,8 @@ def _quirks() -> Iterator[str]:
     yield from quirk_rows("50 to 53", ON_THE_RAIL)
     yield from quirk_rows("101 to 208", EVERYWHERE)
     for level in jaxsim.levels():
-        own = (quirk for quirk in level.quirks if quirk not in ON_THE_RAIL)
-        yield from quirk_rows(str(level.number), own)
+        quirks = (quirk for quirk in level.quirks if quirk not in ON_THE_RAIL)
+        yield from quirk_rows(str(level.number), quirks)
 
 
 def main() -> None:

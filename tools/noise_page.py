@@ -1,4 +1,4 @@
-"""Write the tables of docs/agents.md on novelty through noisy sensors, from what was measured.
+"""Write the tables of docs/agents.md on novelty through noisy sensors, from measurements.
 
     python -m tools.noise_page
 

@@ -5,10 +5,9 @@
       --out evaluation/sailon/open-world-1.jsonl
 
 Degenerate samples are left out. Of each family, samples are taken at equal steps of rank by their
-difficulty for control, and so are compositions; in the list, rounds of one sample a family follow
-one another, so that every beginning of it is balanced. Families are split by a seed: a third is
-held out, none of those that levels of the catalogue change, and with them the compositions that
-hold one of them.
+difficulty for control, and so are compositions. In the list, rounds of one sample a family follow
+one another, so that every prefix is balanced. Families are split by a seed: a third is held out,
+none of which a level of the catalogue changes, and with them all compositions that contain one.
 """
 
 import argparse
@@ -35,7 +34,7 @@ DIGITS = 3
 
 
 def in_catalogue() -> frozenset[str]:
-    """Families that set what a level of the catalogue sets: agents know them from there."""
+    """Families that set a parameter of a level of the catalogue: agents may know them."""
     levels = [level for level in CATALOGUE.values() if level.task == "CartPole3D"]
     fields = {field for level in levels for overrides in level.overrides for field in overrides}
     paths = {path for path, field in FIELDS.items() if field in fields}
@@ -49,14 +48,14 @@ def held_out(seed: int) -> frozenset[str]:
 
 
 def spread(rows: Sequence[int], number: int) -> list[int]:
-    """A number of rows at equal steps of rank; rows are in the order of difficulty."""
+    """Select rows at equal steps of rank; rows are in the order of difficulty."""
     if len(rows) <= number:
         return list(rows)
     return [rows[place] for place in np.linspace(0, len(rows) - 1, number).round().astype(int)]
 
 
 def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: int) -> list[int]:
-    """Places of the samples that the list takes, in its order.
+    """Indices of the samples of the list, in its order.
 
     Args:
       names: of each sample, families joined.
@@ -70,14 +69,16 @@ def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: 
         if useful[place]:
             members["+" if "+" in names[place] else names[place]].append(int(place))
     composed = spread(members.pop("+", []), round(COMPOSED * SIZE))
-    wanted = SIZE - len(composed)
-    each = {name: min(len(rows), wanted // len(members)) for name, rows in members.items()}
-    # What some families lack, the others give, one after the other.
+    number_of_singles = SIZE - len(composed)
+    counts = {
+        name: min(len(rows), number_of_singles // len(members)) for name, rows in members.items()
+    }
+    # Families with more samples make up for those with fewer, in turn.
     for name in sorted(members, key=lambda name: -len(members[name])) * SIZE:
-        if sum(each.values()) == wanted:
+        if sum(counts.values()) == number_of_singles:
             break
-        each[name] += each[name] < len(members[name])
-    queues = {name: spread(rows, each[name]) for name, rows in members.items()}
+        counts[name] += counts[name] < len(members[name])
+    queues = {name: spread(rows, counts[name]) for name, rows in members.items()}
     for rows in queues.values():
         random.shuffle(rows)
     random.shuffle(composed)
@@ -96,14 +97,14 @@ def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: 
 def made(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
     """The list of calibrated samples in columns."""
     useful = np.array(table["degenerate"]) == ""
-    apart = held_out(seed)
+    held_out_families = held_out(seed)
     entries = []
     for row in chosen(table["name"], np.array(table["control"]), useful, seed):
         novelty = Novelty.from_json(json.loads(table["novelty"][row]))
         difficulties = (round(float(table[kind][row]), DIGITS) for kind in ("control", "detection"))
-        split = not apart.isdisjoint(novelty.families)
+        split = not held_out_families.isdisjoint(novelty.families)
         entries.append(Entry(len(entries), novelty, split, *difficulties))
-    return NoveltyList(name, tuple(entries), {"seed": seed, "held_out": sorted(apart)})
+    return NoveltyList(name, tuple(entries), {"seed": seed, "held_out": sorted(held_out_families)})
 
 
 def main() -> None:

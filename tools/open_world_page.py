@@ -1,11 +1,11 @@
-"""Write what is generated of docs/open-world.md, between its markers.
+"""Write the generated parts of docs/open-world.md, between its markers.
 
     python -m tools.open_world_page --out docs/open-world.md
     python -m tools.open_world_page --calibration runs/novelty_space.parquet \\
       --report runs/open/report.json --parity runs/parity.txt --out docs/open-world.md
 
-Families come from the code and the shipped list from its file. What is given is reduced to the
-numbers that the page shows and kept in `docs/open-world.json`; what is not given stays.
+Families come from the code and the shipped list from its file. Given files are reduced to the
+numbers on the page, which are stored in `docs/open-world.json`; the other numbers stay.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 NONE = "–"
 STARTS = 128
-"""In which it is looked whether anything differs."""
+"""Starts that are checked for differences."""
 QUARTILES = (0.25, 0.5, 0.75)
 MEASURES = ("cdt", "false_alarms", "mean_delay", "performance_post", "baseline_post")
 HEADINGS = "| trials of | trials | detected | false alarms | mean delay | agent | baseline |"
@@ -57,19 +57,19 @@ def _parameters(family: Family) -> Iterator[str]:
 
 
 def of_calibration(path: Path) -> dict[str, Any]:
-    """What the page shows of calibrated samples."""
+    """Numbers of the page on calibrated samples."""
     table = pq.read_table(path).to_pydict()
     names, degenerate = np.array(table["name"]), np.array(table["degenerate"])
     composed = np.array(["+" in name for name in names])
     groups = {"compositions of two": composed, "all": np.ones(len(names), bool)}
     groups |= {name: names == name for name in FAMILIES}
     rows: dict[str, Any] = {}
-    for name, inside in groups.items():
-        row: dict[str, Any] = {"samples": int(inside.sum())}
+    for name, mask in groups.items():
+        row: dict[str, Any] = {"samples": int(mask.sum())}
         for kind in ("same", "lost"):
-            row[kind] = int((degenerate[inside] == kind).sum())
+            row[kind] = int((degenerate[mask] == kind).sum())
         for kind in ("control", "first"):
-            values = np.array(table[kind])[inside]
+            values = np.array(table[kind])[mask]
             row[kind] = [round(float(q), 3) for q in np.quantile(values, QUARTILES)]
         rows[name] = row
     return rows
@@ -90,7 +90,7 @@ def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
 
 
 def of_report(path: Path) -> dict[str, Any]:
-    """What the page shows of a report of `jaxsim sailon evaluate --novelties`."""
+    """Numbers of the page from a report of `jaxsim sailon evaluate --novelties`."""
     report = json.loads(path.read_text(encoding="utf-8"))
     places = ("overall", "splits", "difficulties", "levels")
     rows = []
@@ -101,8 +101,8 @@ def of_report(path: Path) -> dict[str, Any]:
                 name = " ".join(str(row[k]) for k in ("level", "difficulty") if row[k] is not None)
                 values = {m: row[m] for m in MEASURES}
                 intervals = {m: row["intervals"][m] for m in MEASURES}
-                kept = {"place": place, "name": name or "all", "trials": row["trials"]}
-                rows.append({**kept, "values": values, "intervals": intervals})
+                entry = {"place": place, "name": name or "all", "trials": row["trials"]}
+                rows.append({**entry, "values": values, "intervals": intervals})
     agent = report["agent"]["agent"]
     settings = report["experiment"]["settings"]
     timing = report.get("timing", {})
@@ -119,13 +119,13 @@ def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
     novel = settings["testing_episodes"] - settings["pre_novel_episodes"]
     names = {row["name"] for row in missed(report)}
     entries = novelties.load(settings["novelty_list"]).part(settings["samples"], settings["split"])
-    chosen = [entry.novelty for entry in entries if entry.novelty.name in names]
+    sampled = [entry.novelty for entry in entries if entry.novelty.name in names]
     shares: dict[str, list[float]] = {}
-    for group in novelty_space.groups(chosen):
+    for group in novelty_space.groups(sampled):
         _, differs = novelty_space.first_differences(group, starts, settings["seed"])
         for place, share in zip(group.places, differs, strict=True):
             whole = 1 - (1 - float(share)) ** novel
-            shares.setdefault(chosen[place].name, []).append(whole)
+            shares.setdefault(sampled[place].name, []).append(whole)
     return {name: round(float(np.mean(values)), 4) for name, values in shares.items()}
 
 
@@ -170,7 +170,7 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _missed(report: Mapping[str, Any]) -> Iterator[str]:
-    """What was not detected, and in how many of these trials there was anything to detect."""
+    """Families with missed trials, and how many of these trials differ from level 200 at all."""
     differ = report["differing"]
     whole = next(row for row in report["rows"] if row["place"] == "overall")
     without = sum((1 - differ[row["name"]]) * row["trials"] for row in missed(report))
@@ -205,7 +205,7 @@ def _cell(value: float | None, interval: list[float | None] | None) -> str:
 
 
 def of_parity(path: Path) -> dict[str, Any]:
-    """What `python -m tests.parity.bullet_novelties` has printed, as numbers."""
+    """Read the numbers in the output of `python -m tests.parity.bullet_novelties`."""
     lines = path.read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if "samples; largest errors" in line)
     comparison: dict[str, Any] = {"samples": int(lines[start].split()[0]), "kinds": {}}
@@ -249,7 +249,7 @@ def page(text: str, numbers: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Reduce what is given, and write the page."""
+    """Reduce the given files to numbers, and write the page."""
     parser = argparse.ArgumentParser(description="Write the generated parts of a page.")
     parser.add_argument("--calibration", type=Path, metavar="FILE", help="of novelty_space")
     parser.add_argument(

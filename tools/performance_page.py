@@ -43,7 +43,7 @@ ABOUT = {
     "grader": "a test case of the grader without limits, over one process of PyBullet's",
     "ta2": "an agent of the WSU generator's interface, over one process of PyBullet's",
 }
-"""What the ratios say, in words."""
+"""Descriptions of the ratios."""
 
 
 GOALS = {
@@ -55,7 +55,7 @@ GOALS = {
     "threads": (1.8, 1.7),
     "camera": (5, None),
 }
-"""What was aimed at, with default flags and configured; None for what flags do not concern."""
+"""Goals with default flags and configured; None if flags do not matter."""
 
 SINGLE_GOALS = {"single": 0.5, "session": 0.5, "grader": 0.5, "ta2": 0.5}
 
@@ -262,11 +262,11 @@ def _one_at_a_time(values: dict[str, Any]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     rows = {(row["program"], row["workload"]): row for row in values["rows"]}
     peer = rows["pybullet", "200"]
-    beside = peer["steps_per_wall_second"] / peer["samples"][0]["processes"]
+    peer_rate = peer["steps_per_wall_second"] / peer["samples"][0]["processes"]
     for name, goal in SINGLE_GOALS.items():
         ours = rows[OURS, name]["steps_per_wall_second"]
         cells = (f"`{name}`", ABOUT[name], _ratio(values["ratios"][name]), _ratio(goal))
-        yield f"| {' | '.join(cells)} | {show.steps(ours)} | {show.steps(beside)} |"
+        yield f"| {' | '.join(cells)} | {show.steps(ours)} | {show.steps(peer_rate)} |"
     before, after = values["machine"]["load"][0], values["machine"]["load"][-1]
     yield ""
     yield f"Load {before:.1f} before the run and {after:.1f} after it."
@@ -293,10 +293,10 @@ def _circumstances(values: dict[str, Any]) -> Iterator[str]:
 
 def _first_rows(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """One row of ours for each choice of flags."""
-    seen = set()
+    flags = set()
     for row in values["rows"]:
-        if row["program"] == OURS and row["flags"] not in seen and row["facts"]:
-            seen.add(row["flags"])
+        if row["program"] == OURS and row["flags"] not in flags and row["facts"]:
+            flags.add(row["flags"])
             yield row
 
 

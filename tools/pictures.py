@@ -28,7 +28,7 @@ STYLE = render.Style(("corner",), 200, samples=2)
 
 
 def scene(level: Any) -> render.Scene:
-    """Return what there is at the start of a level."""
+    """Return the scene at the start of a level."""
     values = {"novelty/level": level.number, "novelty/difficulty": DIFFICULTY}
     env, params = jaxsim.make(level.task, values)
     if level.task == "CartPole2D":
@@ -39,7 +39,7 @@ def scene(level: Any) -> render.Scene:
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all levels."""
     parser = argparse.ArgumentParser(description="Draw a still of every level.")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures", metavar="DIR")
     out = parser.parse_args().out

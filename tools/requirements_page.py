@@ -1,4 +1,4 @@
-"""Write docs/requirements.md: what each protocol asks for, the tests that show it, their result.
+"""Write docs/requirements.md: requirements of each protocol, their tests and results.
 
 python -m tools.requirements_page --out docs/requirements.md
 
@@ -35,7 +35,7 @@ OUTCOMES = ("failed", "skipped", "passed")  # the first that happened is that of
 
 
 def requirements() -> dict[str, dict[int, str]]:
-    """What is asked for, by front door and number."""
+    """Requirements by front door and number."""
     values = tomllib.loads((ROOT / "tools" / "requirements.toml").read_text(encoding="utf-8"))
     return {door: {int(n): text for n, text in rows.items()} for door, rows in values.items()}
 
@@ -47,37 +47,37 @@ def doors() -> list[str]:
 
 @dataclass(eq=False)
 class Marks:
-    """A plug-in of pytest that notes marked tests and how they went.
+    """A plug-in of pytest that records marked tests and their outcomes.
 
     Attributes:
-      numbers: rows that a test shows, by its id.
-      outcomes: what happened to a test, by its id.
+      numbers: rows of a test, by its id.
+      outcomes: of a test, by its id.
     """
 
     numbers: dict[str, list[int]] = field(default_factory=dict)
     outcomes: dict[str, set[str]] = field(default_factory=dict)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note the marks."""
+        """Record the marks."""
         for item in session.items:
             marks = item.iter_markers("requirement")
             self.numbers[item.nodeid] = sorted({n for mark in marks for n in mark.args})
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note an outcome."""
+        """Record an outcome."""
         if report.when == "call" or report.outcome != "passed":
             self.outcomes.setdefault(report.nodeid, set()).add(report.outcome)
 
     def tests(self) -> dict[int, dict[str, Counter[str]]]:
         """How often each test function had which outcome, by row."""
-        found: dict[int, dict[str, Counter[str]]] = {}
+        by_row: dict[int, dict[str, Counter[str]]] = {}
         for nodeid, numbers in self.numbers.items():
-            happened = self.outcomes.get(nodeid, set())
-            outcome = next((o for o in OUTCOMES if o in happened), "not run")
+            outcomes = self.outcomes.get(nodeid, set())
+            outcome = next((o for o in OUTCOMES if o in outcomes), "not run")
             for number in numbers:
                 function = nodeid.partition("[")[0]
-                found.setdefault(number, {}).setdefault(function, Counter())[outcome] += 1
-        return found
+                by_row.setdefault(number, {}).setdefault(function, Counter())[outcome] += 1
+        return by_row
 
 
 def marked_files() -> list[str]:
@@ -87,11 +87,11 @@ def marked_files() -> list[str]:
 
 
 def run(*options: str) -> tuple[Marks, int]:
-    """Run pytest on the marked tests; return what they did, and the exit code."""
+    """Run pytest on the marked tests; return their outcomes and the exit code."""
     marks = Marks()
-    chosen = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
+    selection = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(sys.stderr):
-        code = pytest.main([*chosen, *marked_files()], plugins=[marks])
+        code = pytest.main([*selection, *marked_files()], plugins=[marks])
     return marks, int(code)
 
 
@@ -126,9 +126,9 @@ def _section(
     yield "| number | requirement | tests | result |"
     yield "| ---: | --- | --- | --- |"
     for number, text in rows.items():
-        own = tests.get(number, {})
-        cell = "<br>".join(_link(function) for function in sorted(own))
-        yield f"| {number} | {text} | {cell} | {result(own)} |"
+        row_tests = tests.get(number, {})
+        cell = "<br>".join(_link(function) for function in sorted(row_tests))
+        yield f"| {number} | {text} | {cell} | {result(row_tests)} |"
 
 
 def _link(function: str) -> str:
@@ -145,11 +145,11 @@ def result(tests: Mapping[str, Counter[str]]) -> str:
 
 def named(text: str) -> dict[int, set[str]]:
     """Tests that a page names, by row; the inverse of `page` without the results."""
-    found = {}
+    names = {}
     for number, cell in re.findall(r"^\| (\d+) \| [^|]* \| ([^|]*) \|", text, re.MULTILINE):
         links = re.findall(r"\[([^\]]+)\]\(\.\./([^)]+)\)", cell)
-        found[int(number)] = {f"{file}::{name}" for name, file in links}
-    return found
+        names[int(number)] = {f"{file}::{name}" for name, file in links}
+    return names
 
 
 def main() -> int:

@@ -1,11 +1,11 @@
-"""Write what was measured into docs/sailon.md, between its two markers.
+"""Write measurements into docs/sailon.md, between its two markers.
 
     python -m tools.sailon_page docs --out docs/sailon.md
     python -m tools.sailon_page docs --add runs/evaluation/report.json --out docs/sailon.md
 
 The folder holds `sailon-control.json` and `sailon-detection.json` of the benchmarks of these names,
-and `sailon-evaluations.json`: of each report of `jaxsim sailon evaluate` that was added, what the
-page shows of it. What is not there is missing on the page.
+and `sailon-evaluations.json`, the numbers of the page from each added report of `jaxsim sailon
+evaluate`. Parts without a file are missing on the page.
 """
 
 import argparse
@@ -100,7 +100,7 @@ TARGETS: Mapping[Cell, float] = {
     (101, HARD): 0.85,
     (104, HARD): 0.85,
 }
-"""Mean performance that `mpc` was to reach."""
+"""Target mean performance of `mpc`."""
 
 EXPECTED: Mapping[Cell, float] = {(203, "easy"): 0.566, (203, "medium"): 0.854, (203, HARD): 0.973}
 """Share of episodes in which a block is aimed; the others do not differ from level 200."""
@@ -117,14 +117,14 @@ KEPT = (
     "attribute_accuracy",
     "change_accuracy",
 )
-"""What the page shows of a cell of a report."""
+"""Numbers of the page from a cell of a report."""
 
 
 def kept(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a report of `jaxsim sailon evaluate`.
+    """Entries of a report of `jaxsim sailon evaluate` that are stored.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is no report.
     """
     try:
         settings = report["experiment"]["settings"]
@@ -167,7 +167,7 @@ def one_difficulty(level: int) -> bool:
 
 
 def name_of(cell: Cell) -> str:
-    """How a cell is called; without a difficulty where there is only one."""
+    """Name of a cell; without a difficulty if there is only one."""
     return str(cell[0]) if one_difficulty(cell[0]) else f"{cell[0]} {cell[1]}"
 
 
@@ -185,34 +185,34 @@ class Paired:
 
     @property
     def p(self) -> float:
-        """Of the paired t-test, two-sided; 1 where no episode differs."""
+        """P-value of the paired t-test, two-sided; 1 if no episode differs."""
         if not self.differences.any():
             return 1.0
         return float(stats.ttest_1samp(self.differences, 0.0).pvalue)
 
 
-def paired(found: control.Measurement, agent: str) -> list[Paired]:
+def paired(measurement: control.Measurement, agent: str) -> list[Paired]:
     """Every cell that an agent and `pd` have played."""
     out = []
-    for row in found.rows:
-        other = found.find(row.level, row.difficulty, agent)
+    for row in measurement.rows:
+        other = measurement.find(row.level, row.difficulty, agent)
         if row.agent == "pd" and other is not None:
             difference = other.performances - row.performances[: len(other.lengths)]
             out.append(Paired((row.level, row.difficulty), difference))
     return out
 
 
-def _control_rows(found: control.Measurement) -> Iterator[list[str]]:
-    both = paired(found, "mpc")
-    adjusted = dict(zip((p.cell for p in both), holm(np.array([p.p for p in both])), strict=True))
+def _control_rows(measurement: control.Measurement) -> Iterator[list[str]]:
+    pairs = paired(measurement, "mpc")
+    adjusted = dict(zip((p.cell for p in pairs), holm(np.array([p.p for p in pairs])), strict=True))
     order = {level: place for place, level in enumerate(EVALUATED)}
     difficulty = {"easy": 0, "medium": 1, "hard": 2}
-    for one in sorted(both, key=lambda p: (order[p.cell[0]], difficulty[p.cell[1]])):
-        pd, mpc = (found.find(*one.cell, name) for name in ("pd", "mpc"))
+    for one in sorted(pairs, key=lambda p: (order[p.cell[0]], difficulty[p.cell[1]])):
+        pd, mpc = (measurement.find(*one.cell, name) for name in ("pd", "mpc"))
         assert pd is not None
         assert mpc is not None
-        best = found.find(*one.cell, "clairvoyant")
-        known = PUBLISHED.get(one.cell)
+        best = measurement.find(*one.cell, "clairvoyant")
+        published = PUBLISHED.get(one.cell)
         values = mpc.performances
         yield [
             name_of(one.cell),
@@ -222,26 +222,27 @@ def _control_rows(found: control.Measurement) -> Iterator[list[str]]:
             f"{(values >= 1).mean():.2f}",
             f"{one.score.mean:+.3f} ± {one.score.half:.3f}",
             f"{adjusted[one.cell]:.2g}",
-            NONE if known is None else f"{known[0]:.3f} ± {known[1]:.3f}",
+            NONE if published is None else f"{published[0]:.3f} ± {published[1]:.3f}",
             NONE if best is None else f"{Score.of(best.performances)} ({len(best.lengths)})",
         ]
 
 
-def control_part(found: control.Measurement) -> Iterator[str]:
+def control_part(measurement: control.Measurement) -> Iterator[str]:
     """The section on controllers."""
     yield "### Control"
     yield ""
     yield (
-        f"Mean performance with half its 95 % interval, {found.episodes} episodes a cell of seed "
-        f"{found.seed}, which no setting was chosen on; all agents play the same episodes. A level "
-        "without a difficulty is the same at all three. The published agent's controller was "
+        f"Mean performance with half its 95 % interval, {measurement.episodes} episodes a cell of "
+        f"seed {measurement.seed}, which no setting was chosen on; all agents play the same "
+        "episodes. A level without a difficulty is the same at all three. The published agent's "
+        "controller was "
         "measured by itself, on the original and its own seeds, in 100 episodes a cell (200 of "
         "level 200). P-values are of paired t-tests, corrected by Holm's method over all cells of "
         "the table."
     )
     header = ["cell", "episodes", "`pd`", "`mpc`", "to the end", "`mpc` − `pd`", "p (Holm)"]
-    body = list(_control_rows(found))
-    if any(row.agent == "clairvoyant" for row in found.rows):
+    body = list(_control_rows(measurement))
+    if any(row.agent == "clairvoyant" for row in measurement.rows):
         yield ""
         yield (
             "`clairvoyant` is the planner with the simulator's state, the level and a larger "
@@ -252,35 +253,35 @@ def control_part(found: control.Measurement) -> Iterator[str]:
     else:
         yield from table([*header, "published"], [row[:-1] for row in body])
     yield ""
-    both = paired(found, "mpc")
-    adjusted = holm(np.array([one.p for one in both]))
-    pairs = list(zip(both, adjusted, strict=True))
+    compared = paired(measurement, "mpc")
+    adjusted = holm(np.array([one.p for one in compared]))
+    pairs = list(zip(compared, adjusted, strict=True))
     worse = [name_of(one.cell) for one, p in pairs if p < SIGNIFICANT and one.score.mean < 0]
     better = sum(p < SIGNIFICANT and one.score.mean > 0 for one, p in pairs)
     yield (
-        f"`mpc` is significantly better than `pd` in {better} of {len(both)} cells, and "
+        f"`mpc` is significantly better than `pd` in {better} of {len(compared)} cells, and "
         f"significantly worse in {', '.join(worse) or 'none'}."
     )
     yield from table(
         ["cell", "wanted", "`mpc`", "reached"],
-        [_target(found.find(*cell, "mpc"), cell, wanted) for cell, wanted in TARGETS.items()],
+        [_target(measurement.find(*cell, "mpc"), cell, target) for cell, target in TARGETS.items()],
     )
     yield ""
-    yield from _searching(found)
+    yield from _searching(measurement)
 
 
-def _target(row: control.Row | None, cell: Cell, wanted: float) -> list[str]:
+def _target(row: control.Row | None, cell: Cell, target: float) -> list[str]:
     if row is None:
-        return [name_of(cell), f"{wanted:.2f}", "not measured", NONE]
+        return [name_of(cell), f"{target:.2f}", "not measured", NONE]
     score = Score.of(row.performances)
-    word = "yes" if score.mean >= wanted else "no"
-    if word == "no" and score.mean + score.half >= wanted:
+    word = "yes" if score.mean >= target else "no"
+    if word == "no" and score.mean + score.half >= target:
         word = "no, but within the interval"
-    return [name_of(cell), f"{wanted:.2f}", str(score), word]
+    return [name_of(cell), f"{target:.2f}", str(score), word]
 
 
-def _searching(found: control.Measurement) -> Iterator[str]:
-    rows = [row for row in found.rows if row.agent == "mpc"]
+def _searching(measurement: control.Measurement) -> Iterator[str]:
+    rows = [row for row in measurement.rows if row.agent == "mpc"]
     counted = [row for row in rows if row.rollouts is not None]
     if not rows:
         return
@@ -301,7 +302,7 @@ def _searching(found: control.Measurement) -> Iterator[str]:
 
 
 def _whole(rows: list[control.Row]) -> Iterator[str]:
-    """What the full evaluation of `mpc` would cost, by what its cells were measured to cost."""
+    """Estimated cost of the full evaluation of `mpc`, from the measured cost of its cells."""
     of = {name_of((row.level, row.difficulty)): row for row in rows}
     cells = [(level, difficulty) for level in EVALUATED for difficulty in DIFFICULTIES]
     if NOMINAL_NAME not in of or any(name_of(cell) not in of for cell in cells):
@@ -344,8 +345,8 @@ def _trial_row(cell: Mapping[str, Any], more: Callable[[Cell], list[str]]) -> li
     ]
 
 
-def _single(found: Mapping[Cell, detection.Row], cell: Cell) -> list[str]:
-    row = found.get((cell[0], "easy") if one_difficulty(cell[0]) else cell)
+def _single(rows: Mapping[Cell, detection.Row], cell: Cell) -> list[str]:
+    row = rows.get((cell[0], "easy") if one_difficulty(cell[0]) else cell)
     if row is None:
         return [NONE]
     low, high = stats.binomtest(row.found, row.episodes).proportion_ci(method="wilson")
@@ -354,11 +355,11 @@ def _single(found: Mapping[Cell, detection.Row], cell: Cell) -> list[str]:
 
 
 def _published(cell: Cell) -> list[str]:
-    known = PUBLISHED_DETECTION.get(cell[0]) if cell[1] == HARD else None
-    if known is None:
+    published = PUBLISHED_DETECTION.get(cell[0]) if cell[1] == HARD else None
+    if published is None:
         return [NONE]
-    trials, found, delays = known
-    return [f"{found} of {trials}" + (f" ({delays})" if delays else "")]
+    trials, detected, delays = published
+    return [f"{detected} of {trials}" + (f" ({delays})" if delays else "")]
 
 
 def _command(evaluation: Mapping[str, Any]) -> str:
@@ -377,9 +378,9 @@ def _command(evaluation: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def detection_part(evaluations: list[Any], found: Mapping[str, Any] | None) -> Iterator[str]:
+def detection_part(evaluations: list[Any], singles: Mapping[str, Any] | None) -> Iterator[str]:
     """The section on detectors."""
-    rows = {(r.level, r.difficulty): r for r in found["rows"]} if found else {}
+    rows = {(r.level, r.difficulty): r for r in singles["rows"]} if singles else {}
     yield "### Detection and characterisation"
     yield ""
     yield (
@@ -406,7 +407,7 @@ def detection_part(evaluations: list[Any], found: Mapping[str, Any] | None) -> I
         yield from table(header, [_trial_row(cell, more) for cell in silent])
         yield ""
         yield from _sums(evaluation["agent"], silent)
-    yield from _singles(found)
+    yield from _singles(singles)
     yield from _alarms(evaluations)
 
 
@@ -421,13 +422,14 @@ def _sums(agent: str, cells: list[Any]) -> Iterator[str]:
     yield text
 
 
-def _singles(found: Mapping[str, Any] | None) -> Iterator[str]:
-    if not found:
+def _singles(singles: Mapping[str, Any] | None) -> Iterator[str]:
+    if not singles:
         return
     yield ""
     yield (
-        f"Single episodes are those of `python -m benchmarks.detection`, `{found['agent']}`, seed "
-        f"{found['seed']}, {found['rows'][0].episodes} a cell, each by itself, with Wilson's "
+        "Single episodes are those of `python -m benchmarks.detection`, "
+        f"`{singles['agent']}`, seed {singles['seed']}, "
+        f"{singles['rows'][0].episodes} a cell, each by itself, with Wilson's "
         "interval. Some cannot differ from level 200: those of 203 without an aimed block, of 204 "
         "that are over before a bounce, and of 108 that are over before a block appears."
     )
@@ -520,7 +522,7 @@ def loaded(folder: Path) -> list[Any]:
 
 
 def added(evaluations: list[Any], new: Mapping[str, Any]) -> list[Any]:
-    """The evaluations with one more, which takes the place of one by the same command."""
+    """Add an evaluation, or replace that of the same command."""
     return [*(old for old in evaluations if _command(old) != _command(new)), dict(new)]
 
 

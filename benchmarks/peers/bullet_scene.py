@@ -1,8 +1,8 @@
-"""The scene of CartPole3D in PyBullet: level 200 and level 208 hard, a process for each core.
+"""The scene of CartPole3D in PyBullet: level 200 and level 208 hard, with a process for each core.
 
-Episodes are the original's, by its seeds. A step is what the original asks of PyBullet: the forces,
-one tick, and the state of cart, pole and blocks; then the `pd` agent's rule decides.
-Only steps are timed: building the scene of an episode is not, which favours PyBullet.
+The episodes are those of the original, by seed. A step makes the same calls of PyBullet as the
+original: the forces, one tick, and the state of cart, pole and blocks; then the rule of the `pd`
+agent decides. Only steps are timed, not building the scene of an episode, which favours PyBullet.
 
     python -m benchmarks.peers.bullet_scene 2
 """
@@ -26,7 +26,7 @@ from evaluation.bench.rate import Rate
 from evaluation.bench.rule import pd
 
 CELLS = {"200": (200, "easy"), "208_hard": (208, "hard")}
-EPISODES = 64  # of the original, which are played again and again
+EPISODES = 64  # of the original, played in a cycle
 MAX_STEPS = 200
 DIRECTIONS = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))  # of each action
 
@@ -35,15 +35,15 @@ Triple = Sequence[float]
 
 @dataclass(frozen=True)
 class Start:
-    """What the original draws for one episode, as plain numbers.
+    """The random numbers of one episode of the original, as plain numbers.
 
     Attributes:
-      cart: (2,) m, place.
+      cart: (2,) m, position.
       push: (2,) N, force on the cart in the hidden first tick.
       pole: quaternion and angular velocity of the pole in the cart's frame.
       blocks: position in m and velocity in m/s of each block.
-      later: the same of blocks that appear, one every `period` ticks.
-      period: ticks; 0 if none appear.
+      later: the same for blocks that appear later, one every `period` ticks.
+      period: ticks; 0 if no block appears later.
     """
 
     cart: Sequence[float]
@@ -58,9 +58,9 @@ class Episode:
     """One episode of PyBullet.
 
     Args:
-      params: physics, plain numbers.
-      start: what is drawn.
-      folder: for the description of the scene.
+      params: physics, as plain numbers.
+      start: its random numbers.
+      folder: where the description of the scene is written.
     """
 
     def __init__(self, params: Any, start: Start, folder: Path) -> None:
@@ -71,7 +71,7 @@ class Episode:
         self.cartpole = bullet_world.add_cartpole(client, params, start.cart, folder)
         client.resetJointStateMultiDof(self.cartpole, bullet_world.POLE, *start.pole)
         bullet_world.add_walls(client, params, params.restitution_wall)
-        # Looked up once: the client makes a new function of each name every time.
+        # Looked up once: the client makes a new function for each attribute access.
         self.push, self.advance = client.applyExternalForce, client.stepSimulation
         self.link, self.body = client.getLinkState, client.getBasePositionAndOrientation
         self.speed = client.getBaseVelocity
@@ -85,7 +85,7 @@ class Episode:
         self.client.disconnect()
 
     def play(self) -> int:
-        """Play to the end; return the number of steps, without the hidden tick."""
+        """Play to the end; return the number of steps, not counting the hidden tick."""
         force: Triple = self.start.push
         for tick in range(MAX_STEPS + 1):
             quaternion, rate = self._tick(tick, force)
@@ -96,7 +96,7 @@ class Episode:
         return MAX_STEPS
 
     def _tick(self, tick: int, force: Triple) -> tuple[Triple, Triple]:
-        """Advance by one tick; return the pole as the sensors see it."""
+        """Advance by one tick; return the pole's orientation and angular velocity for the agent."""
         world, frame = self.world, self.world.WORLD_FRAME
         if self.start.period and (tick + 1) % self.start.period == 0:
             p, v = self.start.later[(tick + 1) // self.start.period - 1]
@@ -119,34 +119,34 @@ class Episode:
 
 
 def has_fallen(quaternion: Triple, limit: float) -> bool:
-    """Whether roll or pitch passes the limit."""
+    """Whether roll or pitch exceeds the limit."""
     x, y, z, w = quaternion
     roll = math.atan2(2 * (y * z + w * x), w * w - x * x - y * y + z * z)
     pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - x * z))))
     return abs(roll) > limit or abs(pitch) > limit
 
 
-def play(params: Any, starts: Sequence[Start], asked: Connection) -> None:
-    """Play episodes in a process of its own: answers seconds with a rate, until the end."""
+def play(params: Any, starts: Sequence[Start], connection: Connection) -> None:
+    """Play episodes in a separate process: receive seconds and send a rate, until disconnected."""
     silence()
     episodes = cycle(starts)
     with tempfile.TemporaryDirectory() as folder:
         try:
             while True:
-                asked.send(_play_for(asked.recv(), params, episodes, Path(folder)))
+                connection.send(_play_for(connection.recv(), params, episodes, Path(folder)))
         except EOFError:
             return
 
 
 def silence() -> None:
-    """Drop what the engine prints on standard output for every scene; this holds for libraries."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+    """Discard what the engine prints on standard output for every scene, also from C code."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def _play_for(seconds: float, params: Any, starts: Any, folder: Path) -> Rate:
-    """Play whole episodes until they have taken so many seconds."""
+    """Play whole episodes until their steps have taken so many seconds."""
     steps, wall, cpu = 0, 0.0, 0.0
     while wall < seconds:
         with closing(Episode(params, next(starts), folder)) as episode:
@@ -170,7 +170,7 @@ class Peer:
         except ModuleNotFoundError as error:
             raise missing("pybullet", "parity") from error
 
-        params, starts = drawn(*CELLS[workload], range(EPISODES))
+        params, starts = draw_episodes(*CELLS[workload], range(EPISODES))
         self.crews[workload] = [
             _start(params, starts[number :: self.processes]) for number in range(self.processes)
         ]
@@ -185,7 +185,7 @@ class Peer:
 
 
 def _start(params: Any, starts: Sequence[Start]) -> Connection:
-    """Start a process; it ends with this one."""
+    """Start a process, which ends with this one."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     context.Process(target=play, args=(params, starts, there), daemon=True).start()
@@ -194,24 +194,24 @@ def _start(params: Any, starts: Sequence[Start]) -> Connection:
 
 
 def mean_blocks(starts: Sequence[Start]) -> float:
-    """Blocks that an episode starts with, on average."""
+    """Mean number of blocks at the start of an episode."""
     return sum(len(start.blocks) for start in starts) / len(starts)
 
 
-def drawn(level: int, difficulty: str, seeds: Iterable[int]) -> tuple[Any, list[Start]]:
+def draw_episodes(level: int, difficulty: str, seeds: Iterable[int]) -> tuple[Any, list[Start]]:
     """Physics of a level as plain numbers, and the starts of the original's episodes."""
-    # Imported here: a process that plays is started with this module.
+    # Imported here, because the processes that play import this module as well.
     import jax
 
     import jaxsim
 
     _, params = jaxsim.make("CartPole3D-v0", level=level, difficulty=difficulty)
     return jax.tree.map(float, params), [
-        _drawn(seed, level, difficulty, int(params.spawn_period)) for seed in map(int, seeds)
+        _draw_start(seed, level, difficulty, int(params.spawn_period)) for seed in map(int, seeds)
     ]
 
 
-def _drawn(seed: int, level: int, difficulty: str, period: int) -> Start:
+def _draw_start(seed: int, level: int, difficulty: str, period: int) -> Start:
     from jaxsim.worlds.cartpole3d import generate, state_to_arrays, wsu_start
 
     start = wsu_start(seed, level, difficulty, dtype="float32")

@@ -1,6 +1,6 @@
-"""Gymnasium's CartPole-v1, its vector environment in NumPy, in one process: a light reference.
+"""Gymnasium's CartPole-v1 as a NumPy vector environment in one process: a lightweight reference.
 
-Actions are drawn once in advance, the same for every step.
+Actions are drawn once in advance; every call uses the same ones.
 
     python -m benchmarks.peers.gymnasium_cartpole 2
 """
@@ -18,7 +18,7 @@ LANES, STEPS = 16_384, 50  # of one call
 
 @dataclass
 class Peer:
-    """The vector environment that the package registers for this task."""
+    """The vector environment that Gymnasium registers for this task."""
 
     envs: Any = None
     actions: Any = None
@@ -38,7 +38,7 @@ class Peer:
         return {"lanes": LANES}
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Step all environments, again and again."""
+        """Step all environments repeatedly."""
         return timed(self._play, seconds)
 
     def _play(self) -> int:

@@ -1,4 +1,4 @@
-"""gymnax's CartPole-v1, scanned with its auto-reset and random actions: a light reference.
+"""gymnax's CartPole-v1, scanned with its auto-reset and random actions: a lightweight reference.
 
 python -m benchmarks.peers.gymnax_cartpole 2
 """
@@ -14,7 +14,7 @@ LANES, STEPS = 16_384, 200  # of one call
 
 @dataclass
 class Peer:
-    """One compiled call, which continues where the last one ended."""
+    """A compiled call, which continues where the last one ended."""
 
     call: Any = None
     carry: Any = None
@@ -48,7 +48,7 @@ class Peer:
         return {"lanes": LANES, "device": jax.devices()[0].device_kind}
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Call, again and again."""
+        """Call repeatedly."""
         return timed(self._play, seconds)
 
     def _play(self) -> int:

@@ -1,8 +1,8 @@
-"""Pictures of CartPole3D level 200 by MuJoCo's renderer, in software, one after the other.
+"""Images of CartPole3D level 200 by MuJoCo's renderer, in software, one after the other.
 
-Four blocks, 64 x 64 pixels from the corner, without multisampling and without shadows: its map of
-shadows makes it some seventy times slower. MUJOCO_GL chooses the library; without it OSMesa is
-taken where it is installed (Debian: libosmesa6), else EGL.
+The scene has four blocks. Images have 64 x 64 pixels and show it from a corner, without
+multisampling and without shadows: the shadow map makes rendering about seventy times slower.
+MUJOCO_GL chooses the library: by default OSMesa if installed (Debian: libosmesa6), else EGL.
 
     python -m benchmarks.peers.mujoco_renderer 2
 """
@@ -27,8 +27,8 @@ CAMERA = """
 """
 
 
-def described() -> str:
-    """Describe the scene with the camera and its light."""
+def scene_with_camera() -> str:
+    """Description of the scene with the camera and its light."""
     text = scene(BLOCKS).replace("</worldbody>", f"{CAMERA}</worldbody>")
     return text.replace("<default>", f"{VISUAL}<default>", 1)
 
@@ -48,12 +48,12 @@ class Pictures:
             import mujoco
         except ModuleNotFoundError as error:
             raise missing("mujoco", "bench") from error
-        model = mujoco.MjModel.from_xml_string(described())
+        model = mujoco.MjModel.from_xml_string(scene_with_camera())
         self.data = mujoco.MjData(model)
         mujoco.mj_forward(model, self.data)
         try:
             self.renderer = mujoco.Renderer(model, SIZE, SIZE)
-        # What a library of graphics that is not there raises depends on the library.
+        # The exception for a missing graphics library depends on the library.
         except Exception as error:
             raise Unavailable(
                 f"MuJoCo cannot draw with {os.environ['MUJOCO_GL']}: install libosmesa6"
@@ -67,7 +67,7 @@ class Pictures:
         return timed(self.draw, seconds)
 
     def draw(self) -> int:
-        """Draw some pictures."""
+        """Draw `FRAMES` images and return their number."""
         for _ in range(FRAMES):
             self.renderer.update_scene(self.data, "corner")
             self.renderer.render()

@@ -1,9 +1,9 @@
 """The scene of CartPole3D level 200 in MuJoCo: `mujoco.rollout` with a thread for each core.
 
-The state of all bodies is kept at every step. `rollout` takes its controls in advance, so there is
-no policy in the loop: pushes are random, and an episode goes on to its last step whatever the pole
-does, which favours MuJoCo. Contacts are frictionless; those of blocks with walls and blocks are
-springs without damping, the nearest that MuJoCo has to a restitution of 1.
+The state of all bodies is stored at every step. `rollout` gets its controls in advance, so there is
+no policy in the loop: pushes are random, and an episode continues to its last step even if the
+pole falls, which favours MuJoCo. Contacts are frictionless; blocks meet walls and other blocks as
+springs without damping, MuJoCo's closest equivalent of a restitution of 1.
 
     python -m benchmarks.peers.mujoco_rollout 2
 """
@@ -17,7 +17,7 @@ import numpy as np
 from evaluation.bench.program import missing, serve, timed
 from evaluation.bench.rate import Rate
 
-BLOCKS = (2, 3, 4)  # of an episode, each as often as the others
+BLOCKS = (2, 3, 4)  # numbers of blocks in an episode, equally frequent
 EPISODES, STEPS = 256, 200  # side by side
 ROOM, FLOOR, CEILING = 4.95, -0.05, 9.95  # m, inner faces
 FORCE = 10.0  # N
@@ -61,7 +61,7 @@ BLOCK = """    <body name="block{number}" pos="0 0 5" gravcomp="1">
 
 
 def scene(blocks: int) -> str:
-    """Describe the scene with so many blocks."""
+    """Description of the scene with so many blocks."""
     bodies = "\n".join(BLOCK.format(number=number) for number in range(blocks))
     return SCENE.format(blocks=bodies, floor=FLOOR, ceiling=CEILING, room=ROOM)
 
@@ -71,10 +71,10 @@ class Batch:
     """Episodes with the same number of blocks.
 
     Attributes:
-      model: of the scene.
-      starts: (E, S) full state of each episode.
-      pushes: (E, T, 2) N, of the cart.
-      states: (E, T, S) where the state at every step goes.
+      model: the compiled scene.
+      starts: (E, S) full initial state of each episode.
+      pushes: (E, T, 2) N, forces on the cart.
+      states: (E, T, S) buffer for the state at every step.
     """
 
     model: Any
@@ -83,7 +83,7 @@ class Batch:
     states: np.ndarray
 
     @classmethod
-    def drawn(cls, blocks: int, seed: int) -> "Batch":
+    def draw(cls, blocks: int, seed: int) -> "Batch":
         """Draw episodes as level 200 does."""
         import mujoco
 
@@ -108,7 +108,7 @@ class Batch:
 
 
 def _clear_of(draws: np.random.Generator, cart: np.ndarray) -> np.ndarray:
-    """Place of a block at least 1 m from the cart, seen from above."""
+    """Draw the position of a block at a horizontal distance of at least 1 m from the cart."""
     while True:
         place = draws.uniform(-4, 4, 3)
         if np.hypot(*(place[:2] - cart)) >= 1:
@@ -130,8 +130,8 @@ class Peer:
         except ModuleNotFoundError as error:
             raise missing("mujoco", "bench") from error
 
-        self.batches = [Batch.drawn(blocks, seed=blocks) for blocks in BLOCKS]
-        # The thread that calls does not work itself.
+        self.batches = [Batch.draw(blocks, seed=blocks) for blocks in BLOCKS]
+        # The calling thread does no work itself.
         self.pool = Rollout(nthread=self.threads)
         self.data = [
             [mujoco.MjData(batch.model) for _ in range(self.threads)] for batch in self.batches
@@ -139,7 +139,7 @@ class Peer:
         return {"batch": EPISODES, "steps": STEPS, "mean_blocks": float(np.mean(BLOCKS))}
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Play all batches, again and again."""
+        """Play all batches repeatedly."""
         return timed(self._play, seconds, self.threads)
 
     def _play(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.siege import Blow
-from benchmarks.siege.runs import Run, completed, contents, differing, finish, runs, start
+from benchmarks.siege.runs import Run, contents, difference, finish, finish_and_compare, runs, start
 
 CALLS = ("openat", "write", "pwrite64", "fsync", "ftruncate", "mkdir", "rename", "unlink", "chmod")
 MOST_KILLS = 3  # of one run
@@ -21,7 +21,7 @@ _LINE = re.compile(r"(\d+) +([a-z0-9]+)\((.*)")
 
 
 def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow]:
-    """Kill runs inside system calls on their results; one blow a run that has come to its end.
+    """Kill runs inside system calls on their results; one blow for each finished run.
 
     Args:
       seed: what is tried follows from it and the number of the try.
@@ -33,21 +33,21 @@ def calls(seed: int, first: int = 0, names: Sequence[str] = ()) -> Iterator[Blow
         return
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
         folder = Path(place)
-        commands, known = runs(folder), {}
+        commands, references = runs(folder), {}
         names = names or list(commands)
         for number in itertools.count(first):
             name = names[number % len(names)]
             run = commands[name]
-            if name not in known:
-                traced = run.begin(folder / f"traced-{len(known)}")
+            if name not in references:
+                traced = run.begin(folder / f"traced-{len(references)}")
                 places = _places(run, traced, folder / "calls")
-                known[name] = contents(run, traced), places
+                references[name] = contents(run, traced), places
             out, draw = run.begin(folder / str(number)), random.Random(f"{seed} {number}")
-            yield _killed(name, run, out, draw, *known[name], number)
+            yield _kill_and_compare(name, run, out, draw, *references[name], number)
 
 
 def can_trace() -> bool:
-    """Whether `strace` is there, and allowed to trace processes."""
+    """Whether `strace` is installed and may trace processes."""
     if shutil.which("strace") is None:
         return False
     words = ("strace", "-qq", "-o", os.devnull, sys.executable, "-c", "")
@@ -78,28 +78,32 @@ def _places(run: Run, out: Path, log: Path) -> list[Place]:
     return places
 
 
-def _killed(
+def _kill_and_compare(
     name: str,
     run: Run,
     out: Path,
     draw: random.Random,
-    wanted: Mapping[str, bytes],
+    expected: Mapping[str, bytes],
     places: Sequence[Place],
     number: int,
 ) -> Blow:
-    """Kill a run inside some system calls, let it come to its end, and compare its files."""
-    sent, code, tried = 0, -1, []
+    """Kill a run inside some system calls, then finish it and compare its files."""
+    sent, code, attempts = 0, -1, []
     for kill in range(draw.randint(1, MOST_KILLS)):
         call, when = draw.choice(places)
-        tried.append(f"{call} {when}")
+        attempts.append(f"{call} {when}")
         inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={when}")
         before = ("strace", "-f", "-qq", *inject, "-o", os.devnull)
         code = finish(start(run, out, again=kill > 0, before=before)).code
         if code == 0:
             break
         sent += 1
-    wrong = differing(contents(run, out), wanted) if code == 0 else completed(run, out, wanted)
+    wrong = (
+        difference(contents(run, out), expected)
+        if code == 0
+        else finish_and_compare(run, out, expected)
+    )
     label = f"kills inside system calls of `jaxsim {name}`"
     if wrong:
-        return Blow(label, sent, "failed", f"try {number}, inside {', '.join(tried)}: {wrong}")
+        return Blow(label, sent, "failed", f"try {number}, inside {', '.join(attempts)}: {wrong}")
     return Blow(label, sent, "the same files in the end")

@@ -18,13 +18,13 @@ from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
     Run,
     complaint,
-    completed,
     contents,
-    differing,
+    difference,
     finish,
+    finish_and_compare,
     runs,
     start,
-    whole,
+    undisturbed,
 )
 
 ROOMY = "1g"
@@ -36,7 +36,7 @@ OVER = 1.2
 def full(
     seed: int, first: int = 0, names: Sequence[str] = (), mounted: bool | None = None
 ) -> Iterator[Blow]:
-    """Let runs meet a full disk; one blow a run that has then come to its end.
+    """Run with a full disk, then with room; one blow for each finished run.
 
     Args:
       seed: what is tried follows from it and the number of the try.
@@ -44,27 +44,27 @@ def full(
       names: of the runs; none for all.
       mounted: whether small file systems are mounted; None for whether they can be.
     """
-    yield from _attacked(seed, first, names, mounted, "full disk under", _met_full)
+    yield from _attempts(seed, first, names, mounted, "full disk under", _meet_full)
 
 
 def read_only(
     seed: int, first: int = 0, names: Sequence[str] = (), mounted: bool | None = None
 ) -> Iterator[Blow]:
-    """Let folders of results become read-only, before a run or in it; see `full`."""
+    """Make folders of results read-only, before a run or during it; see `full`."""
     mounted = can_mount() if mounted is None else mounted
     if not mounted and os.geteuid() == 0:
         yield Blow("read-only folder", 0, "left out, root may write everywhere and cannot mount")
         return
-    yield from _attacked(seed, first, names, mounted, "read-only folder under", _met_read_only)
+    yield from _attempts(seed, first, names, mounted, "read-only folder under", _meet_read_only)
 
 
 class Disk:
-    """A folder for results, that can be made small, read-only, and as it should be.
+    """A folder for results that can be made small or read-only, and repaired.
 
     Args:
-      run: what writes there.
-      folder: an empty one.
-      mounted: whether it is a file system of its own.
+      run: the run that writes there.
+      folder: an empty folder.
+      mounted: whether it is a separate file system.
     """
 
     def __init__(self, run: Run, folder: Path, mounted: bool) -> None:
@@ -74,14 +74,14 @@ class Disk:
         self.out = run.begin(folder)
 
     def shrink(self, size: int) -> str:
-        """Leave room for so many bytes; what a process has to begin with, statements of Python."""
+        """Leave room for `size` bytes; return Python statements that a process must begin with."""
         if self._mounted:
             _mount("-o", f"remount,size={size}", str(self._folder))
             return ""
         return f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({size}, {size})); "
 
     def forbid(self) -> bool:
-        """Let nothing be written any more; False if something is being written just now."""
+        """Make the folder read-only; False if something is being written just now."""
         if self._mounted:
             return _mount("-o", "remount,ro", str(self._folder), check=False)
         for path in (self.out, *self.out.rglob("*")):
@@ -90,7 +90,7 @@ class Disk:
         return True
 
     def repair(self) -> None:
-        """Have room again, and let everything be written."""
+        """Make room again, and allow all writes."""
         if self._mounted:
             _mount("-o", f"remount,rw,size={ROOMY}", str(self._folder))
             return
@@ -101,17 +101,17 @@ class Disk:
             folders += [path for path in folder.iterdir() if path.is_dir()]
 
     def close(self) -> None:
-        """Take it away."""
+        """Remove the folder."""
         self.repair()
         if self._mounted:
             subprocess.run(("umount", "--lazy", str(self._folder)), check=True)
 
 
 def _mount(*words: str, check: bool = True) -> bool:
-    done = subprocess.run(("mount", *words), capture_output=True, text=True, check=False)
-    if check and done.returncode:
-        raise ValueError(f"mount {' '.join(words)}: {done.stderr.strip()}")
-    return not done.returncode
+    process = subprocess.run(("mount", *words), capture_output=True, text=True, check=False)
+    if check and process.returncode:
+        raise ValueError(f"mount {' '.join(words)}: {process.stderr.strip()}")
+    return not process.returncode
 
 
 def can_mount() -> bool:
@@ -127,10 +127,10 @@ def can_mount() -> bool:
 
 
 Meet = Callable[[Run, Disk, random.Random, Mapping[str, bytes], float], tuple[str, str, str]]
-"""An attack on a run: how it was attacked, what came of it, what is wrong, "" for nothing."""
+"""An attack on a run; returns how it was attacked, its outcome, and what is wrong or ""."""
 
 
-def _attacked(
+def _attempts(
     seed: int,
     first: int,
     names: Sequence[str],
@@ -141,42 +141,44 @@ def _attacked(
     mounted = can_mount() if mounted is None else mounted
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
         folder = Path(place)
-        commands, known = runs(folder), {}
+        commands, references = runs(folder), {}
         names = names or list(commands)
         for number in itertools.count(first):
             name = names[number % len(names)]
             run, draw = commands[name], random.Random(f"{seed} {number}")
-            if name not in known:
-                found, ended = whole(run, folder / f"whole-{len(known)}")
-                known[name] = found, ended.seconds
-            own = folder / f"disk-{number}"
-            own.mkdir()
-            with contextlib.closing(Disk(run, own, mounted)) as disk:
-                how, came, wrong = meet(run, disk, draw, *known[name])
+            if name not in references:
+                files, ended = undisturbed(run, folder / f"whole-{len(references)}")
+                references[name] = files, ended.seconds
+            disk_folder = folder / f"disk-{number}"
+            disk_folder.mkdir()
+            with contextlib.closing(Disk(run, disk_folder, mounted)) as disk:
+                how, outcome, wrong = meet(run, disk, draw, *references[name])
                 if not wrong:
                     disk.repair()
-                    wrong = completed(run, disk.out, known[name][0]) if came else ""
+                    wrong = (
+                        finish_and_compare(run, disk.out, references[name][0]) if outcome else ""
+                    )
             label = f"{what} `jaxsim {name}`"
             if wrong:
                 yield Blow(label, 1, "failed", f"try {number}, {how}: {wrong}")
             else:
-                yield Blow(label, 1, came or "room enough")
+                yield Blow(label, 1, outcome or "room enough")
 
 
-def _met_full(
-    run: Run, disk: Disk, draw: random.Random, wanted: Mapping[str, bytes], took: float
+def _meet_full(
+    run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
-    most = max(sum(map(len, wanted.values())), LEAST)
+    most = max(sum(map(len, expected.values())), LEAST)
     size = draw.randint(LEAST, int(OVER * most) + LEAST)
     ended = finish(start(run, disk.out, prepare=disk.shrink(size)))
     how, wrong = f"{size} bytes", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(run, disk.out), wanted)
+        return how, "", wrong or difference(contents(run, disk.out), expected)
     return how, "said so, and the same files with room", wrong
 
 
-def _met_read_only(
-    run: Run, disk: Disk, draw: random.Random, wanted: Mapping[str, bytes], took: float
+def _meet_read_only(
+    run: Run, disk: Disk, draw: random.Random, expected: Mapping[str, bytes], took: float
 ) -> tuple[str, str, str]:
     wait = draw.choice((0.0, draw.uniform(0.0, took)))
     if not wait:
@@ -192,5 +194,5 @@ def _met_read_only(
     ended = finish(process)
     how, wrong = f"after {wait:.3f} s", complaint(ended)
     if ended.code == 0:
-        return how, "", wrong or differing(contents(run, disk.out), wanted)
+        return how, "", wrong or difference(contents(run, disk.out), expected)
     return how, "said so, and the same files once writable", wrong

@@ -1,4 +1,4 @@
-"""Runs that are killed at any moment, and have to go on to the very same files.
+"""Runs that are killed at any moment, and must end with the same files when they are resumed.
 
 Processes are forked from one that has imported the package, and find their programs compiled: a
 kill costs what a run does, and not what Python does before.
@@ -22,18 +22,18 @@ from benchmarks.siege import Blow
 from benchmarks.siege.runs import (
     LONGEST,
     Run,
-    completed,
     contents,
-    differing,
+    difference,
+    finish_and_compare,
     fork,
-    nursery,
+    fork_server,
     runs,
-    whole,
+    undisturbed,
 )
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 MOST_KILLS = 20  # of one run
-ABREAST = 2
+PARALLEL = 2
 """Runs that are attacked at a time."""
 SHARES = {"run": 16, "sweep run": 8, "sailon generate": 4}
 """Tries of cheap runs, for one of each other one."""
@@ -45,33 +45,33 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
     """Kill runs; one blow a run that has come to its end."""
     with (
         tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place,
-        ThreadPoolExecutor(ABREAST) as pool,
+        ThreadPoolExecutor(PARALLEL) as pool,
     ):
-        folder, context = Path(place), nursery()
+        folder, context = Path(place), fork_server()
         commands = runs(folder)
         names = [name for name in commands for _ in range(SHARES.get(name, 1))]
         random.Random(0).shuffle(names)
-        wanted: dict[str, tuple[dict[str, bytes], float]] = {}
+        references: dict[str, tuple[dict[str, bytes], float]] = {}
         one_at_a_time = threading.Lock()
 
         def attempt(number: int) -> Blow:
             name = names[number % len(names)]
             draw, run = random.Random(f"{seed} {number}"), commands[name]
             with one_at_a_time:
-                if name not in wanted:
-                    files, ended = whole(run, folder / name, context)
-                    wanted[name] = files, ended.seconds
+                if name not in references:
+                    files, ended = undisturbed(run, folder / name, context)
+                    references[name] = files, ended.seconds
             place = folder / str(number)
             out = run.begin(place)
-            blow, took = _killed(name, run, out, draw, *wanted[name], number, context)
+            blow, took = _kill_and_compare(name, run, out, draw, *references[name], number, context)
             # Measured beside other work, the first time may be far too long to kill anything.
-            wanted[name] = wanted[name][0], min(took, wanted[name][1])
+            references[name] = references[name][0], min(took, references[name][1])
             shutil.rmtree(place)
             return blow
 
-        ahead = deque(pool.submit(attempt, first + number) for number in range(ABREAST))
+        ahead = deque(pool.submit(attempt, first + number) for number in range(PARALLEL))
         try:
-            for number in itertools.count(first + ABREAST):
+            for number in itertools.count(first + PARALLEL):
                 yield ahead.popleft().result()
                 ahead.append(pool.submit(attempt, number))
         finally:
@@ -79,12 +79,12 @@ def kills(seed: int, first: int = 0) -> Iterator[Blow]:
                 later.cancel()
 
 
-def _killed(
+def _kill_and_compare(
     name: str,
     run: Run,
     out: Path,
     draw: random.Random,
-    wanted: Mapping[str, bytes],
+    expected: Mapping[str, bytes],
     took: float,
     number: int,
     context: ForkServerContext,
@@ -92,11 +92,11 @@ def _killed(
     """Kill a run some times, let it come to its end, and compare its files.
 
     Returns:
-      What came of it, and how long the run takes, s, measured anew if nothing has met it.
+      The blow, and the duration of the run, s, measured again if it was not killed.
     """
     sent, code = 0, -1
     for kill in range(draw.randint(1, MOST_KILLS)):
-        began = time.monotonic()
+        start = time.monotonic()
         process = fork(context, run, out, again=kill > 0)
         how, wait = draw.choice(SIGNALS), took * draw.betavariate(*EARLY)
         process.join(wait)
@@ -106,12 +106,12 @@ def _killed(
             sent += 1
         code = -1 if process.exitcode is None else process.exitcode
         if code == 0:
-            took = time.monotonic() - began if kill == 0 else took
+            took = time.monotonic() - start if kill == 0 else took
             break
     if code == 0:
-        wrong = differing(contents(run, out), wanted)
+        wrong = difference(contents(run, out), expected)
     else:
-        wrong = completed(run, out, wanted, context)
+        wrong = finish_and_compare(run, out, expected, context)
     label = f"kills of `jaxsim {name}`"
     if wrong:
         return Blow(label, sent, "failed", f"try {number}: {wrong}"), took

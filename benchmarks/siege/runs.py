@@ -1,4 +1,4 @@
-"""The runs that are attacked, and what they leave."""
+"""The runs that are attacked, and the files that they leave."""
 
 import contextlib
 import io
@@ -39,9 +39,8 @@ seed = {integers = [0, 7]}
 """
 OFTEN = ("--checkpoint-every", "0s", "--quiet")
 
-
 NOTES = ("checkpoints", "running")
-"""Folders of what helps to go on, which a run that was killed may leave."""
+"""Folders from which a run is resumed; a run that was killed may leave them."""
 PRELOADED = (
     *("evaluation.cli", "evaluation.l2m.run", "evaluation.report.l2m", "evaluation.train.run"),
     *("evaluation.train.commands", "evaluation.checkpoints.playing", "evaluation.sweep.playing"),
@@ -54,44 +53,44 @@ PRELOADED = (
         "matplotlib.pyplot",
     ),
 )
-"""What a process has imported from which others are forked."""
+"""Modules that are imported by the process from which others are forked."""
 
 
 class Run(NamedTuple):
-    """A command with what it writes.
+    """A command and what it writes.
 
     Attributes:
-      words: of the command, without `--out`.
-      again: what the command needs more after an end before its time.
-      file: its result in the folder that it is given; "" if the folder is.
-      option: in front of the folder.
-      given: a folder whose files lie in that folder before; None for none.
-      timed: results that say how long it took.
+      words: arguments of the command, without `--out`.
+      again: further arguments when an interrupted command is started again.
+      file: the result file in the folder of results; "" if the folder itself is the result.
+      option: the option whose value is the result; empty if it is a positional argument.
+      inputs: a folder whose files are copied to the folder of results first; None for none.
+      timed: names of result files that contain durations.
     """
 
     words: tuple[str, ...]
     again: tuple[str, ...] = ()
     file: str = ""
     option: tuple[str, ...] = ("--out",)
-    given: Path | None = None
+    inputs: Path | None = None
     timed: tuple[str, ...] = ()
 
     def command(self, out: Path, again: bool) -> list[str]:
-        """All words, for a folder of results, of a first or a later time."""
-        later = self.again if again else ()
-        return [*self.words, *later, *self.option, str(out / self.file)]
+        """All arguments for a folder of results, for the first start or a later one."""
+        further = self.again if again else ()
+        return [*self.words, *further, *self.option, str(out / self.file)]
 
     def begin(self, place: Path) -> Path:
-        """Make the folder of results in a place; all have one name, which reports repeat."""
+        """Make the folder of results in `place`; its name is fixed, because reports contain it."""
         out = place / "out"
         out.mkdir(parents=True)
-        if self.given:
-            shutil.copytree(self.given, out, dirs_exist_ok=True)
+        if self.inputs:
+            shutil.copytree(self.inputs, out, dirs_exist_ok=True)
         return out
 
 
 def runs(folder: Path) -> dict[str, Run]:
-    """Commands by name; what they read is written to a folder."""
+    """Return the runs by name, and write the files that they read to a folder."""
     syllabus, experiment = folder / "syllabus.json", folder / "experiment.json"
     syllabus.write_text(SYLLABUS)
     experiment.write_text(EXPERIMENT)
@@ -109,7 +108,7 @@ def runs(folder: Path) -> dict[str, Run]:
     over, timed = ("--overwrite",), ("report.json", "report.html")
     return {
         "run": Run(play, ("--resume",)),
-        "sweep run": Run(("sweep", "run", "--quiet"), option=(), given=planned),
+        "sweep run": Run(("sweep", "run", "--quiet"), option=(), inputs=planned),
         "sailon generate": Run(("sailon", "generate", str(settings)), file="drawn.json"),
         "train": Run((*train, *OFTEN), ("--resume",)),
         "sailon run": Run(("sailon", "run", str(experiment), "--agent", "pd"), over),
@@ -132,11 +131,11 @@ def start(
     """Start a command.
 
     Args:
-      run: what is started.
+      run: the run to start.
       out: folder of its results.
-      again: whether it has ended before its time.
-      before: words of a program that the command is started by.
-      prepare: statements of Python that the new process begins with.
+      again: whether it was started before and interrupted.
+      before: arguments of a program that starts the command, e.g. `strace`.
+      prepare: Python statements that the new process executes first.
     """
     return subprocess.Popen(
         [*before, sys.executable, "-c", prepare + PROGRAM, *run.command(out, again)],
@@ -147,8 +146,8 @@ def start(
     )
 
 
-def nursery() -> ForkServerContext:
-    """A process that has imported the package, to fork others from; none starts JAX in it."""
+def fork_server() -> ForkServerContext:
+    """A server that has imported the package, to fork processes from; it never initializes JAX."""
     cache.use(os.environ)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(PRELOADED))
@@ -156,21 +155,21 @@ def nursery() -> ForkServerContext:
 
 
 def fork(context: ForkServerContext, run: Run, out: Path, again: bool = False) -> BaseProcess:
-    """Start a command in a process that need not import anything."""
+    """Start a command in a forked process, which need not import anything."""
     process = context.Process(target=_forked, args=(run.command(out, again), f"{out}.errors"))
     process.start()
     return process
 
 
 def _forked(words: list[str], errors: str) -> NoReturn:
-    """Be the command, whose words go to a file."""
+    """Run the command in this process, with stderr written to a file."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     sys.exit(main(words))
 
 
 class Ended(NamedTuple):
-    """How a process has ended: exit code, what it wrote to stderr, and how long it took, s."""
+    """How a process has ended: its exit code, what it wrote to stderr, and its duration, s."""
 
     code: int
     errors: str
@@ -178,65 +177,71 @@ class Ended(NamedTuple):
 
 
 def finish(process: "subprocess.Popen[str]") -> Ended:
-    """Wait for the end."""
-    began = time.monotonic()
+    """Wait for the end of a process."""
+    start_time = time.monotonic()
     _, errors = process.communicate(timeout=LONGEST)
-    return Ended(process.returncode, errors, time.monotonic() - began)
+    return Ended(process.returncode, errors, time.monotonic() - start_time)
 
 
-def await_(process: BaseProcess, errors: str) -> Ended:
-    """Wait for the end of a forked process, whose words go to a file."""
-    began = time.monotonic()
+def wait_for(process: BaseProcess, errors: str) -> Ended:
+    """Wait for the end of a forked process, whose stderr is written to a file."""
+    start_time = time.monotonic()
     process.join(LONGEST)
     code = -1 if process.exitcode is None else process.exitcode
-    return Ended(code, Path(errors).read_text(errors="replace"), time.monotonic() - began)
+    return Ended(code, Path(errors).read_text(errors="replace"), time.monotonic() - start_time)
 
 
 def contents(run: Run, out: Path) -> dict[str, bytes]:
-    """Files of results that are the same each time: no checkpoints, hidden files and notes."""
+    """Contents of the result files that every repetition must reproduce, by path.
+
+    Checkpoints, notes of running processes, hidden files and files with durations are left out.
+    """
     files = (p.relative_to(out) for p in out.rglob("*") if p.is_file())
-    kept = (p for p in files if p.parts[0] not in NOTES and not any(map(_is_hidden, p.parts)))
-    return {str(path): (out / path).read_bytes() for path in kept if path.name not in run.timed}
+    visible = (p for p in files if p.parts[0] not in NOTES and not any(map(_is_hidden, p.parts)))
+    return {str(path): (out / path).read_bytes() for path in visible if path.name not in run.timed}
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether this is the name of what is being written; a process that is killed leaves it."""
+    """Whether the name is hidden, as that of an unfinished file; a killed process leaves some."""
     return name.startswith(".")
 
 
-def whole(
+def undisturbed(
     run: Run, place: Path, context: ForkServerContext | None = None
 ) -> tuple[dict[str, bytes], Ended]:
-    """What a run leaves that nobody attacks, and how it ended the second time, all compiled.
+    """Complete a run twice without attacks, to have files to compare with.
+
+    Returns:
+      The contents of its files, and how it ended the second time, with all programs compiled.
 
     Raises:
-      ValueError: it fails by itself, or leaves something else the second time.
+      ValueError: it fails by itself, or its files differ the second time.
     """
-    times = []
-    for time_ in ("first", "second"):
-        out = run.begin(place / time_)
+    results = []
+    for repetition in ("first", "second"):
+        out = run.begin(place / repetition)
         ended = play(run, out, False, context)
         if ended.code:
             raise ValueError(
                 f"not attacked, it ends with {ended.code}: {ended.errors.strip()[-200:]}"
             )
-        times.append(contents(run, out))
-    if odd := differing(*times):
-        raise ValueError(f"not attacked, {odd}")
-    return times[0], ended
+        results.append(contents(run, out))
+    if problem := difference(*results):
+        raise ValueError(f"not attacked, {problem}")
+    return results[0], ended
 
 
 def play(run: Run, out: Path, again: bool, context: ForkServerContext | None = None) -> Ended:
-    """Let a run come to its end, in a process that is forked if there is what forks it."""
+    """Complete a run, in a process that is forked if a `context` is given."""
     if context is None:
         return finish(start(run, out, again=again))
-    return await_(fork(context, run, out, again), f"{out}.errors")
+    return wait_for(fork(context, run, out, again), f"{out}.errors")
 
 
 def complaint(ended: Ended) -> str:
-    """What is wrong with how an attacked run ended; "" for nothing.
+    """What is wrong with the way an attacked run ended; "" for nothing.
 
-    It may succeed, or end with an exit code of ours and say why; a traceback is a bug.
+    It may succeed, or end with exit code 1 or 2 and a message; a traceback is a bug.
     """
     if "Traceback (most recent call last)" in ended.errors:
         return f"a traceback: {ended.errors.strip().splitlines()[-1][:200]}"
@@ -247,17 +252,17 @@ def complaint(ended: Ended) -> str:
     return ""
 
 
-def completed(
-    run: Run, out: Path, wanted: Mapping[str, bytes], context: ForkServerContext | None = None
+def finish_and_compare(
+    run: Run, out: Path, expected: Mapping[str, bytes], context: ForkServerContext | None = None
 ) -> str:
-    """Let an attacked run come to its end in peace; how its files differ, "" if they do not."""
+    """Complete an attacked run without attacks; how its files differ, "" if they do not."""
     ended = play(run, out, True, context)
     if ended.code:
         return f"exit code {ended.code} in the end: {ended.errors.strip()[-200:]}"
-    return differing(contents(run, out), wanted)
+    return difference(contents(run, out), expected)
 
 
-def differing(found: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> str:
-    """Names of files that differ or are there once only; "" for none."""
-    odd = sorted(n for n in {*found, *wanted} if found.get(n) != wanted.get(n))
-    return f"{', '.join(odd)} differ" if odd else ""
+def difference(found: Mapping[str, bytes], expected: Mapping[str, bytes]) -> str:
+    """Names of files that differ or exist on one side only, as a sentence; "" for none."""
+    names = sorted(n for n in {*found, *expected} if found.get(n) != expected.get(n))
+    return f"{', '.join(names)} differ" if names else ""

@@ -1,4 +1,4 @@
-"""Servers that are sent nonsense, with their memory, threads and descriptors watched."""
+"""Servers that receive nonsense, while their memory, threads and descriptors are measured."""
 
 import contextlib
 import itertools
@@ -22,18 +22,18 @@ from evaluation.sciencebirds.codec import REQUESTS
 ROOT = Path(__file__).parents[2]
 PROGRAM = "import sys; from evaluation.cli import main; sys.exit(main())"
 WARM_UP = 300
-"""Connections before anything is compared: buffers grow to what the longest messages take."""
+"""Connections before anything is compared: buffers grow until the longest messages fit."""
 MOST_GROWTH = 1.05
-KEPT, LONGEST = 5, 500
-"""Lines that a server has said last, and characters of them that are shown."""
+LAST_LINES, MOST_CHARACTERS = 5, 500
+"""Last lines of a server's output that are kept, and characters of them that are shown."""
 ROUND = 100
-"""Connections of a blow."""
+"""Connections in one blow."""
 ABREAST = 8
 """Connections at a time."""
 MOST_MESSAGES = 100
-"""Of a connection."""
+"""Messages on one connection."""
 SENSE = 0.3
-"""Share of the messages that a client could send; the others are random bytes."""
+"""Share of valid messages; the others are random bytes."""
 SAMPLE = ROOT / "examples" / "sciencebirds" / "sequences.xml"
 COMMANDS = {
     "gvgai serve": ["gvgai", "serve", "--port", "0", "--sessions", "100000000"],
@@ -49,11 +49,11 @@ WORDS = {
         if all(kind in ("u8", "u32", "i32", "f32") for _, kind in message.fields)
     ),
 }
-"""What clients of each server send."""
+"""Valid messages to each server."""
 
 
 def servers(seed: int, first: int = 0) -> Iterator[Blow]:
-    """Fuzz both servers in turn, from a number of a try on; one blow a number of connections."""
+    """Fuzz both servers in turn, from try `first` on; one blow for every `ROUND` connections."""
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(ABREAST))
         running = {name: stack.enter_context(_running(words)) for name, words in COMMANDS.items()}
@@ -64,24 +64,24 @@ def servers(seed: int, first: int = 0) -> Iterator[Blow]:
             draws = (random.Random(f"{seed} {number} {index}") for index in range(ROUND))
             sent = sum(pool.map(partial(_connect, port, WORDS[name]), draws))
             label = f"nonsense to `jaxsim {name}`, messages"
-            now = _used(process.pid)
+            now = _usage(process.pid)
             if now is None:
-                code, last = process.wait(), " ".join(map(str.strip, output))[-LONGEST:]
+                code, last = process.wait(), " ".join(map(str.strip, output))[-MOST_CHARACTERS:]
                 yield Blow(label, sent, "failed", f"try {number}: ended with code {code}: {last}")
                 return
-            grown, came = "", "answered or hung up on"
+            growth, outcome = "", "answered or hung up on"
             if (number - first) // len(running) * ROUND >= WARM_UP:
-                grown = _growth(before.setdefault(name, now), now)
-                came += "; memory, threads and descriptors flat"
-            if grown:
-                yield Blow(label, sent, "failed", f"try {number}: {grown}")
+                growth = _growth(before.setdefault(name, now), now)
+                outcome += "; memory, threads and descriptors flat"
+            if growth:
+                yield Blow(label, sent, "failed", f"try {number}: {growth}")
             else:
-                yield Blow(label, sent, came)
+                yield Blow(label, sent, outcome)
 
 
 @contextlib.contextmanager
 def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int, deque[str]]]:
-    """A server in a process of its own, its port, and the last that it has said."""
+    """Start a server in a separate process; yield it, its port, and its last lines of output."""
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as folder:
         results = ["--results", folder] if words[0] == "sciencebirds" else []
         process = subprocess.Popen(
@@ -106,18 +106,18 @@ def _running(words: list[str]) -> Iterator[tuple[subprocess.Popen[str], int, deq
 
 
 def _drain(process: subprocess.Popen[str]) -> deque[str]:
-    """Read what a server says, so that it never waits for a reader; the last lines."""
-    lines: deque[str] = deque(maxlen=KEPT)
+    """Keep reading a server's output, so that it never blocks; return the last lines."""
+    lines: deque[str] = deque(maxlen=LAST_LINES)
     assert process.stdout
     threading.Thread(target=lines.extend, args=(process.stdout,), daemon=True).start()
     return lines
 
 
 def _connect(port: int, words: tuple[bytes, ...], draw: random.Random) -> int:
-    """Connect, send some messages of nonsense, and leave in some way.
+    """Connect, send some messages, most of them nonsense, and disconnect.
 
     Returns:
-      Number of messages that could be sent before the server hung up.
+      Number of messages that were sent before the server hung up.
     """
     count = 0
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as stream:
@@ -136,8 +136,8 @@ def _noise(draw: random.Random) -> bytes:
     return draw.randbytes(draw.choice((1, 2, 5, 17, 200)))
 
 
-def _used(pid: int) -> dict[str, int] | None:
-    """What a process uses: resident memory, KiB; threads; descriptors. None if it has ended."""
+def _usage(pid: int) -> dict[str, int] | None:
+    """Resident memory in KiB, threads and descriptors of a process; None if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
         descriptors = len(os.listdir(f"/proc/{pid}/fd"))
@@ -149,7 +149,10 @@ def _used(pid: int) -> dict[str, int] | None:
 
 
 def _growth(first: dict[str, int], now: dict[str, int]) -> str:
-    """What has grown by more than it may; "" for nothing. Descriptors may be one's own."""
+    """Which quantities have grown by more than is allowed; "" for none.
+
+    A few more threads and descriptors are allowed: they may belong to open connections.
+    """
     grown = [
         f"{key} from {first[key]} to {now[key]}"
         for key in first

@@ -1,4 +1,4 @@
-"""What a siege has tried, in a file, so that one that was interrupted goes on."""
+"""The tries of a siege in a file, so that an interrupted siege can continue."""
 
 import json
 from collections import defaultdict
@@ -8,15 +8,15 @@ from benchmarks.siege import Blow
 
 
 class State:
-    """Blows by attack, each written as it comes: one line of JSON each, the seed first.
+    """Blows by attack. Each is written at once, as a line of JSON; the first line has the seed.
 
     Args:
-      path: of the file; None to keep nothing.
-      seed: of the siege.
+      path: the file; None to write nothing.
+      seed: seed of the siege.
 
     Raises:
-      ValueError: the file is of another seed, or no state.
-      OSError: it cannot be read or written.
+      ValueError: the file belongs to another seed, or is not a state.
+      OSError: the file cannot be read or written.
     """
 
     def __init__(self, path: Path | None, seed: int) -> None:
@@ -27,14 +27,14 @@ class State:
         if not path.exists():
             path.write_text(json.dumps({"seed": seed}) + "\n")
         try:
-            begin, *lines = map(json.loads, path.read_text().splitlines())
-            before = begin["seed"]
+            header, *lines = map(json.loads, path.read_text().splitlines())
+            saved_seed = header["seed"]
             for attack, *blow in lines:
                 self._blows[attack].append(Blow(*blow))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is not the state of a siege; name another file") from error
-        if before != seed:
-            raise ValueError(f"{path} is of seed {before}, not {seed}; name another file")
+        if saved_seed != seed:
+            raise ValueError(f"{path} is of seed {saved_seed}, not {seed}; name another file")
 
     def of(self, attack: str) -> list[Blow]:
         """Blows of an attack."""

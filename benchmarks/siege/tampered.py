@@ -1,4 +1,4 @@
-"""Files that somebody has changed: refused in one line, or read as what they now say."""
+"""Files that somebody has changed: they are refused in one line, or read as they are now."""
 
 import itertools
 import json
@@ -13,23 +13,23 @@ from benchmarks.siege import Blow
 
 Read = Callable[[Path], Any]
 ALLOWED = (ValueError, OSError)
-DEEP = 100_000
+DEPTH = 100_000
 SEALED = "checkpoint"
-"""What may not be read once it is changed."""
+"""The kind that must be refused after any change."""
 
 
 def tampered(seed: int, first: int = 0) -> Iterator[Blow]:
-    """Change files of every kind and read them, from a number of a try on; one blow a file."""
+    """Change files of every kind and read them, from try `first` on; one blow for each file."""
     with tempfile.TemporaryDirectory(prefix="jaxsim-siege-") as place:
         folder = Path(place)
         kinds = list(_kinds(folder))
         for number in itertools.count(first):
             name, (path, read) = kinds[number % len(kinds)]
-            yield _changed(name, path, read, folder / "changed", seed, number)
+            yield _change_and_read(name, path, read, folder / "changed", seed, number)
 
 
 def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
-    """A good file or folder of each kind, and what reads it."""
+    """A valid file or folder of each kind, and the function that reads it."""
     from evaluation import l2m, records, sailon, scanner
     from evaluation.checkpoints import load_memory, store
     from evaluation.gvgai import track
@@ -71,15 +71,20 @@ def _kinds(folder: Path) -> Iterator[tuple[str, tuple[Path, Read]]]:
     memory = jax.device_get(
         jax.tree.map(words_of, jax.vmap(agent.init)(jax.random.split(jax.random.key(0), 2)))
     )
-    matters = configuration(l2m.load(syllabus), agent="ppo", lifetimes=2)
-    about = {"episodes": 3, "seconds": 1.0, "configuration": matters, "versions": versions()}
-    taken = Snapshot(3, memory, {"reward": np.zeros((2, 3), np.float32)})
-    store.save(folder / "run" / "checkpoints", taken, about)
+    settings_of_run = configuration(l2m.load(syllabus), agent="ppo", lifetimes=2)
+    about = {
+        "episodes": 3,
+        "seconds": 1.0,
+        "configuration": settings_of_run,
+        "versions": versions(),
+    }
+    snapshot = Snapshot(3, memory, {"reward": np.zeros((2, 3), np.float32)})
+    store.save(folder / "run" / "checkpoints", snapshot, about)
     yield "checkpoint", (folder / "run", load_memory)
 
 
-def _changed(name: str, path: Path, read: Read, copy: Path, seed: int, number: int) -> Blow:
-    """Change a copy, read it, and say what came of it."""
+def _change_and_read(name: str, path: Path, read: Read, copy: Path, seed: int, number: int) -> Blow:
+    """Change a copy, read it, and return the outcome."""
     draw = random.Random(f"{seed} {number}")
     if copy.exists():
         shutil.rmtree(copy)
@@ -93,9 +98,9 @@ def _changed(name: str, path: Path, read: Read, copy: Path, seed: int, number: i
         shutil.copy(path, target)
         file = target
     good = file.read_bytes()
-    while _same(good, spoilt := _spoilt(good, draw)):
+    while _is_same_content(good, corrupted := _corrupted(good, draw)):
         pass
-    file.write_bytes(spoilt)
+    file.write_bytes(corrupted)
     label = f"changed {name}"
     try:
         read(target)
@@ -111,8 +116,8 @@ def _changed(name: str, path: Path, read: Read, copy: Path, seed: int, number: i
     return Blow(label, 1, "read as what it says now")
 
 
-def _same(good: bytes, spoilt: bytes) -> bool:
-    """Whether the content is the same: the same bytes, or JSON laid out in another way."""
+def _is_same_content(good: bytes, spoilt: bytes) -> bool:
+    """Whether the content is the same: the same bytes, or the same JSON in another layout."""
     if good == spoilt:
         return True
     try:
@@ -122,8 +127,8 @@ def _same(good: bytes, spoilt: bytes) -> bool:
         return False
 
 
-def _spoilt(content: bytes, draw: random.Random) -> bytes:
-    """Bytes that differ from those given in one of many ways."""
+def _corrupted(content: bytes, draw: random.Random) -> bytes:
+    """A copy of `content` with one of many kinds of changes; it may happen to be equal."""
     place = draw.randrange(len(content) + 1)
     if draw.random() < 0.4:
         flipped = bytearray(content)
@@ -137,7 +142,7 @@ def _spoilt(content: bytes, draw: random.Random) -> bytes:
         content[:place] + content[place + draw.randint(1, 64) :],
         content + content,
         b"",
-        b"[" * DEEP + b"]" * DEEP,
+        b"[" * DEPTH + b"]" * DEPTH,
         content.replace(b"1", b"9" * draw.choice((2, 30, 400)), 1),
         content.replace(b'"', b"", 1),
         b"\xff\xfe" + content,

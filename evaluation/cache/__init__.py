@@ -1,1 +1,1 @@
-"""Compiled programs that commands keep between runs."""
+"""The cache of compiled programs that commands share."""

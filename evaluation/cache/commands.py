@@ -12,10 +12,10 @@ EXAMPLES = """examples:
   JAXSIM_CACHE=off jaxsim run my.json --agent pd --out runs/pd
   jaxsim --no-cache run my.json --agent pd --out runs/pd
 
-Compiling takes most of the time of a short run, so commands keep what they have compiled: the same
-run starts at once the next time. The folder is the user's cache folder, or $JAXSIM_CACHE, or JAX's
-own $JAX_COMPILATION_CACHE_DIR. Beyond 2 GiB the programs that were used longest ago go. Removing
-the folder is always safe. `bench` and `grade` keep nothing.
+Compiling takes most of the time of a short run, so commands keep compiled programs: the same run
+starts at once the next time. The folder is the user's cache folder, or $JAXSIM_CACHE, or JAX's own
+$JAX_COMPILATION_CACHE_DIR. Beyond 2 GiB the least recently used programs are removed. Removing the
+folder is always safe. `bench` and `grade` keep nothing.
 """
 
 
@@ -34,6 +34,6 @@ def _cache(arguments: argparse.Namespace) -> int:
         print(f"nothing is kept: ${cache.VARIABLE} is {cache.OFF}")
         return 0
     contents = cache.clear(place) if arguments.clear else cache.contents(place)
-    done = "removed from" if arguments.clear else "in"
-    print(f"{contents.programs:,} programs, {contents.bytes / 2**20:.1f} MiB, {done} {place}")
+    where = "removed from" if arguments.clear else "in"
+    print(f"{contents.programs:,} programs, {contents.bytes / 2**20:.1f} MiB, {where} {place}")
     return 0

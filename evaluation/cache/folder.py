@@ -18,43 +18,43 @@ VARIABLE = "JAXSIM_CACHE"
 OFF = "off"
 JAX_FOLDER = "JAX_COMPILATION_CACHE_DIR"
 MOST_BYTES = 2 << 30
-"""Size from which JAX removes the programs that were used longest ago."""
+"""Size from which JAX removes the least recently used programs."""
 LEAST_SECONDS = 0.3
 """Programs that compile faster are not kept."""
 ENTRY, USED = "-cache", "-atime"
-"""Ends of the names of JAX's files: a program, and when it was last used."""
+"""Suffixes of JAX's files: a program, and the time of its last use."""
 UNFINISHED_SECONDS = 600.0
-"""Age from which half an entry is what a killed process left behind."""
+"""Age from which half an entry counts as left by a killed process."""
 
 
 class Contents(NamedTuple):
-    """What a folder holds."""
+    """Number and size of the programs in a folder."""
 
     programs: int
     bytes: int
 
 
 def folder(environment: Mapping[str, str]) -> Path | None:
-    """Folder that the environment asks for; None if nothing is kept.
+    """Folder that the environment variables name; None if nothing is kept.
 
     It is $JAXSIM_CACHE, which may be "off", or else JAX's own $JAX_COMPILATION_CACHE_DIR, or else
-    the user's cache folder as the platform has it.
+    the user's cache folder on this platform.
     """
-    named = environment.get(VARIABLE, "")
-    if named.strip().lower() == OFF:
+    value = environment.get(VARIABLE, "")
+    if value.strip().lower() == OFF:
         return None
-    if named or environment.get(JAX_FOLDER):
-        return Path(named or environment[JAX_FOLDER]).expanduser()
+    if value or environment.get(JAX_FOLDER):
+        return Path(value or environment[JAX_FOLDER]).expanduser()
     return platformdirs.user_cache_path("jaxsim-novelty", appauthor=False) / "compiled"
 
 
 def use(environment: MutableMapping[str, str]) -> str | None:
-    """Have JAX keep compiled programs, in this process and in those that it starts.
+    """Make JAX keep compiled programs, in this process and in those that it starts.
 
-    Nothing changes once JAX has been imported, or where the user has set JAX's own variable.
+    Nothing changes once JAX has been imported, or if the user has set JAX's own variable.
 
     Returns:
-      Why nothing is kept although it was asked for; None if all is well.
+      Why nothing is kept although it should be; None if all is well.
     """
     place = folder(environment)
     if "jax" in sys.modules or place is None or place == Path(environment.get(JAX_FOLDER, "")):
@@ -71,26 +71,26 @@ def use(environment: MutableMapping[str, str]) -> str | None:
 
 
 def contents(place: Path) -> Contents:
-    """Count what a folder holds, 0 where there is none."""
+    """Count the programs in a folder; 0 if it is missing."""
     sizes = [size for path in place.glob(f"*{ENTRY}") if (size := _size(path)) is not None]
     return Contents(len(sizes), sum(sizes))
 
 
 def clear(place: Path) -> Contents:
-    """Remove all programs of a folder, and no other file; return what there was."""
-    before = contents(place)
-    for end in (ENTRY, USED):
-        for path in place.glob(f"*{end}"):
+    """Remove all programs of a folder, and no other file; return their number and size."""
+    removed = contents(place)
+    for suffix in (ENTRY, USED):
+        for path in place.glob(f"*{suffix}"):
             path.unlink(missing_ok=True)
-    return before
+    return removed
 
 
 def mend(place: Path) -> int:
-    """Remove halves of entries, which would keep JAX from using the folder; return their number."""
+    """Remove incomplete entries, which keep JAX from using the folder; return their number."""
     removed, now = 0, time.time()
-    for end, other in ((ENTRY, USED), (USED, ENTRY)):
-        for path in place.glob(f"*{end}"):
-            half = not path.with_name(path.name.removesuffix(end) + other).exists()
+    for suffix, other in ((ENTRY, USED), (USED, ENTRY)):
+        for path in place.glob(f"*{suffix}"):
+            half = not path.with_name(path.name.removesuffix(suffix) + other).exists()
             age = now - _changed(path)
             if half and age > UNFINISHED_SECONDS:
                 path.unlink(missing_ok=True)
@@ -107,7 +107,7 @@ def _size(path: Path) -> int | None:
 
 
 def _changed(path: Path) -> float:
-    """When a file was last changed; now, if another process has removed it."""
+    """Time of a file's last change; now, if another process has removed it."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Options of commands that save what they play."""
+"""Options of commands that save checkpoints."""
 
 import argparse
 import re
@@ -16,13 +16,13 @@ DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
 def add_options(parser: argparse.ArgumentParser, blocks: bool = True) -> None:
     """Add `--resume`, `--checkpoint-every` and, where blocks are played, `--checkpoint-blocks`."""
     parser.add_argument(
-        "--resume", action="store_true", help="go on from the newest checkpoint in DIR"
+        "--resume", action="store_true", help="resume from the newest checkpoint in DIR"
     )
     parser.add_argument(
         "--checkpoint-every",
         default="5min",
         metavar="TIME",
-        help="save in DIR/checkpoints so often: 90s, 10min, 2h or never (5min)",
+        help="interval of saves in DIR/checkpoints: 90s, 10min, 2h or never (5min)",
     )
     parser.set_defaults(checkpoint_blocks=None)
     if not blocks:
@@ -33,16 +33,16 @@ def add_options(parser: argparse.ArgumentParser, blocks: bool = True) -> None:
 
 
 def pace(arguments: argparse.Namespace) -> "Pace":
-    """Return how often these options want a run saved.
+    """Return how often a run is saved under these options.
 
     Raises:
       ValueError: a time that cannot be read, or out of bounds.
     """
     from evaluation.checkpoints.keeper import Pace
 
-    found = Pace(duration(arguments.checkpoint_every), arguments.checkpoint_blocks)
-    found.check()
-    return found
+    value = Pace(duration(arguments.checkpoint_every), arguments.checkpoint_blocks)
+    value.check()
+    return value
 
 
 def duration(text: str) -> float | None:
@@ -53,12 +53,12 @@ def duration(text: str) -> float | None:
     """
     if text == NEVER:
         return None
-    found = DURATION.fullmatch(text)
-    if not found:
+    match = DURATION.fullmatch(text)
+    if not match:
         raise ValueError(
             f"checkpoint-every is {text!r}; it must be a time as 90s, 10min or 2h, or never"
         )
-    return float(found[1]) * SECONDS[found[2]]
+    return float(match[1]) * SECONDS[match[2]]
 
 
 def tell(line: str) -> None:

@@ -1,4 +1,4 @@
-"""What two runs must have in common for one to go on where the other was left."""
+"""The configuration of a run, which must be equal for a run to resume another."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from evaluation.schedule import Schedule
 from jaxsim import __version__
 
 MOST_DIFFERENCES = 3
-"""Differences that are named; of the rest the number is."""
+"""Most differences that are named; the others are counted."""
 MOST_CHARACTERS = 60
 """Characters of a value that are shown."""
 
@@ -28,26 +28,26 @@ def configuration(
     first_lifetime: int = 0,
     seed: int = 0,
     width: int = 1,
-    **others: Json,
+    **settings: Json,
 ) -> dict[str, Json]:
-    """Say everything that changes a result, and nothing that does not.
+    """Return everything that changes a result, and nothing else.
 
-    Chunks, threads and segments change none, nor does where a schedule was read from.
+    Chunks, threads, segments and the path of the schedule change no result.
 
     Args:
-      schedule: what is played; or, of a run that may be made longer, what its schedule is made of.
+      schedule: what is played; for a run that may be extended, what its schedule is made of.
       agent: name.
       lifetimes: number of lifetimes.
       first_lifetime: number of the first.
       seed: root of all randomness.
       width: episodes side by side.
-      **others: settings of the agent and what else matters, plain JSON values.
+      **settings: of the agent and others, plain JSON values.
     """
-    played = schedule.to_json()["blocks"] if isinstance(schedule, Schedule) else dict(schedule)
+    content = schedule.to_json()["blocks"] if isinstance(schedule, Schedule) else dict(schedule)
     return {
         "agent": agent,
-        **others,
-        "schedule": played,
+        **settings,
+        "schedule": content,
         "lifetimes": lifetimes,
         "first_lifetime": first_lifetime,
         "seed": seed,
@@ -58,7 +58,7 @@ def configuration(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes the results."""
+    """Versions of the packages that compute the results."""
     return {"jaxsim-novelty": __version__, "jax": jax.__version__, "numpy": np.__version__}
 
 
@@ -77,14 +77,14 @@ def differences(saved: Json, now: Json, place: str = "") -> list[str]:
             text for name, key in inside for text in differences(saved.get(key), now.get(key), name)
         ]
     if isinstance(saved, list) and isinstance(now, list):
-        found = [
+        texts = [
             text
             for index, pair in enumerate(zip(saved, now, strict=False))
             for text in differences(*pair, f"{place}[{index}]")
         ]
         if len(saved) != len(now):
-            found.append(f"{place} has {len(saved)} entries in it and {len(now)} now")
-        return found
+            texts.append(f"{place} has {len(saved)} entries in it and {len(now)} now")
+        return texts
     if saved == now and type(saved) is type(now):
         return []
     return [f"{place} is {_in_words(saved)} in it and {_in_words(now)} now"]
@@ -97,7 +97,7 @@ def _in_words(value: Json) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
-def named(found: list[str]) -> str:
-    """Put differences into one line."""
-    rest = len(found) - MOST_DIFFERENCES
-    return "; ".join(found[:MOST_DIFFERENCES]) + (f"; and {rest} more" if rest > 0 else "")
+def named(texts: list[str]) -> str:
+    """Join differences to one line."""
+    rest = len(texts) - MOST_DIFFERENCES
+    return "; ".join(texts[:MOST_DIFFERENCES]) + (f"; and {rest} more" if rest > 0 else "")

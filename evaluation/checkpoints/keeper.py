@@ -1,4 +1,4 @@
-"""When a run is saved, and where it goes on."""
+"""Decides when a run is saved, and where it resumes."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ MOST_SECONDS = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How often a run is saved; whatever comes first, at the end of a segment.
+    """How often a run is saved, at ends of segments; the limit that is reached first counts.
 
     Attributes:
       seconds: between two saves; None for never.
@@ -48,15 +48,15 @@ class Pace:
 
 
 class Busy(ValueError):
-    """Another process is at work in a directory."""
+    """Another process is using a directory."""
 
 
 class TimeOver(Exception):
-    """A run was to end after so much time, and has got to a place where it may.
+    """The time of a run is over, and it has reached a place where it may end.
 
     Attributes:
       snapshot: of the run.
-      episodes: that each lifetime has played.
+      episodes: number that each lifetime has played.
     """
 
     def __init__(self, snapshot: Snapshot, episodes: int) -> None:
@@ -65,17 +65,17 @@ class TimeOver(Exception):
 
 
 def check_resumable(out: Path, files: ResultFiles) -> None:
-    """Refuse to resume where other things are than what a run leaves that did not come to its end.
+    """Check that a directory can be resumed: it holds only what an unfinished run leaves.
 
-    Without a checkpoint, a run that has ended before its first save, or while it wrote its results,
-    starts at its beginning: the very same command resumes it.
+    Without a checkpoint a run starts at its beginning: it ended before its first save, or while it
+    wrote its results.
 
     Args:
       out: directory for the results; it may be missing.
       files: what the run writes there.
 
     Raises:
-      CheckpointError: no checkpoint where there should be one.
+      CheckpointError: the run is over, its checkpoints are missing, or other files are there.
     """
     folder = out / store.FOLDER
     if folder.exists():
@@ -86,19 +86,19 @@ def check_resumable(out: Path, files: ResultFiles) -> None:
         raise store.CheckpointError(
             f"the run in {out} is over, as {files.marker} says; there is nothing to resume"
         )
-    others = [n for n in names if not (n in files.others or store.LEFTOVER.fullmatch(n))]
-    if others:
+    unknown = [n for n in names if not (n in files.names or store.LEFTOVER.fullmatch(n))]
+    if unknown:
         raise store.CheckpointError(
-            f"{out} has no checkpoints to go on from, but {min(others)}, which no run has left "
+            f"{out} has no checkpoints to go on from, but {min(unknown)}, which no run has left "
             "there; start it again without --resume, with --overwrite"
         )
 
 
 def check_output(out: Path, overwrite: bool, resume: bool, files: ResultFiles) -> None:
-    """Check a directory for results, of a new run or of one that goes on.
+    """Check a directory for results, of a new run or of a resumed one.
 
     Raises:
-      ValueError: both at once, nothing to go on from, a run that could be gone on with, or as
+      ValueError: both options at once, nothing to resume, a run that could be resumed, or as
         `check_output_directory`.
     """
     if overwrite and resume:
@@ -115,7 +115,7 @@ def check_output(out: Path, overwrite: bool, resume: bool, files: ResultFiles) -
 
 @dataclass
 class Checkpoints:
-    """Saves a run in DIR/checkpoints, and finds out where it goes on; a `scanner.Keeper`.
+    """Saves a run in DIR/checkpoints, and resumes it from there; a `scanner.Keeper`.
 
     Attributes:
       out: DIR, the directory of the run's results.
@@ -123,12 +123,12 @@ class Checkpoints:
       configuration: see `configuration.configuration`.
       files: what the run writes to DIR in the end.
       pace: how often.
-      resume: whether to go on from the newest checkpoint; if not, those that are there are removed.
+      resume: whether to resume from the newest checkpoint; if not, existing ones are removed.
       keep: whether the end is saved as well, for agents that learn.
-      ends: numbers of episodes after which the run may end for lack of time.
-      seconds: of play, resumed runs counted together, after which it ends; None for no limit.
-      stop: is looked at after each segment.
-      say: is given lines for people: what could not be saved, and where the run goes on.
+      ends: numbers of episodes after which the run may end when its time is over.
+      seconds: most time of play, summed over resumed runs; None for no limit.
+      stop: checked after each segment.
+      say: called with lines for people: what could not be saved, and where the run resumes.
       clock: seconds that never go back.
     """
 
@@ -147,7 +147,7 @@ class Checkpoints:
 
     def __post_init__(self) -> None:
         self._blocks = np.cumsum(self.blocks)
-        self._began = self._saved_at = self.clock()
+        self._started_at = self._saved_at = self.clock()
         self._blocks_saved, self._seconds_before = 0, 0.0
         self._lock: int | None = None
 
@@ -162,11 +162,11 @@ class Checkpoints:
         return int(sum(self.blocks))
 
     def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
-        """Return the snapshot to go on from; None for the start. See `scanner.Keeper`.
+        """Return the snapshot to resume from; None for the start. See `scanner.Keeper`.
 
         Raises:
-          CheckpointError: a checkpoint that cannot be gone on from.
-          ValueError: another process is at work in the directory.
+          CheckpointError: a checkpoint that cannot be resumed.
+          ValueError: another process is using the directory.
           TimeOver: the time of the run was over already.
         """
         self.out.mkdir(parents=True, exist_ok=True)
@@ -186,12 +186,12 @@ class Checkpoints:
         return snapshot
 
     def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
-        """Save if it is time to. See `scanner.Keeper`.
+        """Save if a save is due. See `scanner.Keeper`.
 
         Raises:
           Stopped: the run was asked to end, and is saved.
           TimeOver: its time is over.
-          OSError: it was asked to end, or has ended, and could not be saved.
+          OSError: the run was asked to end, or has ended, and could not be saved.
         """
         total = self.total
         if episodes == total:
@@ -215,13 +215,13 @@ class Checkpoints:
         store.remove(self.folder)
 
     def close(self) -> None:
-        """Let others at the directory."""
+        """Release the lock of the directory."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _elapsed(self) -> float:
-        return self._seconds_before + self.clock() - self._began
+        return self._seconds_before + self.clock() - self._started_at
 
     def _time_over(self, episodes: int) -> bool:
         limited = self.seconds is not None and self._elapsed() >= self.seconds
@@ -237,15 +237,15 @@ class Checkpoints:
         return late or (blocks is not None and done >= blocks)
 
     def _try_to_save(self, snapshot: Snapshot, episodes: int) -> None:
-        """Save, or say why not: what was played is worth more than a checkpoint of it."""
+        """Save, or report why not; the run goes on without a checkpoint."""
         try:
             self._save(snapshot, episodes)
         except OSError as error:
             self._saved_at, self._blocks_saved = self.clock(), self._blocks_done(episodes)
-            kept = [f"checkpoint {step.name} stays" for step in store.steps(self.folder)]
+            checkpoints = [f"checkpoint {step.name} stays" for step in store.steps(self.folder)]
             self.say(
                 f"warning: not saved after episode {episodes:,}: {error.strerror or error}; "
-                f"playing goes on, {(kept or ['there is no checkpoint yet'])[-1]}"
+                f"playing goes on, {(checkpoints or ['there is no checkpoint yet'])[-1]}"
             )
 
     def _save(self, snapshot: Snapshot, episodes: int) -> Path:
@@ -264,9 +264,9 @@ class Checkpoints:
     def _load(self, step: Path, start: Callable[[], Snapshot]) -> tuple[Snapshot, int]:
         manifest = store.read_manifest(step)
         saved = {**manifest["configuration"], "versions": manifest["versions"]}
-        found = differences(saved, {**self.configuration, "versions": versions()})
-        if found:
-            raise store.CheckpointError(f"checkpoint {step} is of another run: {named(found)}")
+        changes = differences(saved, {**self.configuration, "versions": versions()})
+        if changes:
+            raise store.CheckpointError(f"checkpoint {step} is of another run: {named(changes)}")
         episodes, total = manifest["episodes"], self.total
         if episodes > total:
             raise store.CheckpointError(
@@ -275,15 +275,15 @@ class Checkpoints:
         snapshot = store.load(step, manifest, start())
         self._seconds_before = manifest.get("seconds", 0.0)
         self._blocks_saved = self._blocks_done(episodes)
-        self._began = self._saved_at = self.clock()
+        self._started_at = self._saved_at = self.clock()
         self.say(f"going on after episode {episodes:,} of {total:,}, from {step}")
         return snapshot, episodes
 
     def _take_lock(self) -> None:
-        """Keep other processes out of the directory, until this one ends in whatever way."""
+        """Lock the directory until `close`, or until this process ends in any way."""
         handle = os.open(self.out, os.O_RDONLY)
         try:
-            # Some file systems know no locks; a run must be possible there too.
+            # Some file systems have no locks; a run must be possible there too.
             with contextlib.suppress(OSError):
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -300,7 +300,7 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Finished:
-    """Keeps a run that has been played already; a `scanner.Keeper` that hands it over.
+    """A `scanner.Keeper` that returns the end of a run that was played before.
 
     Attributes:
       snapshot: of its end.
@@ -314,4 +314,4 @@ class Finished:
         return self.snapshot
 
     def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
-        """Nothing comes between: all is played."""
+        """Do nothing: all episodes are played."""

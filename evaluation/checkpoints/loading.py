@@ -1,4 +1,4 @@
-"""Agents that know already what a run has taught them."""
+"""Agents with the memories of a saved run."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,18 +16,18 @@ from jaxsim.agents import Agent
 from jaxsim.lanes.crew import words_of
 
 PREFIX = "checkpoint:"
-"""Of names of agents that are loaded from the directory that follows."""
+"""Prefix of the names of agents that are loaded from a directory."""
 
 
 @dataclass(frozen=True)
 class SavedAgent:
-    """An agent and what it knows at the start.
+    """An agent with the memories that lifetimes start from.
 
     Attributes:
       agent: pure agent, with the name that the user gave.
-      built_in: name of the agent that is built in.
-      memory: that lifetimes start with, leaves (L, ...) of NumPy as in a `scanner.Snapshot`; None
-        for the memory that the agent starts with.
+      built_in: name of the built-in agent.
+      memory: leaves (L, ...) of NumPy as in a `scanner.Snapshot`; None for the agent's own initial
+        memory.
       origin: hash of the checkpoint that the memory is from; "" for none.
     """
 
@@ -42,12 +42,12 @@ def load_memory(directory: Path | str, schedule: Schedule | None = None) -> tupl
 
     Args:
       directory: of the results of `jaxsim train`, or of one checkpoint below it.
-      schedule: that was played; needed for learners of environments of gymnax alone.
+      schedule: of that run; only learners of environments of gymnax need it.
 
     Returns:
-      (agent, memory): the agent of that run, and what each of its L lifetimes knew at the newest
-      checkpoint: leaves (L, ...) of NumPy, of typed keys their data. `scanner.play` takes it as
-      `memory`.
+      (agent, memory): the agent of that run, and the memory of each of its L lifetimes at the
+      newest checkpoint: leaves (L, ...) of NumPy, of typed keys their data. `scanner.play` takes it
+      as `memory`.
 
     Raises:
       CheckpointError: there is no finished checkpoint, it is damaged, or of another agent.
@@ -64,20 +64,20 @@ def _loaded(directory: Path, schedule: Schedule | None = None) -> tuple[Agent, A
         step = directory
     else:
         inside = directory / store.FOLDER
-        found = store.steps(inside)
-        if not found:
+        steps = store.steps(inside)
+        if not steps:
             raise store.CheckpointError(f"{inside} has no finished checkpoint")
-        step = found[-1]
+        step = steps[-1]
     manifest = store.read_manifest(step)
     name = manifest["configuration"].get("agent")
     if not isinstance(name, str):
         raise store.CheckpointError(f"checkpoint {step} does not say which agent it is of")
     agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
-    like = jax.eval_shape(partial(_one, agent), jax.random.split(jax.random.key(0), 1))
+    like = jax.eval_shape(partial(_memories, agent), jax.random.split(jax.random.key(0), 1))
     return agent, store.load_memories(step, manifest, like), digest(manifest)
 
 
-def _one(agent: Agent, keys: jax.Array) -> Any:
+def _memories(agent: Agent, keys: jax.Array) -> Any:
     """Memories as in a snapshot, one for each key."""
     return jax.tree.map(words_of, jax.vmap(agent.init)(keys))
 
@@ -98,11 +98,11 @@ def player(
       ValueError: no agent has that name, or as `load_memory`.
     """
     if not name.startswith(PREFIX):
-        known = agents.of_schedule(name, schedule) if schedule else agents.get(name)
-        if agents.is_file(name):  # records say which file, so that no built-in is taken for it
-            known = replace(known, name=name)
-        return SavedAgent(known, name)
+        agent = agents.of_schedule(name, schedule) if schedule else agents.get(name)
+        if agents.is_file(name):  # records name the file, to distinguish it from built-in agents
+            agent = replace(agent, name=name)
+        return SavedAgent(agent, name)
     agent, memory, origin = _loaded(Path(name.removeprefix(PREFIX)), schedule)
     numbers = np.arange(first_lifetime, first_lifetime + lifetimes)
-    known = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
-    return SavedAgent(replace(agent, name=name), agent.name, known, origin)
+    memory = jax.tree.map(lambda leaf: leaf[numbers % len(leaf)], memory)
+    return SavedAgent(replace(agent, name=name), agent.name, memory, origin)

@@ -1,4 +1,4 @@
-"""What all runs that are saved as they play have in common."""
+"""Settings and checks of all runs with checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from jaxsim import counters
 from jaxsim.agents import Agent
 
 HELD_BYTES = sum(np.dtype(dtype).itemsize for dtype in COLUMNS.values())
-"""Of an episode in memory, at the least."""
+"""Least memory of an episode."""
 LEAST_BYTES = 4
-"""Of an episode in records; most take more."""
+"""Least size of an episode in records on the disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Playing:
-    """Who plays, how often, and where results go; what is played is another's matter.
+    """Settings of a run, without what is played.
 
     Attributes:
       out: directory for the results.
@@ -54,13 +54,13 @@ class Playing:
     files: ClassVar[ResultFiles]
 
     def check_playing(self, schedule: Schedule) -> SavedAgent:
-        """Check all of this before anything is traced or written.
+        """Check all settings before anything is traced or written.
 
         Args:
           schedule: what is played.
 
         Returns:
-          Who plays, as `player` returns it.
+          The agent, as from `player`.
 
         Raises:
           ValueError: says what to change.
@@ -75,11 +75,11 @@ class Playing:
         return player
 
     def check_room(self, episodes: int, player: SavedAgent) -> None:
-        """Check that what is sure to be held and written fits into memory and on the disk.
+        """Check that memory and disk have room for the least that the run needs.
 
         Args:
           episodes: of each lifetime.
-          player: whose memories are held.
+          player: the agent, whose memories take room.
 
         Raises:
           ValueError: it does not fit into memory; says how many lifetimes do.
@@ -87,8 +87,8 @@ class Playing:
         """
         remedy = "play them in parts, with --lifetime-idx for the first of each"
         what = f"lifetimes of {episodes:,} episodes"
-        held = HELD_BYTES * episodes + _bytes_known(player.agent)
-        memory.check_fits(self.lifetimes, held, what, remedy)
+        size = HELD_BYTES * episodes + _memory_bytes(player.agent)
+        memory.check_fits(self.lifetimes, size, what, remedy)
         check_room(self.out, LEAST_BYTES * episodes * self.lifetimes, "results")
 
     def player(self, schedule: Schedule) -> SavedAgent:
@@ -105,7 +105,7 @@ class Playing:
     def configuration(
         self, played: Schedule | Mapping[str, Any], player: SavedAgent
     ) -> dict[str, Any]:
-        """Say everything that a run that goes on from this one must have in common with it.
+        """Return everything that must be equal in a run that resumes this one.
 
         Args:
           played: what is played, see `configuration.configuration`.
@@ -143,7 +143,7 @@ class Playing:
         )
 
 
-def _bytes_known(agent: Agent) -> int:
-    """Size of what an agent remembers in one lifetime, bytes."""
-    remembered = jax.eval_shape(agent.init, jax.eval_shape(lambda: jax.random.key(0)))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(remembered))
+def _memory_bytes(agent: Agent) -> int:
+    """Size of an agent's memory of one lifetime, bytes."""
+    shapes = jax.eval_shape(agent.init, jax.eval_shape(lambda: jax.random.key(0)))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))

@@ -1,4 +1,4 @@
-"""Signals that ask a run to end, heard between two segments."""
+"""Signals that ask a run to end, handled between two segments."""
 
 import os
 import signal
@@ -11,10 +11,10 @@ from types import FrameType
 from typing import Any
 
 STOPPED = 75
-"""Exit code of a run that was asked to end, has saved and can go on: EX_TEMPFAIL of sysexits.h."""
+"""Exit code of a run that was asked to end and has saved: EX_TEMPFAIL of sysexits.h."""
 
 AGAIN = 0.02
-"""s, until a signal is sent again that came where nothing can be raised."""
+"""Delay before a signal whose exception was lost is sent again, s."""
 HEARD = (signal.SIGTERM, signal.SIGINT)
 INTERRUPTING = (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 
@@ -24,7 +24,7 @@ class Stopped(Exception):
 
 
 class Ended(KeyboardInterrupt):
-    """The process was asked to end by a signal other than Ctrl-C; what is open closes alike.
+    """A signal other than Ctrl-C asked the process to end; open files are closed as for Ctrl-C.
 
     Attributes:
       number: of the signal.
@@ -37,15 +37,15 @@ class Ended(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP interrupt as Ctrl-C does, so that results are written.
+    """Make SIGTERM and SIGHUP interrupt as Ctrl-C does, so that results are written.
 
-    Outside of the main thread nothing changes, nor does a signal that is ignored, as under nohup.
-    What is raised while an object is collected is lost: the signal is sent again then.
+    Nothing changes outside of the main thread, and ignored signals stay ignored, as under nohup.
+    Exceptions raised during garbage collection are lost; the signal is then sent again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {
+    handlers = {
         number: signal.getsignal(number)
         for number in INTERRUPTING
         if signal.getsignal(number) == signal.SIG_DFL
@@ -54,24 +54,24 @@ def interruptible() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise Ended(number)
 
-    lost = sys.unraisablehook
+    previous_hook = sys.unraisablehook
 
     def again(unraisable: Any) -> None:
         if not isinstance(unraisable.exc_value, Ended):
-            lost(unraisable)
+            previous_hook(unraisable)
             return
-        # A little later, when this is over, or it would be lost as well.
+        # After a delay, or it would be lost as well.
         number = unraisable.exc_value.number
         threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
 
-    for number in before:
+    for number in handlers:
         signal.signal(number, end)
     sys.unraisablehook = again
     try:
         yield
     finally:
-        sys.unraisablehook = lost
-        for number, handler in before.items():
+        sys.unraisablehook = previous_hook
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
@@ -80,7 +80,7 @@ class Stop:
     """Whether a run was asked to end.
 
     Attributes:
-      by: name of the signal; None while nothing has asked.
+      by: name of the signal; None before.
     """
 
     by: str | None = None
@@ -92,26 +92,26 @@ def hearing(
     signals: Sequence[signal.Signals] = HEARD,
     words: str = "saving when this segment is over; once more ends it at once",
 ) -> Iterator[Stop]:
-    """Note SIGTERM and Ctrl-C instead of ending at once; a second one ends at once.
+    """Record SIGTERM and Ctrl-C instead of ending; a second signal ends the process at once.
 
-    Outside of the main thread, where Python hears no signals, nothing is noted.
+    Outside of the main thread, where Python receives no signals, nothing is recorded.
 
     Args:
-      say: is given a line for people when the first signal comes.
-      signals: that are noted.
-      words: of that line.
+      say: called with a line for people when the first signal comes.
+      signals: that are recorded.
+      words: text of that line.
 
     Yields:
-      What was noted.
+      A `Stop`, which the first signal sets.
     """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.getsignal(number) for number in signals}
+    handlers = {number: signal.getsignal(number) for number in signals}
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     def note(number: int, frame: FrameType | None) -> None:

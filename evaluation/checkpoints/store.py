@@ -1,7 +1,7 @@
-"""Checkpoints on disk: written whole or not at all, and refused when they are not what was written.
+"""Checkpoints on disk: written whole or not at all, and refused if they have changed.
 
-The arrays are written by orbax. Its formats notice a file that is cut off in most places, but not a
-changed bit in an array; so the manifest has the size and the digest of every file, and its own.
+Orbax writes the arrays. Its formats detect most truncated files, but not a changed bit in an array.
+So the manifest has the size and the digest of every file, and its own digest.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ from evaluation.scanner import Snapshot
 FORMAT = "jaxsim-checkpoint-2"
 FOLDER = "checkpoints"
 MANIFEST, ARRAYS = "checkpoint.json", "arrays"
-KEPT = 2
-"""Steps that stay on the disk, the newest."""
+MOST_STEPS = 2
+"""Number of steps that stay on the disk, the newest."""
 
 _WORDS = ("place", "dtype")
 STEP = re.compile(r"\d{10}")
@@ -36,10 +36,10 @@ LEFTOVER = re.compile(r"\.(checkpoints|results|\d{10})-[0-9a-f]{8}\.partial")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be gone on from, with what to do about it."""
+    """A checkpoint that cannot be resumed; the message says what to do."""
 
 
-# What is there ------------------------------------------------------------------------------------
+# Existing steps -----------------------------------------------------------------------------------
 
 
 def steps(folder: Path) -> list[Path]:
@@ -55,28 +55,28 @@ def newest(folder: Path) -> Path:
     Raises:
       CheckpointError: there is none.
     """
-    found = steps(folder)
-    if not found:
+    finished = steps(folder)
+    if not finished:
         raise CheckpointError(
             f"{folder} has no finished checkpoint: nothing of this run was saved; start it again "
             "without --resume, with --overwrite"
         )
-    return found[-1]
+    return finished[-1]
 
 
 def read_manifest(step: Path) -> dict[str, Any]:
-    """Read what a step says of itself.
+    """Read the manifest of a step.
 
     Raises:
       CheckpointError: it is not whole, or of another format.
     """
     try:
         manifest = json.loads((step / MANIFEST).read_bytes())
-        content, sealed = manifest["content"], manifest["sha256"]
-        whole = isinstance(content, dict) and digest(content) == sealed
+        content, checksum = manifest["content"], manifest["sha256"]
+        intact = isinstance(content, dict) and digest(content) == checksum
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(step, f"{MANIFEST} is missing or cut off") from error
-    if not whole:
+    if not intact:
         raise _damaged(step, f"{MANIFEST} is not what was written")
     if content.get("format") != FORMAT:
         name = str(content.get("format"))[:MOST_CHARACTERS]
@@ -87,7 +87,7 @@ def read_manifest(step: Path) -> dict[str, Any]:
 
 
 def _is_manifest(content: Mapping[str, Any]) -> bool:
-    """Whether all that is read later is there and of its type, whoever has written it."""
+    """Whether all entries that are read later exist and have their types."""
 
     def whole(value: Any, least: int = 0) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63
@@ -118,8 +118,8 @@ def _is_manifest(content: Mapping[str, Any]) -> bool:
 
 
 def _damaged(step: Path, what: str) -> CheckpointError:
-    others = [path.name for path in steps(step.parent) if path != step]
-    advice = f"remove it to go on from {others[-1]}" if others else "no other is there"
+    names = [path.name for path in steps(step.parent) if path != step]
+    advice = f"remove it to go on from {names[-1]}" if names else "no other is there"
     return CheckpointError(f"checkpoint {step} is damaged: {what}; {advice}")
 
 
@@ -127,19 +127,19 @@ def _damaged(step: Path, what: str) -> CheckpointError:
 
 
 def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
-    """Save a step; steps but the newest two are removed after it.
+    """Save a step, then remove all but the newest two.
 
     Args:
       folder: of the checkpoints; it appears together with the first one in it.
       snapshot: memories and results so far.
-      about: what else the manifest says, plain JSON values.
+      about: other entries of the manifest, plain JSON values.
 
     Returns:
       The step's folder.
 
     Raises:
-      OSError: it could not be written, with the errno ENOSPC if the disk is full. Steps that were
-        there are still there.
+      OSError: it could not be written, with the errno ENOSPC if the disk is full. Earlier steps
+        stay.
     """
     step = folder / f"{snapshot.rounds:010d}"
     if step.exists():
@@ -157,14 +157,16 @@ def save(folder: Path, snapshot: Snapshot, about: Mapping[str, Any]) -> Path:
             "rounds": snapshot.rounds,
             "memory": _shapes(snapshot.memory),
             "outcome": _shapes(snapshot.outcome),
-            "files": {str(path.relative_to(inside)): _sealed(path) for path in _files(inside)},
+            "files": {
+                str(path.relative_to(inside)): _size_and_digest(path) for path in _files(inside)
+            },
         }
         manifest = {"content": content, "sha256": digest(content)}
         write_whole(inside / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
         for path in [*(p for p in partial.rglob("*") if p.is_dir()), partial]:
             sync(path)
     sync(step.parent)
-    for old in steps(folder)[:-KEPT]:
+    for old in steps(folder)[:-MOST_STEPS]:
         remove(old)
     return step
 
@@ -175,7 +177,7 @@ def bytes_of(snapshot: Snapshot) -> int:
 
 
 def remove(path: Path) -> None:
-    """Take a folder away, at once under its name; no half of it is ever found there."""
+    """Remove a folder; it is renamed first, so that its name never shows a part of it."""
     if path.exists():
         hidden = path.with_name(f".{path.name}-{secrets.token_hex(4)}.partial")
         path.rename(hidden)
@@ -183,7 +185,7 @@ def remove(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what saves and removals that were killed have left in a folder."""
+    """Remove the partial folders of killed processes in a folder."""
     if folder.is_dir():
         for path in folder.iterdir():
             if LEFTOVER.fullmatch(path.name) and path.is_dir():
@@ -191,7 +193,7 @@ def sweep(folder: Path) -> None:
 
 
 def _arrays(snapshot: Snapshot) -> dict[str, Any]:
-    """The arrays to save, by place; orbax takes no empty ones, nor nothing at all."""
+    """The arrays to save, by index; orbax takes neither empty arrays nor an empty tree."""
     arrays: dict[str, Any] = {"rounds": np.array([snapshot.rounds], np.int64)}
     for name in ("memory", "outcome"):
         leaves = jax.tree.leaves(getattr(snapshot, name))
@@ -224,7 +226,7 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
         try:
             writer.save(path.absolute(), args=ocp.args.StandardSave(arrays))
         except (ValueError, RuntimeError) as error:
-            # What writes the files below orbax reports the system's errors in words.
+            # The library below orbax reports the system's errors as text.
             full = "No space left" in str(error) or "quota exceeded" in str(error).lower()
             words = "no space left on the disk" if full else str(error).splitlines()[0]
             code = errno.ENOSPC if full else errno.EIO
@@ -233,25 +235,25 @@ def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _without_traceback() -> Iterator[None]:
-    """Keep what orbax logs of an error from standard error: the error itself is reported."""
+    """Silence orbax's log of an error: the error itself is reported."""
     logger = logging.getLogger("absl")
-    before, logger.disabled = logger.disabled, True
+    disabled, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.disabled = disabled
 
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _sealed(path: Path) -> dict[str, Any]:
-    """Size and digest of a file that is on the disk when this returns."""
+def _size_and_digest(path: Path) -> dict[str, Any]:
+    """Flush a file to the disk; return its size and digest."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"bytes": file.tell(), "sha256": found}
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": sha256}
 
 
 # Loading ------------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def load(step: Path, manifest: Mapping[str, Any], like: Snapshot) -> Snapshot:
 
 
 def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array that takes no memory, whatever a manifest says of its size."""
+    """An array of zeros that takes no memory, for any size in a manifest."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
@@ -324,21 +326,21 @@ def _check_leaves(step: Path, saved: list[dict[str, Any]], now: list[dict[str, A
             f"memory{leaf['place']}": f"{leaf['dtype']} {tuple(leaf['shape'])}" for leaf in leaves
         }
 
-    found = differences(by_place(saved), by_place(now))
-    if found:
-        raise CheckpointError(f"checkpoint {step} is of another agent: {named(found)}")
+    changes = differences(by_place(saved), by_place(now))
+    if changes:
+        raise CheckpointError(f"checkpoint {step} is of another agent: {named(changes)}")
 
 
 def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the arrays with orbax, after a look at every file."""
+    """Read the arrays with orbax, after a check of every file."""
     import orbax.checkpoint as ocp
 
-    for name, sealed in manifest["files"].items():
-        _check_file(step, name, sealed)
+    for name, entry in manifest["files"].items():
+        _check_file(step, name, entry)
     with _without_traceback(), ocp.Checkpointer(ocp.StandardCheckpointHandler()) as reader:
         try:
             arrays: dict[str, Any] = reader.restore((step / ARRAYS).absolute())
-        except Exception as error:  # files of any content may be found there
+        except Exception as error:  # the files may have any content
             reason = " ".join(str(error).split())[: 5 * MOST_CHARACTERS]
             raise _damaged(step, reason or type(error).__name__) from error
     if not isinstance(arrays, dict):
@@ -346,20 +348,20 @@ def _read_arrays(step: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def _check_file(step: Path, name: str, sealed: Mapping[str, Any]) -> None:
+def _check_file(step: Path, name: str, entry: Mapping[str, Any]) -> None:
     path = step / name
     if not path.is_file():
         raise _damaged(step, f"{name} is missing")
     size = path.stat().st_size
-    if size != sealed["bytes"]:
-        raise _damaged(step, f"{name} has {size:,} bytes instead of {sealed['bytes']:,}")
+    if size != entry["bytes"]:
+        raise _damaged(step, f"{name} has {size:,} bytes instead of {entry['bytes']:,}")
     with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != sealed["sha256"]:
+        if hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
             raise _damaged(step, f"{name} is not what was written")
 
 
 def _filled(step: Path, expected: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """A tree as expected with the leaves that were saved; empty ones were not."""
+    """Fill a tree with the saved leaves; empty leaves are not saved."""
     leaves, structure = jax.tree.flatten(expected)
     filled = []
     for index, leaf in enumerate(leaves):

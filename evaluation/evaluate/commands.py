@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   jaxsim evaluate pd --task CartPole2D --level 51
 
 AGENT is a built-in agent (docs/agents.md), FILE.py for a file that holds one, or FILE.py:name. All
-agents play the same starts; with several of them the last column is the mean difference to the
+agents play the same starts. With several agents the last column is the mean difference to the
 first, episode by episode. Intervals are of 95%, by bootstrap over the episodes.
 """
 
@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
     """Add `evaluate` to the subcommands of `jaxsim`."""
     part = add_command(commands, "evaluate", "play agents on levels, without a syllabus", EXAMPLES)
     part.add_argument("agents", nargs="+", metavar="AGENT", help="as pd, mpc or FILE.py")
-    part.add_argument("--task", default="CartPole3D", metavar="NAME", help="(CartPole3D)")
+    part.add_argument("--task", default="CartPole3D", metavar="NAME", help="task (CartPole3D)")
     part.add_argument(
         "--level", metavar="LIST", help="numbers with commas between them; see jaxsim levels"
     )
@@ -44,15 +44,17 @@ def add_to(commands: Commands) -> None:
         metavar="PATH=VALUE",
         help="a parameter, as pole/length=3; may be repeated; see jaxsim tasks",
     )
-    part.add_argument("--episodes", type=int, default=1000, metavar="N", help="of each (1000)")
+    part.add_argument(
+        "--episodes", type=int, default=1000, metavar="N", help="of each agent and level (1000)"
+    )
     part.add_argument("--seed", type=int, default=0, metavar="N", help="root of randomness (0)")
-    part.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
+    part.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers to FILE")
     part.add_argument("--quiet", action="store_true", help="no progress bar and no table")
     part.set_defaults(handler=evaluate)
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    """Play, show and write."""
+    """Play episodes, print a table and write the numbers."""
     console = terminal.unless_quiet(arguments)
     if arguments.json is not None and arguments.json.is_dir():
         raise ValueError(f"json {arguments.json} is a folder; name a file")
@@ -110,14 +112,14 @@ def _table(job: "Job", rows: Sequence["Row"]) -> Any:
     table.add_column("level" if job.levels else "task", no_wrap=True)
     table.add_column("agent")
     headings = ["performance", "length", "fell", "lasted"]
-    odd = any(row.nonfinite for row in rows)
-    headings += ["not finite"] * odd + [f"less {job.agents[0]}"] * paired
+    any_nonfinite = any(row.nonfinite for row in rows)
+    headings += ["not finite"] * any_nonfinite + [f"less {job.agents[0]}"] * paired
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         cells = [row.cell, row.agent, _mean(row.performance, 3), f"{row.length.mean:.1f}"]
         cells += [f"{row.fallen:.1%}", f"{row.survived:.1%}"]
-        cells += [f"{row.nonfinite:.1%}"] * odd
+        cells += [f"{row.nonfinite:.1%}"] * any_nonfinite
         cells += [_mean(row.difference, 3) if row.difference else ""] * paired
         table.add_row(*cells)
     return table

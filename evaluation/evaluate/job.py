@@ -19,7 +19,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Cell:
-    """What is played.
+    """A task and level to play.
 
     Attributes:
       label: for tables, as "203 hard".
@@ -76,12 +76,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Job:
-    """What `jaxsim evaluate` was asked.
+    """Settings of `jaxsim evaluate`.
 
     Attributes:
       agents: names, see `evaluation.agents.get`; differences are against the first.
       task: name or id of the environment.
-      levels: numbers of the catalogue; none for the task as it is.
+      levels: numbers of the catalogue; empty for the unchanged task.
       difficulties: of each level.
       values: parameters by path, on top of the level.
       episodes: of each agent at each cell.
@@ -97,7 +97,7 @@ class Job:
     seed: int = 0
 
     def check(self) -> None:
-        """Check all of this before anything is played.
+        """Check all settings before anything is played.
 
         Raises:
           ValueError: says what to change.
@@ -115,7 +115,7 @@ class Job:
                 raise ValueError(f"{env.name} cannot be rolled out; evaluate CartPole3D instead")
 
     def cells(self) -> list[Cell]:
-        """Everything that each agent plays."""
+        """The cells that each agent plays."""
         if not self.levels:
             return [Cell(self.task, {})]
         pairs = product(self.levels, self.difficulties)
@@ -123,7 +123,7 @@ class Job:
 
 
 def run(job: Job, progress: Progress | None = None) -> list[Row]:
-    """Play and summarise everything.
+    """Play all cells with all agents, and summarise them.
 
     Args:
       job: checked already.
@@ -136,26 +136,26 @@ def run(job: Job, progress: Progress | None = None) -> list[Row]:
     rows: list[Row] = []
     for cell in cells:
         env, params = jaxsim.make(job.task, job.values, **cell.options)
-        played = []
+        results = []
         for name in job.agents:
             agent = agents.get(name)
             agents.check_fit(agent, env, name, params)
-            played.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
+            results.append(jaxsim.rollout(env, params, agent, job.episodes, seed=job.seed))
             if progress:
-                done = (len(rows) + len(played)) * job.episodes
+                done = (len(rows) + len(results)) * job.episodes
                 progress(done, total)
-        rows += _rows(job, cell, played)
+        rows += _rows(job, cell, results)
     return rows
 
 
-def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
-    performances = [np.asarray(totals.performance, np.float64) for totals in played]
-    lengths = [np.asarray(totals.length, np.float64) for totals in played]
+def _rows(job: Job, cell: Cell, results: Sequence[Any]) -> Iterator[Row]:
+    performances = [np.asarray(totals.performance, np.float64) for totals in results]
+    lengths = [np.asarray(totals.length, np.float64) for totals in results]
     differences = [performance - performances[0] for performance in performances]
-    count = len(played)
+    count = len(results)
     bounds = np.repeat([0, 0, -1], count), np.repeat([1, np.inf, 1], count)
     means = _means([*performances, *lengths, *differences], job.seed, bounds)
-    for number, (name, totals) in enumerate(zip(job.agents, played, strict=True)):
+    for number, (name, totals) in enumerate(zip(job.agents, results, strict=True)):
         complete = np.asarray(totals.complete, bool)
         fallen = np.asarray(totals.terminated, bool) & complete
         yield Row(
@@ -171,7 +171,7 @@ def _rows(job: Job, cell: Cell, played: Sequence[Any]) -> Iterator[Row]:
 
 
 def _means(columns: Sequence[np.ndarray], seed: int, bounds: Bounds) -> list[Mean]:
-    """Means of numbers of the same episodes; all see the same resamples."""
+    """Means over the same episodes, with the same bootstrap resamples for all columns."""
     values = np.stack(columns, axis=1)
     summary = summarise(Numbers(values, np.zeros(values.shape, np.int32)), seed, bounds=bounds)
     triples = zip(summary.mean, summary.low, summary.high, strict=True)

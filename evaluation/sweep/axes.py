@@ -1,8 +1,8 @@
 """Axes of a sweep: names with values, each value computed from its number.
 
-An axis holds what its line in the sweep file says, not its values, so that a million values take no
-memory. Numbers that follow from a formula are rounded to twelve digits: they are the same on every
-machine, whatever its mathematical library.
+An axis stores its definition and not its values, so that a million values take no memory. Numbers
+from a formula are rounded to twelve digits, so that they are the same on every machine, with any
+mathematical library.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, Final
 Value = float | int | str
 
 MOST_VALUES: Final = 10_000_000
-"""Values of an axis."""
+"""Most values of an axis."""
 DIGITS: Final = 12
 
 
@@ -25,9 +25,9 @@ class Axis:
     Attributes:
       name: as in the sweep file.
       size: number of values.
-      value: the value of a number from 0 on.
+      value: function from the number of a value, from 0 on, to the value.
       kind: Python type of all values: int, float or str.
-      ends: values that bound all others, to be checked in place of all; None to check each.
+      ends: bounds of all values, checked in place of them; None to check each value.
     """
 
     name: str
@@ -37,32 +37,34 @@ class Axis:
     ends: tuple[Value, ...] | None = None
 
 
-def axis(name: str, written: Any) -> Axis:
+def axis(name: str, entry: Any) -> Axis:
     """Read one axis from a sweep file.
 
     Args:
       name: of the parameter.
-      written: a list of values, or a table with one of `FORMS`.
+      entry: a list of values, or a table with one of `FORMS`.
 
     Raises:
       ValueError: says what to change.
     """
-    if isinstance(written, list):
-        return _listed(name, written)
-    if not isinstance(written, Mapping):
+    if isinstance(entry, list):
+        return _listed(name, entry)
+    if not isinstance(entry, Mapping):
         raise ValueError(
-            f"axis {name!r} is {written!r}; it must be a list of values or a table with one of "
+            f"axis {name!r} is {entry!r}; it must be a list of values or a table with one of "
             f"{_FORMS}"
         )
-    forms = [form for form in FORMS if form in written]
+    forms = [form for form in FORMS if form in entry]
     if len(forms) != 1:
         raise ValueError(f"axis {name!r} must hold exactly one of {_FORMS}")
     make, options = FORMS[forms[0]]
-    odd = sorted(set(written) - {forms[0], *options})
-    if odd:
+    unknown = sorted(set(entry) - {forms[0], *options})
+    if unknown:
         allowed = ", ".join(options) or "nothing else"
-        raise ValueError(f"axis {name!r} has {odd[0]!r}; beside {forms[0]!r} it takes {allowed}")
-    return make(name, written[forms[0]], written)
+        raise ValueError(
+            f"axis {name!r} has {unknown[0]!r}; beside {forms[0]!r} it takes {allowed}"
+        )
+    return make(name, entry[forms[0]], entry)
 
 
 def _listed(name: str, values: list[Any]) -> Axis:
@@ -78,12 +80,12 @@ def _listed(name: str, values: list[Any]) -> Axis:
     for value in values:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"axis {name!r} has {value}; every value must be finite")
-    held = tuple(values)
-    return Axis(name, len(held), held.__getitem__, next(iter(kinds)))
+    members = tuple(values)
+    return Axis(name, len(members), members.__getitem__, next(iter(kinds)))
 
 
-def _linear(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _pair(name, "linear", given)
+def _linear(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _pair(name, "linear", argument)
     count = _count(name, options, "count")
 
     def value(index: int) -> float:
@@ -92,8 +94,8 @@ def _linear(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, value, float, (low, high))
 
 
-def _log(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _positive(name, "log", _pair(name, "log", given))
+def _log(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _positive(name, "log", _pair(name, "log", argument))
     count = _count(name, options, "count")
 
     def value(index: int) -> float:
@@ -103,8 +105,8 @@ def _log(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, value, float, (low, high))
 
 
-def _integers(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _whole_pair(name, "integers", given)
+def _integers(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _whole_pair(name, "integers", argument)
     step = options.get("step", 1)
     if type(step) is not int or step < 1:
         raise ValueError(f"axis {name!r}: step is {step!r}; it must be a whole number from 1")
@@ -112,34 +114,34 @@ def _integers(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
     return Axis(name, count, lambda index: low + step * index, int, (low, high))
 
 
-def _uniform(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _pair(name, "uniform", given)
+def _uniform(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _pair(name, "uniform", argument)
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: _rounded(low + (high - low) * unit(i)), float, (low, high))
 
 
-def _loguniform(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _positive(name, "loguniform", _pair(name, "loguniform", given))
+def _loguniform(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _positive(name, "loguniform", _pair(name, "loguniform", argument))
     unit, span = _unit(name, options), math.log(high / low)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: _rounded(low * math.exp(span * unit(i))), float, (low, high))
 
 
-def _randint(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    low, high = _whole_pair(name, "randint", given)
+def _randint(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    low, high = _whole_pair(name, "randint", argument)
     unit = _unit(name, options)
     count = _count(name, options, "draws")
     return Axis(name, count, lambda i: low + int((high - low + 1) * unit(i)), int, (low, high))
 
 
-def _choice(name: str, given: Any, options: Mapping[str, Any]) -> Axis:
-    if not isinstance(given, list):
-        raise ValueError(f"axis {name!r}: choice is {given!r}; it must be a list of values")
-    among, unit = _listed(name, given), _unit(name, options)
+def _choice(name: str, argument: Any, options: Mapping[str, Any]) -> Axis:
+    if not isinstance(argument, list):
+        raise ValueError(f"axis {name!r}: choice is {argument!r}; it must be a list of values")
+    choices, unit = _listed(name, argument), _unit(name, options)
     count = _count(name, options, "draws")
-    held = tuple(among.value(index) for index in range(among.size))
-    return Axis(name, count, lambda i: held[int(among.size * unit(i))], among.kind, held)
+    members = tuple(choices.value(index) for index in range(choices.size))
+    return Axis(name, count, lambda i: members[int(choices.size * unit(i))], choices.kind, members)
 
 
 Make = Callable[[str, Any, Mapping[str, Any]], Axis]
@@ -152,12 +154,12 @@ FORMS: Final[Mapping[str, tuple[Make, tuple[str, ...]]]] = {
     "randint": (_randint, ("draws", "seed")),
     "choice": (_choice, ("draws", "seed")),
 }
-"""How an axis may be written, beside a list; with the keys that may stand beside it."""
+"""Forms of an axis other than a list: the function that makes it, and the other keys it takes."""
 _FORMS: Final = ", ".join(FORMS)
 
 
 def _unit(name: str, options: Mapping[str, Any]) -> Callable[[int], float]:
-    """Draws from U[0, 1), each from its number, the axis's name and its seed alone."""
+    """Return a function that draws from U[0, 1) by number, axis name and seed alone."""
     seed = options.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**32:
         raise ValueError(f"axis {name!r}: seed is {seed!r}; it must be from 0 to {2**32 - 1}")
@@ -186,22 +188,22 @@ def _bounded(name: str, count: int) -> int:
     return count
 
 
-def _pair(name: str, form: str, given: Any) -> tuple[float, float]:
-    numbers = given if isinstance(given, list) else []
+def _pair(name: str, form: str, ends: Any) -> tuple[float, float]:
+    numbers = ends if isinstance(ends, list) else []
     if len(numbers) != 2 or any(type(n) not in (int, float) for n in numbers):
-        raise ValueError(f"axis {name!r}: {form} is {given!r}; it must be two numbers, [from, to]")
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two numbers, [from, to]")
     low, high = float(numbers[0]), float(numbers[1])
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-        raise ValueError(f"axis {name!r}: {form} is {given!r}; the second must not be less")
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; the second must not be less")
     return low, high
 
 
-def _whole_pair(name: str, form: str, given: Any) -> tuple[int, int]:
-    if not isinstance(given, list) or len(given) != 2 or any(type(n) is not int for n in given):
-        raise ValueError(f"axis {name!r}: {form} is {given!r}; it must be two whole numbers")
-    if given[0] > given[1]:
-        raise ValueError(f"axis {name!r}: {form} is {given!r}; the second must not be less")
-    return given[0], given[1]
+def _whole_pair(name: str, form: str, ends: Any) -> tuple[int, int]:
+    if not isinstance(ends, list) or len(ends) != 2 or any(type(n) is not int for n in ends):
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; it must be two whole numbers")
+    if ends[0] > ends[1]:
+        raise ValueError(f"axis {name!r}: {form} is {ends!r}; the second must not be less")
+    return ends[0], ends[1]
 
 
 def _positive(name: str, form: str, pair: tuple[float, float]) -> tuple[float, float]:

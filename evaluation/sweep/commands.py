@@ -10,7 +10,7 @@ PLAN_EXAMPLES = """examples:
   jaxsim sweep plan examples/sweeps/gravity.toml --out runs/gravity
   jaxsim sweep plan sweep.toml --out runs/big --minutes 10 --measure
 
-FILE is TOML: a base command, what is fixed, and axes; docs/sweeps.md has all forms. DIR then holds
+FILE is TOML: a base command, fixed values, and axes; docs/sweeps.md has all forms. DIR then holds
 plan.json and copies of the files that the sweep reads; nothing else is needed to play it.
 """
 RUN_EXAMPLES = """examples:
@@ -18,10 +18,10 @@ RUN_EXAMPLES = """examples:
   jaxsim sweep run runs/gravity --local 4
   jaxsim sweep run runs/gravity --units 3::16
 
-Units that are finished are skipped after their hash was checked. Any number of processes may play
-in one folder at once, on any number of machines that share it. A unit that fails is tried again,
-then reported, and stops no other: exit code 1. SIGTERM, SIGUSR2 and Ctrl-C end the run between two
-packs with exit code 75, a second one at once; the same command plays what is left.
+Finished units are skipped after a check of their hash. Any number of processes may play in one
+folder at once, on any number of machines that share it. A unit that fails is tried again, then
+reported; it stops no other, and the exit code is 1. SIGTERM, SIGUSR2 and Ctrl-C end the run between
+two packs with exit code 75, a second signal at once; the same command plays the remaining units.
 """
 STATUS_EXAMPLES = """examples:
   jaxsim sweep status runs/gravity
@@ -33,7 +33,7 @@ MERGE_EXAMPLES = """examples:
 
 Writes rows.parquet (one row an episode), cells.parquet (every metric of every cell, with its
 interval) and sweep.json; of up to 20,000 cells report.html too, with its numbers in report.json.
-Their bytes do not depend on who played which unit when.
+Their bytes do not depend on where and when units were played.
 """
 TABLE_EXAMPLES = """examples:
   jaxsim sweep table runs/gravity --rows gravity --columns agent
@@ -48,8 +48,8 @@ SUBMIT_EXAMPLES = """examples:
   jaxsim sweep submit runs/gravity --slurm --partition gpu --gpus 1 --jobs 16 --time 2h
   jaxsim sweep submit runs/gravity --local 4
 
-Sends what is left as an array of jobs, through submitit (the extra cluster). Sent again, it sends
-what is left then. A job that is preempted is queued again.
+Sends the unfinished units as an array of jobs, through submitit (the extra cluster). The same
+command again sends the units that are unfinished then. A job that is preempted is queued again.
 """
 LAUNCH_EXAMPLES = """examples:
   jaxsim sweep launch runs/gravity --sbatch --jobs 16 > job.sbatch
@@ -76,14 +76,14 @@ def add_to(commands: Commands) -> None:
     parts = sweep.add_subparsers(dest="part", required=True, metavar="PART")
     _add_plan(parts)
     _add_run(parts)
-    part = add_command(parts, "status", "say how far a sweep is", STATUS_EXAMPLES)
+    part = add_command(parts, "status", "show the progress of a sweep", STATUS_EXAMPLES)
     _add_folder(part)
-    part.add_argument("--watch", action="store_true", help="look again every 2 s, until it is over")
+    part.add_argument("--watch", action="store_true", help="repeat every 2 s, until it is over")
     part.add_argument("--json", action="store_true", help="print JSON")
     part.set_defaults(handler=handlers.status)
     part = add_command(parts, "merge", "join all results into one data set", MERGE_EXAMPLES)
     _add_folder(part)
-    part.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/merged)")
+    part.add_argument("--out", type=Path, metavar="DIR", help="folder of the results (DIR/merged)")
     part.add_argument("--overwrite", action="store_true", help="replace results in --out")
     part.add_argument("--quiet", action="store_true", help="no progress bar")
     part.set_defaults(handler=handlers.merge)
@@ -91,21 +91,23 @@ def add_to(commands: Commands) -> None:
     _add_submit(parts)
     _add_launch(parts)
     part = add_command(parts, "join", "join the shards of one large run", JOIN_EXAMPLES)
-    part.add_argument("shards", type=Path, nargs="+", metavar="DIR", help="of `run --shard`")
+    part.add_argument(
+        "shards", type=Path, nargs="+", metavar="DIR", help="folders of `run --shard`"
+    )
     add_out(part)
     part.set_defaults(handler=handlers.join)
 
 
 def _add_folder(part: argparse.ArgumentParser) -> None:
-    part.add_argument("folder", type=Path, metavar="DIR", help="of `jaxsim sweep plan --out`")
+    part.add_argument("folder", type=Path, metavar="DIR", help="folder of the plan")
 
 
 def _add_plan(parts: Commands) -> None:
-    part = add_command(parts, "plan", "check a sweep and deal it to units", PLAN_EXAMPLES)
+    part = add_command(parts, "plan", "check a sweep and divide it into units", PLAN_EXAMPLES)
     part.add_argument("file", type=Path, metavar="FILE", help="a sweep file, TOML")
     part.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the plan")
     part.add_argument(
-        "--minutes", type=float, default=5.0, metavar="M", help="that a unit is to take (5)"
+        "--minutes", type=float, default=5.0, metavar="M", help="target duration of a unit (5)"
     )
     part.add_argument(
         "--rate", type=float, metavar="N", help="environment steps a second of a process (a table)"
@@ -118,11 +120,11 @@ def _add_plan(parts: Commands) -> None:
 
 
 def _add_run(parts: Commands) -> None:
-    part = add_command(parts, "run", "play the units that are left", RUN_EXAMPLES)
+    part = add_command(parts, "run", "play the unfinished units", RUN_EXAMPLES)
     _add_folder(part)
-    part.add_argument("--units", metavar="SHARE", help="of all: 3::16, 100:200 or 7 (all)")
+    part.add_argument("--units", metavar="SHARE", help="units to play: 3::16, 100:200 or 7 (all)")
     part.add_argument("--local", type=int, metavar="N", help="N processes on this machine")
-    part.add_argument("--retries", type=int, default=2, metavar="N", help="of a unit (2)")
+    part.add_argument("--retries", type=int, default=2, metavar="N", help="retries of a unit (2)")
     part.add_argument(
         "--threads", type=int, metavar="N", help="units at a time (one a core, where that helps)"
     )
@@ -133,36 +135,38 @@ def _add_run(parts: Commands) -> None:
 
 def _add_table(parts: Commands) -> None:
     part = add_command(parts, "table", "print and plot a metric over axes", TABLE_EXAMPLES)
-    part.add_argument("folder", type=Path, metavar="DIR", help="of a plan, or of merged results")
+    part.add_argument(
+        "folder", type=Path, metavar="DIR", help="folder of a plan or of merged results"
+    )
     part.add_argument("--rows", required=True, metavar="AXIS", help="one row a value")
     part.add_argument("--columns", metavar="AXIS", help="one column a value")
-    part.add_argument("--metric", metavar="NAME", help="(the first that there is)")
+    part.add_argument("--metric", metavar="NAME", help="metric to show (the first)")
     part.add_argument(
-        "--where", action="append", default=[], metavar="AXIS=VALUE", help="these cells only"
+        "--where", action="append", default=[], metavar="AXIS=VALUE", help="only these cells"
     )
-    part.add_argument("--plot", type=Path, metavar="FILE", help="also draw it there")
-    part.add_argument("--csv", type=Path, metavar="FILE", help="also write it there")
+    part.add_argument("--plot", type=Path, metavar="FILE", help="also plot it to FILE")
+    part.add_argument("--csv", type=Path, metavar="FILE", help="also write it to FILE")
     part.set_defaults(handler=handlers.table)
 
 
 def _add_submit(parts: Commands) -> None:
-    part = add_command(parts, "submit", "send what is left to a scheduler", SUBMIT_EXAMPLES)
+    part = add_command(parts, "submit", "send unfinished units to a scheduler", SUBMIT_EXAMPLES)
     _add_folder(part)
     where = part.add_mutually_exclusive_group(required=True)
     where.add_argument("--slurm", action="store_true", help="as an array of Slurm jobs")
     where.add_argument("--local", type=int, metavar="N", help="as N processes of submitit, here")
     part.add_argument("--jobs", type=int, default=16, metavar="N", help="most jobs (16)")
     part.add_argument("--parallel", type=int, metavar="N", help="most of them at once (all)")
-    part.add_argument("--partition", metavar="NAME", help="of Slurm")
-    part.add_argument("--account", metavar="NAME", help="of Slurm")
-    part.add_argument("--gpus", type=int, default=0, metavar="N", help="of a job (0)")
-    part.add_argument("--cpus", type=int, default=2, metavar="N", help="of a job (2)")
+    part.add_argument("--partition", metavar="NAME", help="partition of Slurm")
+    part.add_argument("--account", metavar="NAME", help="account of Slurm")
+    part.add_argument("--gpus", type=int, default=0, metavar="N", help="GPUs of a job (0)")
+    part.add_argument("--cpus", type=int, default=2, metavar="N", help="CPU cores of a job (2)")
     part.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of a job (8)")
     part.add_argument("--time", default="2h", metavar="TIME", help="of a job: 30min, 2h (2h)")
     part.add_argument(
-        "--setup", action="append", default=[], metavar="LINE", help="of shell, before a job"
+        "--setup", action="append", default=[], metavar="LINE", help="shell line to run first"
     )
-    part.add_argument("--wait", action="store_true", help="until all jobs have ended")
+    part.add_argument("--wait", action="store_true", help="wait until all jobs have ended")
     part.add_argument("--force", action="store_true", help="play with other versions than planned")
     part.set_defaults(handler=handlers.submit)
 
@@ -178,11 +182,11 @@ def _add_launch(parts: Commands) -> None:
     ):
         kind.add_argument(f"--{name}", action="store_const", const=name, dest="kind", help=text)
     part.add_argument("--jobs", type=int, default=16, metavar="N", help="jobs (16)")
-    part.add_argument("--gpus", type=int, default=0, metavar="N", help="of a job (0)")
-    part.add_argument("--cpus", type=int, default=2, metavar="N", help="of a job (2)")
+    part.add_argument("--gpus", type=int, default=0, metavar="N", help="GPUs of a job (0)")
+    part.add_argument("--cpus", type=int, default=2, metavar="N", help="CPU cores of a job (2)")
     part.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of a job (8)")
     part.add_argument("--time", default="2h", metavar="TIME", help="of a job (2h)")
-    part.add_argument("--partition", metavar="NAME", help="of Slurm")
+    part.add_argument("--partition", metavar="NAME", help="partition of Slurm")
     part.add_argument("--image", metavar="NAME", help="container with this package (Kubernetes)")
     part.add_argument("--claim", metavar="NAME", help="volume claim that holds DIR (Kubernetes)")
     part.set_defaults(handler=handlers.launch)

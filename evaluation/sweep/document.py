@@ -1,16 +1,16 @@
-"""The sweep file: a base command, what is the same in all cells, and the axes.
+"""The sweep file: a base command, values that all cells share, and the axes.
 
 base = "evaluate"            # or "run", "train", "sailon evaluate"
 
 [fixed]                      # the same in every cell
 episodes = 64
 
-[axes]                       # every value with every other
+[axes]                       # all combinations
 gravity = {linear = [2, 20], count = 20}
 agent = ["pd", "random", "greedy"]
 seed = {integers = [0, 4]}
 
-[[zip]]                      # axes of one length that go together, any number of such tables
+[[zip]]                      # axes of one length that vary together, any number of such tables
 "pole/length" = [0.5, 1.0, 2.0]
 "cart/mass" = [1.0, 2.0, 4.0]
 """
@@ -26,7 +26,7 @@ from typing import Any, Final
 from evaluation.sweep.axes import Axis, Value, axis
 
 MOST_BYTES: Final = 1 << 20
-"""Of a sweep file."""
+"""Largest sweep file."""
 MOST_CELLS: Final = 10_000_000
 LANES: Final = 16_384
 MOST_LANES: Final = 1 << 22
@@ -35,7 +35,7 @@ KEYS: Final = ("base", "name", "lanes", "fixed", "axes", "zip")
 
 @dataclass(frozen=True)
 class Bundle:
-    """Axes that go together: one of an `[axes]` table, or all of a `[[zip]]`.
+    """Axes that vary together: one of an `[axes]` table, or all of a `[[zip]]`.
 
     Attributes:
       axes: of the same size.
@@ -55,16 +55,16 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep file says.
+    """Content of a sweep file.
 
     Attributes:
       base: name of the base command.
       name: of the sweep, for titles.
-      lanes: of a pack: cells are played side by side until so many lanes are full. Results depend
-        on it, as the numbers of a cell's episodes do.
+      lanes: of a pack, filled with cells that are played side by side. Results depend on it, and so
+        do the numbers of a cell's episodes.
       fixed: values that all cells share.
       bundles: the axes, in the order of the file.
-      written: the file's values, as JSON can hold them.
+      content: the file's values as plain JSON values.
     """
 
     base: str
@@ -72,7 +72,7 @@ class Sweep:
     lanes: int
     fixed: Mapping[str, Value]
     bundles: tuple[Bundle, ...]
-    written: Mapping[str, Any]
+    content: Mapping[str, Any]
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -105,62 +105,62 @@ def load(path: Path) -> Sweep:
         raise ValueError(f"{path}: {error}") from error
 
 
-def sweep_from(written: Mapping[str, Any], name: str = "sweep") -> Sweep:
+def sweep_from(content: Mapping[str, Any], name: str = "sweep") -> Sweep:
     """Read a sweep from values as `tomllib` gives them.
 
     Args:
-      written: see the module.
-      name: where the values have none.
+      content: see the module.
+      name: used if the values have none.
 
     Raises:
       ValueError: says what to change.
     """
-    odd = [key for key in written if key not in KEYS]
-    if odd:
-        raise ValueError(f"unknown key {odd[0]!r}; allowed: {', '.join(KEYS)}")
-    base, named = written.get("base"), written.get("name", name)
+    unknown = [key for key in content if key not in KEYS]
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}; allowed: {', '.join(KEYS)}")
+    base, title = content.get("base"), content.get("name", name)
     if not isinstance(base, str):
         raise ValueError('no base is named; write base = "evaluate", or another command')
-    if not isinstance(named, str) or not named:
-        raise ValueError(f"name is {named!r}; it must be text")
-    lanes = written.get("lanes", LANES)
+    if not isinstance(title, str) or not title:
+        raise ValueError(f"name is {title!r}; it must be text")
+    lanes = content.get("lanes", LANES)
     if type(lanes) is not int or not 1 <= lanes <= MOST_LANES:
         raise ValueError(f"lanes is {lanes!r}; it must be a whole number from 1 to {MOST_LANES}")
-    fixed = {key: _scalar(key, value) for key, value in _table(written, "fixed").items()}
-    bundles = _bundles(written)
+    fixed = {key: _scalar(key, value) for key, value in _table(content, "fixed").items()}
+    bundles = _bundles(content)
     names = [one.name for bundle in bundles for one in bundle.axes]
-    twice = [n for n in names if names.count(n) > 1 or n in fixed]
-    if twice:
-        raise ValueError(f"{twice[0]!r} is set twice; it may be in one of fixed, axes and zip")
-    found = Sweep(base, named, lanes, fixed, bundles, json.loads(json.dumps(written)))
-    if found.cells > MOST_CELLS:
+    duplicates = [n for n in names if names.count(n) > 1 or n in fixed]
+    if duplicates:
+        raise ValueError(f"{duplicates[0]!r} is set twice; it may be in one of fixed, axes and zip")
+    sweep = Sweep(base, title, lanes, fixed, bundles, json.loads(json.dumps(content)))
+    if sweep.cells > MOST_CELLS:
         sizes = " x ".join(f"{bundle.size:,}" for bundle in bundles)
         raise ValueError(
-            f"{sizes} are {found.cells:,} cells; at most {MOST_CELLS:,} are allowed: take fewer "
+            f"{sizes} are {sweep.cells:,} cells; at most {MOST_CELLS:,} are allowed: take fewer "
             "values, or draw them at random in a [[zip]]"
         )
-    return found
+    return sweep
 
 
-def _bundles(written: Mapping[str, Any]) -> tuple[Bundle, ...]:
-    found = [Bundle((axis(name, v),)) for name, v in _table(written, "axes").items()]
-    zips = written.get("zip", [])
+def _bundles(content: Mapping[str, Any]) -> tuple[Bundle, ...]:
+    bundles = [Bundle((axis(name, v),)) for name, v in _table(content, "axes").items()]
+    zips = content.get("zip", [])
     if not isinstance(zips, list) or not all(isinstance(one, Mapping) and one for one in zips):
         raise ValueError("zip must be tables of axes, each written [[zip]]")
     for table in zips:
         bundle = Bundle(tuple(axis(name, value) for name, value in table.items()))
         sizes = {one.name: one.size for one in bundle.axes}
         if len(set(sizes.values())) > 1:
-            listed = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-            raise ValueError(f"axes of a [[zip]] must have equally many values: {listed}")
-        found.append(bundle)
-    if not found:
+            counts = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+            raise ValueError(f"axes of a [[zip]] must have equally many values: {counts}")
+        bundles.append(bundle)
+    if not bundles:
         raise ValueError("there are no axes; write at least one below [axes]")
-    return tuple(found)
+    return tuple(bundles)
 
 
-def _table(written: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table = written.get(key, {})
+def _table(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = content.get(key, {})
     if not isinstance(table, Mapping):
         raise ValueError(f"{key} must be a table, written [{key}]")
     return table
@@ -175,5 +175,5 @@ def _scalar(name: str, value: Any) -> Value:
         raise ValueError(f"fixed {name!r} is {value!r}; it must be a number or text")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"fixed {name!r} is {value}; it must be finite")
-    found: Value = value
-    return found
+    scalar: Value = value
+    return scalar

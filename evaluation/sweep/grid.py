@@ -1,6 +1,6 @@
-"""From the number of a cell to its values, and from cells to packs and units; nothing is listed.
+"""Maps cell numbers to values, and cells to packs and units, without a list of all cells.
 
-Cells that differ only in numbers that are data share a *program*. Of these, cells that can be
+Cells that differ only in traced numbers share a *program*. Of these, cells that can be
 played in one call form *packs*, side by side as lanes. Several packs are a *unit*, which one
 process plays before it writes. Axes are ordered so that packs are consecutive cells: what changes
 the program varies slowest, then what needs a call of its own (the seed), then what becomes lanes.
@@ -18,18 +18,18 @@ from evaluation.sweep.axes import Value
 from evaluation.sweep.document import Bundle, Sweep
 
 MOST_PROBED: Final = 1024
-"""Steps of a bundle that are tried to find out what they change; of more, as many evenly spread."""
+"""Most steps of a bundle that are probed for what they change; evenly spread if it has more."""
 MOST_GROUPS: Final = 4096
 MOST_KEPT: Final = 4096
-"""Steps of a bundle whose values are kept."""
+"""Steps of a bundle whose values are cached."""
 
 
 class Keys(NamedTuple):
-    """What a cell has in common with others.
+    """Keys that group cells by program and call.
 
     Attributes:
       program: equal for cells that the same compiled program plays.
-      call: equal, among those, for cells that can be played in one call.
+      call: equal, within a program, for cells that can be played in one call.
     """
 
     program: Hashable
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
     Attributes:
       number: from 0 on.
-      values: of all axes and of what is fixed, by name.
+      values: of all axes and fixed names, by name.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Unit(NamedTuple):
 
     Attributes:
       number: from 0 on.
-      group: number of the group that they are of.
+      group: number of their group.
       packs: the first cell of each, and the end of the last.
     """
 
@@ -78,8 +78,8 @@ class Group:
 
     Attributes:
       program: number of the program.
-      slow: steps of the bundles that need calls of their own; (place of the bundle, its steps).
-      fast: the same of those that become lanes.
+      slow: (index, steps) of each bundle whose steps need separate calls.
+      fast: (index, steps) of each bundle whose steps become lanes.
       pack: most cells of a pack.
       start: number of the first cell.
     """
@@ -91,32 +91,32 @@ class Group:
     start: int
 
     @property
-    def abreast(self) -> int:
+    def call_cells(self) -> int:
         """Cells that one call could play."""
         return math.prod(len(steps) for _, steps in self.fast)
 
     @property
     def cells(self) -> int:
         """Number of cells."""
-        return self.abreast * math.prod(len(steps) for _, steps in self.slow)
+        return self.call_cells * math.prod(len(steps) for _, steps in self.slow)
 
     @property
     def packs(self) -> int:
         """Number of packs."""
-        return self.cells // self.abreast * -(-self.abreast // self.pack)
+        return self.cells // self.call_cells * -(-self.call_cells // self.pack)
 
     def steps(self, place: int) -> dict[int, int]:
-        """Step of every bundle, by the bundle's place, of a cell counted from the group's first."""
-        found = {}
+        """Step of every bundle, by the bundle's index, of a cell counted from the group's first."""
+        step_of = {}
         for bundle, steps in reversed((*self.slow, *self.fast)):
             place, digit = divmod(place, len(steps))
-            found[bundle] = steps[digit]
-        return found
+            step_of[bundle] = steps[digit]
+        return step_of
 
     def pack_start(self, number: int) -> int:
-        """First cell of a pack, counted from the group's first; that of the last is the end."""
-        call, part = divmod(number, -(-self.abreast // self.pack))
-        return call * self.abreast + part * self.pack
+        """First cell of a pack, counted from the group's first; the end for number `packs`."""
+        call, part = divmod(number, -(-self.call_cells // self.pack))
+        return call * self.call_cells + part * self.pack
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Grid:
     """All cells of a sweep.
 
     Attributes:
-      sweep: what they are of.
-      groups: cells by what their programs are.
+      sweep: content of the sweep file.
+      groups: cells by program.
       programs: number of different programs.
     """
 
@@ -144,7 +144,7 @@ class Grid:
 
     @cached_property
     def _values(self) -> list[Callable[[int], Mapping[str, Value]]]:
-        """Values of each bundle at a step; neighbouring cells have most steps in common."""
+        """Values of each bundle at a step, cached: neighbouring cells share most steps."""
         return [lru_cache(MOST_KEPT)(bundle.values) for bundle in self.sweep.bundles]
 
     @property
@@ -166,7 +166,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Units:
-    """How the packs of a grid are dealt to units.
+    """The units of a grid, as a sequence.
 
     Attributes:
       grid: all cells.
@@ -209,8 +209,8 @@ def grid(sweep: Sweep, keys: Callable[[Mapping[str, Any]], Keys], lanes: int) ->
     """Order the cells of a sweep.
 
     Args:
-      sweep: what a sweep file says.
-      keys: what a cell has in common with others, from its values.
+      sweep: content of a sweep file.
+      keys: returns the keys of a cell from its values.
       lanes: of one cell.
 
     Raises:
@@ -243,14 +243,14 @@ def grid(sweep: Sweep, keys: Callable[[Mapping[str, Any]], Keys], lanes: int) ->
 def _parts(
     bundle: Bundle, first: Mapping[str, Value], keys: Callable[[Mapping[str, Any]], Keys]
 ) -> tuple[list[Sequence[int]], bool]:
-    """Steps of a bundle by what program they need, and whether some need calls of their own."""
+    """Steps of a bundle grouped by program, and whether some need separate calls."""
     probed: Sequence[int] = range(bundle.size)
     if bundle.size > MOST_PROBED:
         probed = [i * (bundle.size - 1) // (MOST_PROBED - 1) for i in range(MOST_PROBED)]
-    found = [keys({**first, **bundle.values(index)}) for index in probed]
-    calls = len(set(found)) > len({key.program for key in found})
+    probe_keys = [keys({**first, **bundle.values(index)}) for index in probed]
+    calls = len(set(probe_keys)) > len({key.program for key in probe_keys})
     classes: dict[Hashable, list[int]] = {}
-    for index, key in zip(probed, found, strict=True):
+    for index, key in zip(probed, probe_keys, strict=True):
         classes.setdefault(key.program, []).append(index)
     if len(classes) == 1 or len(probed) < bundle.size:
         return [range(bundle.size)], calls

@@ -1,4 +1,4 @@
-"""What the commands of `jaxsim sweep` do."""
+"""Handlers of the commands of `jaxsim sweep`."""
 
 import argparse
 import contextlib
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 FAILED: Final = 1
 AGAIN: Final = 2.0
-"""s, between two looks of `status --watch`."""
+"""Interval of `status --watch`, s."""
 
 
 def plan(arguments: argparse.Namespace) -> int:
-    """Plan, and say what was planned."""
+    """Plan a sweep, and print a summary."""
     # Imported here, so that `jaxsim --help` does not wait for JAX.
     from evaluation.sweep import planning
 
-    found = planning.plan(
+    new_plan = planning.plan(
         arguments.file,
         arguments.out,
         minutes=arguments.minutes,
@@ -37,13 +37,13 @@ def plan(arguments: argparse.Namespace) -> int:
         force=arguments.force,
         say=print,
     )
-    for line in summary(found):
+    for line in summary(new_plan):
         print(line)
     return 0
 
 
 def summary(plan: "Plan") -> list[str]:
-    """A plan in lines for people."""
+    """Summarise a plan in lines for people."""
     about = plan.manifest
     hours = about["most_seconds"] / 3600
     return [
@@ -90,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"{len(out.failed)} failed"
         )
     if out.stopped:
-        left = total - out.played - out.skipped - len(out.failed)
-        tell(f"{out.stopped}: {left:,} units are left; the same command plays them")
+        remaining = total - out.played - out.skipped - len(out.failed)
+        tell(f"{out.stopped}: {remaining:,} units are left; the same command plays them")
         return STOPPED
     if out.failed:
         first = out.failed[0]
@@ -107,7 +107,7 @@ WORDS: Final = "ending when the packs at play are over; once more ends it at onc
 def _progress(
     arguments: argparse.Namespace, plan: "Plan", what: str
 ) -> contextlib.AbstractContextManager[Callable[[int, int], object] | None]:
-    """A progress bar, unless it is not wanted."""
+    """Return a progress bar; with `--quiet` it shows nothing."""
     console = None if arguments.quiet else terminal.console()
     return terminal.progress_bar(console, plan.manifest["name"], what=what)
 
@@ -120,7 +120,7 @@ def _check_counts(arguments: argparse.Namespace, *least: tuple[str, int]) -> Non
 
 
 def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
-    """Play in several processes, each with its share."""
+    """Play in several processes, each with its share of the units."""
     number = arguments.local
     program = "import sys; from evaluation.cli import main; sys.exit(main())"
     words = ["sweep", "run", str(plan.folder), "--retries", str(arguments.retries), "--quiet"]
@@ -133,10 +133,10 @@ def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
     codes = []
     try:
         with hearing(tell, signals=SIGNALS, words=WORDS) as stop:
-            told = False
+            signalled = False
             while any(child.poll() is None for child in children):
-                if stop.by and not told:
-                    told = True
+                if stop.by and not signalled:
+                    signalled = True
                     for child in children:
                         child.send_signal(signal.SIGTERM)
                 time.sleep(0.1)
@@ -149,36 +149,36 @@ def _run_local(arguments: argparse.Namespace, plan: "Plan") -> int:
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Say how far a sweep is, once or until it is over."""
+    """Print the progress of a sweep, once or until it is over."""
     from evaluation.sweep import plans, progress
 
-    opened = plans.load(arguments.folder)
+    plan = plans.load(arguments.folder)
     while True:
-        found = progress.status(opened)
+        state = progress.status(plan)
         if arguments.json:
-            print(json.dumps(found.to_json(), allow_nan=False), flush=True)
+            print(json.dumps(state.to_json(), allow_nan=False), flush=True)
         else:
-            print("\n".join(status_lines(found)), flush=True)
-        if not arguments.watch or found.done == found.units:
+            print("\n".join(status_lines(state)), flush=True)
+        if not arguments.watch or state.done == state.units:
             return 0
         time.sleep(AGAIN)
 
 
-def status_lines(found: "Status") -> list[str]:
-    """A status in lines for people."""
-    left = "" if found.seconds_left is None else f", {_time(found.seconds_left)} left"
-    rate = "" if found.rate is None else f", {found.rate:,.1f} units a minute"
-    at_play = sum(len(one.units) for one in found.running)
+def status_lines(state: "Status") -> list[str]:
+    """Describe the progress of a sweep in lines for people."""
+    remaining = "" if state.seconds_left is None else f", {_time(state.seconds_left)} left"
+    rate = "" if state.rate is None else f", {state.rate:,.1f} units a minute"
+    at_play = sum(len(one.units) for one in state.running)
     lines = [
-        f"{found.name}: {found.done:,} of {found.units:,} units done "
-        f"({found.done / found.units:.1%}), {at_play} running in {len(found.running)} processes, "
-        f"{len(found.failed)} failed{rate}{left}"
+        f"{state.name}: {state.done:,} of {state.units:,} units done "
+        f"({state.done / state.units:.1%}), {at_play} running in {len(state.running)} processes, "
+        f"{len(state.failed)} failed{rate}{remaining}"
     ]
-    if found.doubled:
-        lines.append(f"{found.doubled} units are there with two results; merge names them")
+    if state.doubled:
+        lines.append(f"{state.doubled} units have two results; merge names them")
     lines += [
         f"unit {one.unit} failed {one.attempts} times ({one.where}, {one.at}): {one.error}"
-        for one in found.failed[:SHOWN]
+        for one in state.failed[:SHOWN]
     ]
     return lines
 
@@ -201,10 +201,10 @@ def merge(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         check_output_directory(arguments.out, arguments.overwrite)
     with _progress(arguments, plan, "units") as show:
-        found = merging.merge(plan, arguments.out, show)
+        merged = merging.merge(plan, arguments.out, show)
     if not arguments.quiet:
-        print(f"{found.rows:,} rows of {found.cells:,} cells in {found.folder}")
-        if not found.reported:
+        print(f"{merged.rows:,} rows of {merged.cells:,} cells in {merged.folder}")
+        if not merged.reported:
             print("too many cells for report.html; jaxsim sweep table shows any two axes")
     return 0
 
@@ -214,25 +214,25 @@ def table(arguments: argparse.Namespace) -> int:
     from evaluation.files import write_whole
     from evaluation.sweep import tables
 
-    found = tables.table(
+    metric_table = tables.table(
         arguments.folder,
         arguments.rows,
         arguments.columns,
         arguments.metric,
         tuple(arguments.where),
     )
-    terminal.console().print(tables.rich_table(found))
+    terminal.console().print(tables.rich_table(metric_table))
     if arguments.csv is not None:
-        write_whole(arguments.csv, tables.csv_text(found))
+        write_whole(arguments.csv, tables.csv_text(metric_table))
     if arguments.plot is not None:
         from evaluation.sweep import plots
 
-        plots.write(found, arguments.plot)
+        plots.write(metric_table, arguments.plot)
     return 0
 
 
 def submit(arguments: argparse.Namespace) -> int:
-    """Send what is left to a scheduler."""
+    """Send unfinished units to a scheduler."""
     from evaluation.sweep import plans, playing, submitting
 
     plan = plans.load(arguments.folder)
@@ -256,7 +256,7 @@ def submit(arguments: argparse.Namespace) -> int:
         return 0
     names = ", ".join(str(job.job_id) for job in sent.jobs[:SHOWN])
     more = ", ..." if len(sent.jobs) > SHOWN else ""
-    print(f"{sent.left:,} units sent as {len(sent.jobs)} jobs ({names}{more})")
+    print(f"{sent.units:,} units sent as {len(sent.jobs)} jobs ({names}{more})")
     if not arguments.wait:
         return 0
     failed = submitting.wait(sent)

@@ -16,16 +16,16 @@ from evaluation.sweep.plans import Plan
 from evaluation.sweep.playing import RETRIES, Outcome
 
 LOOK: Final = 0.1
-"""s, between two looks at tasks that call nobody back."""
+"""Polling interval of tasks without callbacks, s."""
 AHEAD: Final = 256
-"""Units that an executor is given at a time, so that a million of them are not all in its queue."""
+"""Most units in an executor's queue at a time; a sweep may have a million."""
 
 
 class Executor(Protocol):
-    """What is asked of an executor: `submit` of `concurrent.futures`, or of Dask, submitit, MPI."""
+    """An object with `submit`, as in `concurrent.futures`, Dask, submitit or MPI."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
-        """Have a function called somewhere; return a future."""
+        """Schedule a call of a function; return a future."""
 
 
 def plan(what: Path | str | Mapping[str, Any], out: Path | str, **options: Any) -> Plan:
@@ -63,14 +63,14 @@ def run(
 
     Args:
       plan: from `plan` or `load`.
-      executor: plays a unit a task; None for threads of this process. Its workers must see the
-        plan's folder under the same path.
+      executor: plays one unit per task; None for threads of this process. Its workers must see
+        the plan's folder under the same path.
       retries: how often a unit that fails, or whose worker dies, is tried again.
-      force: whether other versions than those that planned may play.
+      force: whether versions may differ from those of the plan.
       progress: called as `progress(done, in all)`: cells, or units with an executor.
 
     Returns:
-      What came of it.
+      Counts of units, and failures.
 
     Raises:
       ValueError: other versions.
@@ -83,22 +83,22 @@ def run(
 
 
 def play_unit(folder: str, number: int, retries: int, force: bool) -> tuple[str, str]:
-    """Play one unit in whatever process this is; the task that executors are given.
+    """Play one unit in the calling process; the task of executors.
 
     Returns:
       ("played" or "skipped" or "failed" or "stopped", the error of a unit that failed).
     """
-    out = playing.run(_opened(folder, force), [number], retries=retries, threads=1)
+    out = playing.run(_load(folder, force), [number], retries=retries, threads=1)
     if out.failed:
         return "failed", out.failed[0].error
     return ("stopped" if out.stopped else "played" if out.played else "skipped"), ""
 
 
 @lru_cache(maxsize=8)
-def _opened(folder: str, force: bool) -> Plan:
-    opened = plans.load(folder)
-    playing.check_version(opened, force)
-    return opened
+def _load(folder: str, force: bool) -> Plan:
+    plan = plans.load(folder)
+    playing.check_version(plan, force)
+    return plan
 
 
 def _with_executor(
@@ -109,38 +109,38 @@ def _with_executor(
     progress: Callable[[int, int], object] | None,
 ) -> Outcome:
     out, total = Outcome(), len(plan.units)
-    left = _left(plan, out)
-    tried: dict[int, int] = {}
+    remaining = _unfinished(plan, out)
+    attempts: dict[int, int] = {}
     waiting: dict[Any, int] = {}
 
     def send(number: int) -> None:
-        tried[number] = tried.get(number, 0) + 1
+        attempts[number] = attempts.get(number, 0) + 1
         task = executor.submit(play_unit, str(plan.folder.absolute()), number, retries, force)
         waiting[task] = number
 
     def fill() -> None:
         with suppress(StopIteration):
             while len(waiting) < AHEAD:
-                send(next(left))
+                send(next(remaining))
 
     fill()
     while waiting:
-        for task in _over(waiting):
+        for task in _wait(waiting):
             number = waiting.pop(task)
             try:
-                came, _ = task.result()
-            except Exception as died:  # of the worker, whatever executors call it
-                if tried[number] <= retries and _usable(died):
+                outcome, _ = task.result()
+            except Exception as error:  # of the worker, whatever executors call it
+                if attempts[number] <= retries and _usable(error):
                     send(number)
                     continue
-                out.failed.append(notes.note_failure(plan, number, tried[number], died))
+                out.failed.append(notes.note_failure(plan, number, attempts[number], error))
                 continue
-            if came == "failed":
+            if outcome == "failed":
                 out.failed += [one for one in notes.failed(plan) if one.unit == number]
             else:
-                out.played += came == "played"
-                out.skipped += came == "skipped"
-            tried.pop(number)
+                out.played += outcome == "played"
+                out.skipped += outcome == "skipped"
+            attempts.pop(number)
         if progress:
             progress(out.played + out.skipped + len(out.failed), total)
         fill()
@@ -148,8 +148,8 @@ def _with_executor(
     return out
 
 
-def _left(plan: Plan, out: Outcome) -> Iterator[int]:
-    """Units that are not finished and whole; finished ones are counted."""
+def _unfinished(plan: Plan, out: Outcome) -> Iterator[int]:
+    """Yield units without an intact result; count the others as skipped."""
     for number, units in store.listing(plan):
         if any(map(store.intact, units)):
             out.skipped += 1
@@ -157,22 +157,22 @@ def _left(plan: Plan, out: Outcome) -> Iterator[int]:
             yield number
 
 
-def _over(tasks: Collection[Any]) -> Iterable[Any]:
-    """Tasks that are over, at least one: futures wake this thread, jobs of submitit are asked."""
+def _wait(tasks: Collection[Any]) -> Iterable[Any]:
+    """Wait for at least one task and return those done; jobs of submitit are polled."""
     if all(isinstance(task, Future) for task in tasks):
         return wait(tasks, return_when=FIRST_COMPLETED).done
-    while not (over := [task for task in tasks if task.done()]):
+    while not (done := [task for task in tasks if task.done()]):
         time.sleep(LOOK)
-    return over
+    return done
 
 
 def _usable(error: Exception) -> bool:
-    """Whether an executor may take more tasks: a pool of processes is broken once one has died."""
+    """Whether an executor can take more tasks: a process pool breaks when one process dies."""
     return "BrokenProcessPool" not in type(error).__name__
 
 
 class Results:
-    """Merged results of a sweep, read when they are asked for.
+    """Merged results of a sweep, read on demand.
 
     Attributes:
       folder: with rows.parquet, cells.parquet and sweep.json.
@@ -188,7 +188,7 @@ class Results:
         return pq.read_table(self.folder / merging.CELLS)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all episodes, some at a time."""
+        """The rows of all episodes, in batches."""
         return store.read(self.folder / merging.ROWS)
 
     def to_pandas(self) -> Any:
@@ -208,16 +208,17 @@ def merge(plan: Plan, out: Path | None = None) -> Results:
 
 
 def results(plan: Plan | Path | str) -> Results:
-    """Return merged results; they are merged now if they were not.
+    """Return merged results; merge them first if necessary.
 
     Raises:
       ValueError: units are missing.
     """
-    found = plan if isinstance(plan, Plan) else plans.load(plan)
-    folder = found.folder / merging.MERGED
-    return Results(folder) if (folder / merging.MARKER).exists() else merge(found)
+    if not isinstance(plan, Plan):
+        plan = plans.load(plan)
+    folder = plan.folder / merging.MERGED
+    return Results(folder) if (folder / merging.MARKER).exists() else merge(plan)
 
 
 def status(plan: Plan) -> progress.Status:
-    """Look at how far a sweep is."""
+    """Return the progress of a sweep."""
     return progress.status(plan)

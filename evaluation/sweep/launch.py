@@ -16,7 +16,7 @@ NO_PACKAGE: Final = (
 
 
 def check_of(command: str) -> str:
-    """A line of shell that ends a job with one line and exit code 2 where a command fails."""
+    """Shell line that ends a job with one message and exit code 2 if a command fails."""
     return f"{command} >/dev/null 2>&1 || {{ echo {shlex.quote(NO_PACKAGE)} >&2; exit 2; }}"
 
 
@@ -62,7 +62,7 @@ def text(
 
 
 def _name(plan: Plan) -> str:
-    """A name that every scheduler takes."""
+    """A name that every scheduler accepts."""
     name = re.sub(r"[^a-z0-9]+", "-", str(plan.manifest["name"]).lower()).strip("-")
     return f"sweep-{name or 'jaxsim'}"[:50].rstrip("-")
 
@@ -122,7 +122,7 @@ def _kubernetes(
     container = {
         "name": "worker",
         "image": image,
-        # The shell puts the number of the pod into the share.
+        # The shell expands the index of the pod.
         "command": ["/bin/sh", "-c"],
         "args": [f"{check_of('command -v jaxsim')}; exec {command}"],
         "resources": {"requests": resources | limits, "limits": resources | limits},
@@ -151,7 +151,7 @@ def _kubernetes(
 
 
 def _skypilot(plan: Plan, jobs: int, gpus: int, cpus: int, memory: float) -> str:
-    """A task of SkyPilot; JSON is YAML, so that every value is quoted as it should be."""
+    """A task of SkyPilot; JSON is YAML with every value quoted."""
     resources: dict[str, Any] = {"cpus": f"{cpus}+", "memory": f"{memory:g}+", "use_spot": True}
     resources |= {"accelerators": f"H100:{gpus}"} if gpus else {}
     task = {

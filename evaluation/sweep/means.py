@@ -9,7 +9,7 @@ import pyarrow as pa
 from evaluation.metrics.statistics import bootstrap_interval
 
 MOST_VALUES: Final = 1000
-"""Values of an axis that a table has room for."""
+"""Most values of an axis in a table."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
     Raises:
       ValueError: an axis has more than `MOST_VALUES` values.
     """
-    down = _places(data, rows)
-    across = _places(data, columns) if columns is not None else ((), np.zeros(len(data), int))
-    row_values, row = down
-    column_values, column = across
+    row_axis = _places(data, rows)
+    column_axis = _places(data, columns) if columns is not None else ((), np.zeros(len(data), int))
+    row_values, row = row_axis
+    column_values, column = column_axis
     shape = len(row_values), max(1, len(column_values))
     arrays = {key: _numbers(data, key) for key in ("value", "low", "high")}
     value, low, high = (np.full(shape, np.nan) for _ in range(3))
@@ -69,16 +69,16 @@ def tabulate(data: pa.Table, metric: str, rows: str, columns: str | None = None)
     order = np.lexsort((np.arange(len(data)), column, row))
     place = row[order] * shape[1] + column[order]
     for members in np.split(order, np.flatnonzero(np.diff(place)) + 1):
-        at = row[members[0]], column[members[0]]
-        cells[at] = len(members)
+        cell = row[members[0]], column[members[0]]
+        cells[cell] = len(members)
         if len(members) == 1:
-            value[at], low[at], high[at] = (arrays[key][members[0]] for key in arrays)
+            value[cell], low[cell], high[cell] = (arrays[key][members[0]] for key in arrays)
             continue
         numbers = arrays["value"][members]
         if np.isfinite(numbers).any():
-            value[at] = np.nanmean(numbers)
+            value[cell] = np.nanmean(numbers)
         interval = bootstrap_interval(numbers[:, None])
-        low[at], high[at] = interval.low[0], interval.high[0]
+        low[cell], high[cell] = interval.low[0], interval.high[0]
     heads = column_values or (metric,)
     return Table(metric, rows, columns, row_values, heads, value, low, high, cells)
 
@@ -89,12 +89,12 @@ def _numbers(data: pa.Table, name: str) -> np.ndarray:
 
 
 def _places(data: pa.Table, name: str) -> tuple[tuple[Any, ...], np.ndarray]:
-    """Values of an axis, numbers in order, and the place of each row among them."""
-    listed = data[name].to_pylist()
-    values = list(dict.fromkeys(listed))
+    """Values of an axis, sorted if they are numbers, and the index of each row among them."""
+    column = data[name].to_pylist()
+    values = list(dict.fromkeys(column))
     if not isinstance(values[0], str):
         values.sort()
     if len(values) > MOST_VALUES:
         raise ValueError(f"axis {name!r} has {len(values):,} values; a table takes {MOST_VALUES:,}")
     place = {value: index for index, value in enumerate(values)}
-    return tuple(values), np.array([place[value] for value in listed])
+    return tuple(values), np.array([place[value] for value in column])

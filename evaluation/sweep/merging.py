@@ -1,7 +1,7 @@
 """Joins the results of all units into one table of rows and one of metrics, in constant memory.
 
-The bytes of both files depend on the sweep alone: not on how its packs were dealt to units, nor on
-who played them when. Rows are written in groups of a fixed size, in the order of the cells.
+The bytes of both files depend on the sweep alone: not on how its packs were divided into units, nor
+on where and when these were played. Rows are written in groups of a fixed size, in cell order.
 """
 
 import os
@@ -21,14 +21,14 @@ MERGED: Final = "merged"
 ROWS, CELLS, MARKER = "rows.parquet", "cells.parquet", "sweep.json"
 GROUP_ROWS: Final = 1 << 19
 MOST_BATCHES: Final = 256
-"""Batches that are held before they are joined."""
+"""Most small batches before they are joined."""
 SHOWN: Final = 5
 
 Progress = Callable[[int, int], object]
 
 
 class Merged(NamedTuple):
-    """What was merged.
+    """Merged results.
 
     Attributes:
       folder: with rows.parquet, cells.parquet and sweep.json.
@@ -47,12 +47,12 @@ def merge(plan: Plan, out: Path | None = None, progress: Progress | None = None)
     """Join the results of all units.
 
     Args:
-      plan: all of whose units are finished.
-      out: folder to write to; None for `merged` in the plan's.
+      plan: a plan whose units are all finished.
+      out: folder to write to; None for `merged` in the plan's folder.
       progress: called as `progress(units done, units in all)`.
 
     Raises:
-      ValueError: units are missing, damaged or there in two versions; names some.
+      ValueError: units are missing, are damaged or have two results; names some.
       OSError: the files cannot be written.
     """
     _check(plan)
@@ -95,7 +95,7 @@ def _check(plan: Plan) -> None:
     Raises:
       ValueError: some have none, or two.
     """
-    missing = store.left(plan)
+    missing = store.unfinished(plan)
     if missing:
         listed = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
         raise ValueError(
@@ -106,7 +106,7 @@ def _check(plan: Plan) -> None:
         if len(files) > 1:
             names = " and ".join(str(one.rows) for one in files)
             raise ValueError(
-                f"unit {number} is there with two results, as of different machines or versions: "
+                f"unit {number} has two results, as of different machines or versions: "
                 f"{names}; remove all but one"
             )
 
@@ -116,7 +116,7 @@ class _Writer:
 
     def __init__(self, path: Path) -> None:
         self.path, self.rows = path, 0
-        self._held: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._small: list[pa.RecordBatch] = []
         self._count = 0
         self._writer: pq.ParquetWriter | None = None
@@ -136,7 +136,7 @@ class _Writer:
                 self._put(GROUP_ROWS)
 
     def close(self) -> None:
-        """Write what is held, and the end of the file."""
+        """Write the remaining rows and the end of the file."""
         if self._count:
             self._combine()
             self._put(self._count)
@@ -144,17 +144,17 @@ class _Writer:
             self._writer.close()
 
     def _combine(self) -> None:
-        """Join small batches: each takes kilobytes beside its rows."""
-        self._held += pa.Table.from_batches(self._small).combine_chunks().to_batches()
+        """Join small batches: each has an overhead of kilobytes."""
+        self._batches += pa.Table.from_batches(self._small).combine_chunks().to_batches()
         self._small = []
 
     def _put(self, number: int) -> None:
         assert self._writer is not None
-        table = pa.Table.from_batches(self._held).replace_schema_metadata()
+        table = pa.Table.from_batches(self._batches).replace_schema_metadata()
         group = table.slice(0, number).combine_chunks()
         self._writer.write_table(group, row_group_size=number)
         rest = table.slice(number)
-        self._held, self._count = rest.to_batches(), rest.num_rows
+        self._batches, self._count = rest.to_batches(), rest.num_rows
         self.rows += number
 
 

@@ -1,6 +1,6 @@
-"""Notes of processes at work and of units that failed, for people and for `status`.
+"""Notes on running processes and failed units, for people and for `status`.
 
-Nothing depends on them: a process that is killed leaves its note, which grows old.
+No result depends on them. A killed process leaves its note, which becomes stale.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from evaluation.sweep.plans import Plan
 RUNNING: Final = "running"
 FAILED: Final = "failed"
 EVERY: Final = 10.0
-"""s, between two signs of life."""
+"""Interval of heartbeats, s."""
 SILENT: Final = 60.0
-"""s, without one after which a process counts as gone."""
+"""Age of a heartbeat after which a process counts as gone, s."""
 LONGEST: Final = 2000
-"""Characters of an error that are kept."""
+"""Most characters of an error that are kept."""
 
 
 class Running(NamedTuple):
-    """A process at work.
+    """A running process.
 
     Attributes:
       host: name of its machine.
@@ -64,19 +64,19 @@ class Failure(NamedTuple):
 
 
 class Sign(Closing):
-    """Says while a process is at work which units it plays.
+    """Heartbeat of a running process: a file that names the units it plays.
 
     Args:
       plan: what is played.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._began, self._units = time.time(), set[int]()
+        self._started, self._units = time.time(), set[int]()
         self._lock, self._over = threading.Lock(), threading.Event()
         token = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._path = plan.folder / RUNNING / f"{token}.json"
         self._beat()
-        self._thread = threading.Thread(target=self._go_on, daemon=True)
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
         self._thread.start()
 
     def playing(self, number: int) -> None:
@@ -91,13 +91,13 @@ class Sign(Closing):
             self._units.discard(number)
 
     def close(self) -> None:
-        """Take the note away."""
+        """Stop, and remove the note."""
         self._over.set()
         self._thread.join()
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _go_on(self) -> None:
+    def _repeat(self) -> None:
         while not self._over.wait(EVERY):
             self._beat()
 
@@ -107,7 +107,7 @@ class Sign(Closing):
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
                 "units": sorted(self._units),
-                "began": self._began,
+                "began": self._started,
             }
         # A note that cannot be written is no reason to stop playing.
         with contextlib.suppress(OSError):
@@ -115,28 +115,28 @@ class Sign(Closing):
 
 
 def running(plan: Plan, clock: Callable[[], float] = time.time) -> list[Running]:
-    """Processes that have given a sign of life."""
-    found = []
+    """Processes with a recent heartbeat."""
+    processes = []
     for path, values in _notes(plan.folder / RUNNING):
         with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
             if clock() - path.stat().st_mtime < SILENT:
                 seconds = clock() - float(values["began"])
                 units = tuple(int(number) for number in values["units"])
-                found.append(Running(str(values["host"]), int(values["pid"]), units, seconds))
-    return sorted(found)
+                processes.append(Running(str(values["host"]), int(values["pid"]), units, seconds))
+    return sorted(processes)
 
 
 def failed(plan: Plan) -> list[Failure]:
     """Units that failed and have not been played since."""
-    found = []
+    failures = []
     for _, values in _notes(plan.folder / FAILED):
         with contextlib.suppress(LookupError, TypeError, ValueError):
-            found.append(Failure(**{name: values[name] for name in Failure._fields}))
-    return sorted(found)
+            failures.append(Failure(**{name: values[name] for name in Failure._fields}))
+    return sorted(failures)
 
 
 def note_failure(plan: Plan, number: int, attempts: int, error: BaseException) -> Failure:
-    """Write down that a unit failed."""
+    """Record that a unit failed."""
     line = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
     where = f"{socket.gethostname()} {os.getpid()}"
     failure = Failure(number, attempts, line, where, datetime.now(UTC).isoformat("T", "seconds"))
@@ -145,7 +145,7 @@ def note_failure(plan: Plan, number: int, attempts: int, error: BaseException) -
 
 
 def forget_failure(plan: Plan, number: int) -> None:
-    """Take the note of a failure away: the unit was played after all."""
+    """Remove the note of a failure: the unit was played after all."""
     with contextlib.suppress(OSError):
         _failure(plan, number).unlink(missing_ok=True)
 

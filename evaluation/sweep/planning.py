@@ -19,13 +19,13 @@ from evaluation.sweep.plans import FORMAT, INPUTS, Plan
 MINUTES: Final = 5.0
 MOST_MINUTES: Final = 7 * 24 * 60.0
 PROCESS_BYTES: Final = 1_500_000_000
-"""Of a process that has compiled a program for CartPole3D; measured, docs/sweeps.md."""
+"""Memory of a process that has compiled a program for CartPole3D; measured, docs/sweeps.md."""
 BYTES_A_ROW: Final = 64
-"""Of a unit until it is written."""
+"""Memory of a row until its unit is written."""
 MOST_INPUT_BYTES: Final = 1 << 26
 RATES: Final[Mapping[str, float]] = {"pd": 5e6, "random": 5e6, "nothing": 5e6, "greedy": 5e6}
 SLOW_RATE: Final = 2e5
-"""Environment steps a second of agents that think or learn, where none was measured."""
+"""Environment steps a second of agents that plan or learn, if no rate was measured."""
 
 Say = Callable[[str], object]
 
@@ -44,12 +44,12 @@ def plan(
 
     Args:
       what: a sweep file; or its values, as `tomllib` reads them.
-      out: folder of the plan. The same plan may be there already; its results stay.
-      minutes: that a unit is to take.
-      rate: environment steps a second of one process; None for rates that docs/sweeps.md measured.
-      measure: whether to measure it now instead, with a pack of each program.
+      out: folder of the plan. If it holds the same plan already, its results stay.
+      minutes: target duration of a unit.
+      rate: environment steps a second of one process; None for the rates in docs/sweeps.md.
+      measure: whether to measure the rate now, with a pack of each program.
       force: whether a plan in `out` is replaced; results of units of other sizes are ignored.
-      say: is given lines for people.
+      say: called with lines for people.
 
     Raises:
       ValueError: says what to change; nothing is written.
@@ -60,52 +60,52 @@ def plan(
     if rate is not None and not 0 < rate < 1e15:
         raise ValueError(f"rate is {rate:g}; it must be above 0, environment steps a second")
     if isinstance(what, Mapping):
-        name, near, sweep = "sweep", Path(), sweep_from(what)
+        name, input_folder, sweep = "sweep", Path(), sweep_from(what)
     else:
         path = Path(what)
-        name, near, sweep = path.stem, path.parent, load(path)
+        name, input_folder, sweep = path.stem, path.parent, load(path)
     _check_folder(folder)
     base = bases.get(sweep.base)
-    contents, place = _inputs(base, sweep, near)
+    contents, place = _inputs(base, sweep, input_folder)
     _check(base, sweep, place)
-    ordered = _ordered(base, sweep, place)
+    cell_grid = _grid(base, sweep, place)
     entries = {
         value: {"name": name, "sha256": hashlib.sha256(data).hexdigest()}
         for value, (name, data) in contents.items()
     }
-    digest = plans.identity(sweep.written, entries)
-    there = _there(folder, digest, force)
-    if there is not None:
+    digest = plans.identity(sweep.content, entries)
+    existing = _existing(folder, digest, force)
+    if existing is not None:
         say(f"{folder} holds this plan already; its units stay as they are")
-        return there
-    rates = _rates(base, ordered, place, rate, measure, say)
+        return existing
+    rates = _rates(base, cell_grid, place, rate, measure, say)
     manifest = {
         "format": FORMAT,
-        "name": sweep.name if "name" in sweep.written else name,
+        "name": sweep.name if "name" in sweep.content else name,
         "digest": digest,
         "versions": versions(),
-        "sweep": dict(sweep.written),
+        "sweep": dict(sweep.content),
         "inputs": entries,
-        "cells": ordered.cells,
-        "packs": ordered.packs,
-        "programs": ordered.programs,
-        "groups": plans.groups_json(ordered),
-        **_expected(base, ordered, place, rates, minutes),
+        "cells": cell_grid.cells,
+        "packs": cell_grid.packs,
+        "programs": cell_grid.programs,
+        "groups": plans.groups_json(cell_grid),
+        **_expected(base, cell_grid, place, rates, minutes),
         "columns": _columns(base, sweep),
     }
     for entry_name, data in contents.values():
         write_whole(folder / INPUTS / entry_name, data)
-    found = Plan(folder, manifest)
-    manifest["units"] = len(found.units)
-    plans.write(found)
-    return found
+    new_plan = Plan(folder, manifest)
+    manifest["units"] = len(new_plan.units)
+    plans.write(new_plan)
+    return new_plan
 
 
 def _columns(base: Base, sweep: Sweep) -> list[list[str]]:
     """Columns of the axes in all tables, with their types."""
-    taken = {*base.schema().names, "metric", "value", "low", "high", "count", "reason"}
+    reserved = {*base.schema().names, "metric", "value", "low", "high", "count", "reason"}
     words = {int: "int64", float: "float64", str: "string"}
-    return [[f"axis {a.name}" if a.name in taken else a.name, words[a.kind]] for a in sweep.axes]
+    return [[f"axis {a.name}" if a.name in reserved else a.name, words[a.kind]] for a in sweep.axes]
 
 
 def _check_folder(folder: Path) -> None:
@@ -114,44 +114,46 @@ def _check_folder(folder: Path) -> None:
         raise ValueError(f"{folder} is a file; name a folder")
     if folder.is_dir() and not (folder / plans.FILE).exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty and holds no plan; name another folder")
-    above = folder
-    while not above.exists():
-        above = above.parent
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise ValueError(f"{folder} cannot be written: {above} does not allow it")
+    parent = folder
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{folder} cannot be written: {parent} does not allow it")
 
 
-def _there(folder: Path, digest: str, force: bool) -> Plan | None:
-    """The same plan, if it is there already.
+def _existing(folder: Path, digest: str, force: bool) -> Plan | None:
+    """Load the plan of a folder if it is the same; None if there is none or it is replaced.
 
     Raises:
-      ValueError: another plan is there.
+      ValueError: the folder has another plan.
     """
     if not (folder / plans.FILE).exists() or force:
         return None
-    there = plans.load(folder)
-    if there.digest != digest:
+    existing = plans.load(folder)
+    if existing.digest != digest:
         raise ValueError(
-            f"{folder} holds another plan, {there.manifest['name']!r} of {there.grid.cells:,} "
-            "cells; name another folder, or pass --force to replace that plan (its results stay "
-            "there and are ignored)"
+            f"{folder} holds another plan, {existing.manifest['name']!r} of "
+            f"{existing.grid.cells:,} cells; name another folder, or pass --force to replace that "
+            "plan (its results stay there and are ignored)"
         )
-    return there
+    return existing
 
 
-def _inputs(base: Base, sweep: Sweep, near: Path) -> tuple[dict[str, tuple[str, bytes]], Place]:
+def _inputs(
+    base: Base, sweep: Sweep, input_folder: Path
+) -> tuple[dict[str, tuple[str, bytes]], Place]:
     """Read the files that values name; (name of the copy, content) by value."""
     contents: dict[str, tuple[str, bytes]] = {}
     places: dict[str, Path] = {}
     fields = base.fields()
-    listed = [axis for axis in sweep.axes if axis.kind is str and axis.name in fields]
-    options = [{axis.name: axis.value(i)} for axis in listed for i in range(axis.size)]
+    text_axes = [axis for axis in sweep.axes if axis.kind is str and axis.name in fields]
+    options = [{axis.name: axis.value(i)} for axis in text_axes for i in range(axis.size)]
     first = {axis.name: axis.value(0) for axis in sweep.axes}
     for values in ({}, *options):
         for value in base.files(complete(base, {**sweep.fixed, **first, **values})):
-            path = Path(value) if Path(value).is_absolute() else near / value
+            path = Path(value) if Path(value).is_absolute() else input_folder / value
             if not path.is_file() and Path(value).is_file():
-                path = Path(value)  # named from where the command is given
+                path = Path(value)  # relative to the working directory
             try:
                 size = path.stat().st_size
                 if size > MOST_INPUT_BYTES:
@@ -168,7 +170,7 @@ def _inputs(base: Base, sweep: Sweep, near: Path) -> tuple[dict[str, tuple[str, 
 
 
 def _check(base: Base, sweep: Sweep, place: Place) -> None:
-    """Check every value that an axis has, beside the first of all others."""
+    """Check the values of each axis, with the first values of all others."""
     first = dict(sweep.fixed)
     for bundle in sweep.bundles:
         first.update(bundle.values(0))
@@ -185,10 +187,10 @@ def _check(base: Base, sweep: Sweep, place: Place) -> None:
 
 
 MOST_CHECKED: Final = 4096
-"""Steps of a bundle that are checked before anything is written; of more, as many evenly spread."""
+"""Most steps of a bundle that are checked before anything is written; evenly spread of more."""
 
 
-def _ordered(base: Base, sweep: Sweep, place: Place) -> Grid:
+def _grid(base: Base, sweep: Sweep, place: Place) -> Grid:
     def keys(values: Mapping[str, Any]) -> Keys:
         return base.keys(complete(base, values), place)
 
@@ -201,56 +203,56 @@ def _ordered(base: Base, sweep: Sweep, place: Place) -> Grid:
     return grid(sweep, keys, base.lanes(complete(base, first)))
 
 
-def _example(base: Base, ordered: Grid, group: Group) -> dict[str, Any]:
-    return complete(base, ordered.cell(group.start).values)
+def _example(base: Base, cell_grid: Grid, group: Group) -> dict[str, Any]:
+    return complete(base, cell_grid.cell(group.start).values)
 
 
 def _rates(
-    base: Base, ordered: Grid, place: Place, rate: float | None, measure: bool, say: Say
+    base: Base, cell_grid: Grid, place: Place, rate: float | None, measure: bool, say: Say
 ) -> dict[int, float]:
     """Environment steps a second of each program."""
-    found: dict[int, float] = {}
-    for group in ordered.groups:
-        if group.program in found:
+    rates: dict[int, float] = {}
+    for group in cell_grid.groups:
+        if group.program in rates:
             continue
-        values = _example(base, ordered, group)
+        values = _example(base, cell_grid, group)
         if rate is not None:
-            found[group.program] = rate
+            rates[group.program] = rate
         elif measure:
-            found[group.program] = _measured(base, ordered, group, place)
-            say(f"program {group.program}: {found[group.program]:,.0f} environment steps a second")
+            rates[group.program] = _measured(base, cell_grid, group, place)
+            say(f"program {group.program}: {rates[group.program]:,.0f} environment steps a second")
         else:
-            found[group.program] = RATES.get(str(values.get("agent")), SLOW_RATE)
-    return found
+            rates[group.program] = RATES.get(str(values.get("agent")), SLOW_RATE)
+    return rates
 
 
-def _measured(base: Base, ordered: Grid, group: Group, place: Place) -> float:
+def _measured(base: Base, cell_grid: Grid, group: Group, place: Place) -> float:
     """Play the first pack twice; the second time nothing is compiled."""
-    cells = [ordered.cell(group.start + i) for i in range(min(group.pack, group.abreast))]
+    cells = [cell_grid.cell(group.start + i) for i in range(min(group.pack, group.call_cells))]
     cells = [cell._replace(values=complete(base, cell.values)) for cell in cells]
     base.play(cells, place)
-    began = time.perf_counter()
+    start = time.perf_counter()
     base.play(cells, place)
-    took = time.perf_counter() - began
-    return len(cells) * base.steps(_example(base, ordered, group), place) / max(took, 1e-6)
+    seconds = time.perf_counter() - start
+    return len(cells) * base.steps(_example(base, cell_grid, group), place) / max(seconds, 1e-6)
 
 
 def _expected(
-    base: Base, ordered: Grid, place: Place, rates: Mapping[int, float], minutes: float
+    base: Base, cell_grid: Grid, place: Place, rates: Mapping[int, float], minutes: float
 ) -> dict[str, Any]:
-    """Sizes of units, and what the sweep will take."""
+    """Sizes of units, and estimates of the sweep's steps, time, rows and memory."""
     packs, steps, seconds, rows, memory = [], 0, 0.0, 0, 0
-    for group in ordered.groups:
-        values, width = _example(base, ordered, group), min(group.pack, group.abreast)
-        each = base.steps(values, place)
-        time_of_pack = width * each / rates[group.program]
+    for group in cell_grid.groups:
+        values, width = _example(base, cell_grid, group), min(group.pack, group.call_cells)
+        cell_steps = base.steps(values, place)
+        time_of_pack = width * cell_steps / rates[group.program]
         packs.append(max(1, min(group.packs, int(60 * minutes / time_of_pack))))
-        steps += group.cells * each
-        seconds += group.cells * each / rates[group.program]
+        steps += group.cells * cell_steps
+        seconds += group.cells * cell_steps / rates[group.program]
         episodes = base.episodes(values, place)
         rows += group.cells * episodes
-        held = BYTES_A_ROW * episodes * min(packs[-1] * width, group.cells)
-        memory = max(memory, base.bytes(values, width, place) + held)
+        row_bytes = BYTES_A_ROW * episodes * min(packs[-1] * width, group.cells)
+        memory = max(memory, base.bytes(values, width, place) + row_bytes)
     return {
         "unit_packs": packs,
         "minutes": minutes,
@@ -263,5 +265,5 @@ def _expected(
 
 
 def place_of(plan: Plan) -> Place:
-    """Where a plan is played."""
+    """The `Place` of a plan."""
     return replace(Place(plan.inputs), folder=plan.folder)

@@ -1,9 +1,9 @@
-"""A plan: what a sweep plays, ordered and dealt to units, as a folder that needs nothing else.
+"""A plan: a sweep whose cells are ordered and divided into units, as a self-contained folder.
 
     plan.json           the sweep file's values, the order of its cells, sizes of units, versions
     inputs/             copies of the files that the values name, as syllabi
     units/0000/         results of units 0 to 999, two files each
-    running/, failed/   notes of the processes at work, and of units that failed
+    running/, failed/   notes on running processes and on failed units
 
 `plan.json` is as small for a million cells as for ten.
 """
@@ -30,7 +30,7 @@ class Plan:
     """A sweep that is ready to be played.
 
     Attributes:
-      folder: where it is, and where results go.
+      folder: of the plan and its results.
       manifest: content of `plan.json`.
     """
 
@@ -44,12 +44,12 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Hash of all that results depend on but versions."""
+        """Hash of everything that results depend on, except versions."""
         return str(self.manifest["digest"])
 
     @cached_property
     def sweep(self) -> Sweep:
-        """What the sweep file says."""
+        """Content of the sweep file."""
         return sweep_from(self.manifest["sweep"], self.manifest["name"])
 
     @cached_property
@@ -73,14 +73,14 @@ class Plan:
         return {value: self.folder / INPUTS / entry["name"] for value, entry in named}
 
     @cached_property
-    def asked(self) -> str:
-        """Hash of what units are asked to play; with its number it says which cells one has."""
+    def unit_hash(self) -> str:
+        """Hash of the plan and the sizes of its units: the cells of every unit follow from it."""
         text = f"{self.digest} {self.manifest['unit_packs']}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def groups_json(grid: Grid) -> list[dict[str, Any]]:
-    """Groups as JSON values; steps that are all of a bundle's are their number."""
+    """Groups as JSON values; if a group has all steps of a bundle, their number stands for them."""
 
     def steps(parts: Any) -> list[list[Any]]:
         return [[place, len(s) if isinstance(s, range) else list(s)] for place, s in parts]
@@ -107,15 +107,15 @@ def digest_of(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def identity(written: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
-    """Hash of all that results depend on but versions.
+def identity(content: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
+    """Hash of everything that results depend on, except versions.
 
     Args:
-      written: values of the sweep file.
+      content: values of the sweep file.
       inputs: of the manifest.
     """
-    matters = {key: value for key, value in written.items() if key != "name"}
-    return digest_of([FORMAT, matters, {v: entry["sha256"] for v, entry in inputs.items()}])
+    relevant = {key: value for key, value in content.items() if key != "name"}
+    return digest_of([FORMAT, relevant, {v: entry["sha256"] for v, entry in inputs.items()}])
 
 
 def load(folder: Path | str) -> Plan:
@@ -138,11 +138,11 @@ def load(folder: Path | str) -> Plan:
         raise ValueError(f"{path} is of another version of this package: plan again elsewhere")
     plan = Plan(folder, manifest)
     try:
-        found = identity(manifest["sweep"], manifest["inputs"])
-        whole = len(plan.units) == manifest["units"] and plan.grid.cells == manifest["cells"]
+        digest = identity(manifest["sweep"], manifest["inputs"])
+        consistent = len(plan.units) == manifest["units"] and plan.grid.cells == manifest["cells"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{path} is damaged: plan again elsewhere") from error
-    if not whole or found != plan.digest:
+    if not consistent or digest != plan.digest:
         raise ValueError(f"{path} was changed after it was written: plan again elsewhere")
     return plan
 

@@ -1,7 +1,8 @@
 """Plays units: each one whole or not at all, tried again when it fails, in any order.
 
-There is no lock and no coordinator. A process skips what is finished, plays what is not, and writes
-results under names that follow from them; two processes that play the same unit write the same.
+There is no lock and no coordinator. A process skips finished units, plays the others, and writes
+results under names that follow from their content. Two processes that play the same unit write the
+same files.
 """
 
 import contextlib
@@ -30,9 +31,9 @@ from jaxsim import backend
 
 RETRIES: Final = 2
 FATAL: Final = (*FULL, *CLOSED)
-"""Errors of the folder, for which no unit is to blame."""
+"""Errors of the folder, not of a unit."""
 LOOK: Final = 0.1
-"""s, between two looks of the main thread, which hears signals."""
+"""Polling interval of the main thread, which receives signals, s."""
 
 Say = Callable[[str], object]
 Progress = Callable[[int, int], object]
@@ -40,7 +41,7 @@ Progress = Callable[[int, int], object]
 
 @dataclass
 class Outcome:
-    """What came of a run.
+    """Result of a run.
 
     Attributes:
       played: units that were played.
@@ -62,11 +63,13 @@ def check_version(plan: Plan, force: bool = False) -> None:
       ValueError: names both.
     """
     planned, now = plan.manifest["versions"], versions()
-    odd = [f"{n} {planned.get(n)} there and {now[n]} here" for n in now if planned.get(n) != now[n]]
-    if odd and not force:
+    differences = [
+        f"{n} {planned.get(n)} there and {now[n]} here" for n in now if planned.get(n) != now[n]
+    ]
+    if differences and not force:
         raise ValueError(
-            f"{plan.folder} was planned with other versions ({', '.join(odd)}), so results may "
-            "differ: plan again in another folder, or pass --force to mix them"
+            f"{plan.folder} was planned with other versions ({', '.join(differences)}), so results "
+            "may differ: plan again in another folder, or pass --force to mix them"
         )
 
 
@@ -88,33 +91,33 @@ def run(
       retries: how often a unit that fails is tried again.
       threads: units at a time; None for one a core, or for one where the base command uses the
         cores itself.
-      stop: whether the process was asked to end, looked at between packs.
+      stop: whether the process was asked to end, checked between packs.
       progress: called as `progress(cells done, cells in all)`.
-      say: is given lines for people.
+      say: called with lines for people.
 
     Returns:
-      What came of it. Units that fail are in it, and in `failed/`; they stop no other.
+      Counts of units, and failures, which are also in `failed/`. A failed unit stops no other.
 
     Raises:
       OSError: the folder is full or cannot be written; what was finished stays.
     """
     base, stop = bases.get(plan.base), stop or Stop()
-    wanted = list(range(len(plan.units)) if numbers is None else numbers)
+    selection = list(range(len(plan.units)) if numbers is None else numbers)
     number = (backend.cores() if base.threads else 1) if threads is None else threads
-    store.tidy(plan, wanted)
-    with notes.Sign(plan) as sign, contextlib.nullcontext() if base.threads else _kept_programs():
-        total = sum(plan.units[one].cells for one in wanted) if progress else 0
+    store.tidy(plan, selection)
+    with notes.Sign(plan) as sign, contextlib.nullcontext() if base.threads else _program_cache():
+        total = sum(plan.units[one].cells for one in selection) if progress else 0
         crew = _Crew(plan, base, retries, stop, sign, progress, say, total)
-        left = crew.left(wanted)
-        return crew.play(_mixed(plan, left), max(1, min(number, len(left))))
+        remaining = crew.unfinished(selection)
+        return crew.play(_interleaved(plan, remaining), max(1, min(number, len(remaining))))
 
 
 @contextlib.contextmanager
-def _kept_programs() -> Iterator[None]:
-    """Keep compiled programs for the length of a run, unless the user keeps them anyway.
+def _program_cache() -> Iterator[None]:
+    """Cache compiled programs on the disk during a run, unless the user has a cache.
 
-    The scanner compiles for each call. Calls of the same program then find it on the disk; in a
-    folder of the process's own, as machines that share a file system need not be alike.
+    The scanner compiles for each call; later calls of the same program load it from the cache. Each
+    process has its own folder, because machines that share a file system may differ.
     """
     config: Any = jax.config
     if config.jax_compilation_cache_dir is not None:
@@ -130,8 +133,8 @@ def _kept_programs() -> Iterator[None]:
             compilation_cache.reset_cache()
 
 
-def _mixed(plan: Plan, numbers: Sequence[int]) -> list[int]:
-    """Units in an order in which neighbours need different programs, to be compiled abreast."""
+def _interleaved(plan: Plan, numbers: Sequence[int]) -> list[int]:
+    """Order units so that neighbours need different programs, which compile side by side."""
     by_group: dict[int, list[int]] = {}
     for number in numbers:
         by_group.setdefault(plan.units[number].group, []).append(number)
@@ -163,10 +166,10 @@ class _Crew:
         self.compiled: set[int] = set()
 
     def play(self, numbers: Sequence[int], threads: int) -> Outcome:
-        """Play units; return what came of them."""
+        """Play units; return the result."""
         queue = deque(numbers)
         if threads == 1:
-            self._work(queue)  # in this thread, which may have switches of jax of its own
+            self._work(queue)  # in this thread, which may have its own settings of JAX
         else:
             # Daemons: a second signal ends the process while they play.
             crew = [
@@ -192,38 +195,38 @@ class _Crew:
             except IndexError:
                 return
             try:
-                self._one(number)
+                self._play_unfinished(number)
             except Stopped:
                 return
-            except Exception as error:  # of the folder: `_one` keeps those of units
+            except Exception as error:  # of the folder: errors of units are recorded below
                 self.fatal = self.fatal or error
                 return
 
-    def left(self, numbers: Iterable[int]) -> list[int]:
+    def unfinished(self, numbers: Iterable[int]) -> list[int]:
         """Units that are not finished; all of them if the process is to end."""
         listing = store.listing(self.plan, numbers)
         return [n for n, files in listing if self.stop.by or not self._finished(n, files)]
 
     def _finished(self, number: int, files: Sequence[store.UnitFiles]) -> bool:
-        """Whether a unit has a result that is whole; those that are damaged are removed."""
+        """Whether a unit has an intact result; damaged results are removed."""
         damaged = [one for one in files if not store.intact(one)]
         for one in damaged:
             self.say(f"unit {number}: {one.rows.name} is damaged; it is played again")
             one.rows.unlink(missing_ok=True)
         if len(files) == len(damaged):
             return False
-        self._move(self.plan.units[number].cells)
+        self._advance(self.plan.units[number].cells)
         with self.lock:
             self.outcome.skipped += 1
         return True
 
-    def _one(self, number: int) -> None:
+    def _play_unfinished(self, number: int) -> None:
         """Play a unit, if no other process has finished it in the meantime."""
         if self._finished(number, store.finished_one(self.plan, number)):
             return
         self.sign.playing(number)
         try:
-            played = self._tried(number)
+            played = self._play_with_retries(number)
         finally:
             self.sign.over(number)
         if played:
@@ -231,8 +234,8 @@ class _Crew:
             with self.lock:
                 self.outcome.played += 1
 
-    def _tried(self, number: int) -> bool:
-        """Try a unit, some times; whether it was played."""
+    def _play_with_retries(self, number: int) -> bool:
+        """Play a unit, with retries; return whether it was played."""
         for attempt in range(1, self.retries + 2):
             try:
                 self._play(self.plan.units[number])
@@ -261,12 +264,12 @@ class _Crew:
                 played.append(part)
                 self.compiled.add(program)
                 stack.close()
-                self._move(unit.cells // (len(unit.packs) - 1))
+                self._advance(unit.cells // (len(unit.packs) - 1))
         rows = pa.concat_tables([part.rows for part in played])
         metrics = pa.concat_tables([part.metrics for part in played])
         store.write(self.plan, unit, rows, metrics)
 
-    def _move(self, cells: int) -> None:
+    def _advance(self, cells: int) -> None:
         """Show that more cells are done."""
         with self.lock:
             self.cells += cells
@@ -292,7 +295,7 @@ def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[Played]:
 
 
 def with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
-    """Tables of a pack with the values of the axes behind the number of the cell."""
+    """Add the values of the axes to the tables of a pack, behind the number of the cell."""
     names = [axis.name for axis in plan.sweep.axes]
     columns = [
         pa.array([cell.values[name] for cell in cells], pa.type_for_alias(kind))
@@ -319,7 +322,7 @@ def share(text: str, units: int) -> range:
     """Read a share of units, "3::16" as in Python's slices.
 
     Raises:
-      ValueError: it is none.
+      ValueError: it is no share.
     """
     parts = text.split(":")
     try:

@@ -10,15 +10,15 @@ from evaluation.files import write_whole
 from evaluation.sweep.means import Table
 
 MOST_LINES: Final = 8
-"""Columns of numbers that are drawn as lines; of more, the table is a heat map."""
+"""Most numeric columns that are drawn as lines; a table with more is a heat map."""
 DPI: Final = 120
 
 
-def write(found: Table, path: Path) -> None:
+def write(table: Table, path: Path) -> None:
     """Draw a table: lines with bands over a numeric axis, or a heat map over two.
 
     Args:
-      found: from `tables.table`.
+      table: from `tables.table`.
       path: of the picture; its ending is the format, as .png or .svg.
 
     Raises:
@@ -27,7 +27,7 @@ def write(found: Table, path: Path) -> None:
     from evaluation.report.l2m_plots import check_matplotlib
 
     check_matplotlib()
-    figure = draw(found)
+    figure = draw(table)
     file = io.BytesIO()
     try:
         figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=DPI)
@@ -36,7 +36,7 @@ def write(found: Table, path: Path) -> None:
     write_whole(path, file.getvalue())
 
 
-def draw(found: Table) -> Any:
+def draw(table: Table) -> Any:
     """Return a figure of matplotlib."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -44,30 +44,30 @@ def draw(found: Table) -> Any:
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    if is_map(found):
-        _map(figure, axes, found)
+    if is_map(table):
+        _map(figure, axes, table)
     else:
-        _lines(axes, found)
-    axes.set_xlabel(str(found.columns) if is_map(found) else found.rows)
+        _lines(axes, table)
+    axes.set_xlabel(str(table.columns) if is_map(table) else table.rows)
     return figure
 
 
-def is_map(found: Table) -> bool:
+def is_map(table: Table) -> bool:
     """Whether a table is drawn as a heat map."""
-    numeric = all(_numeric(values) for values in (found.row_values, found.column_values))
-    return found.columns is not None and numeric and len(found.column_values) > MOST_LINES
+    numeric = all(_numeric(values) for values in (table.row_values, table.column_values))
+    return table.columns is not None and numeric and len(table.column_values) > MOST_LINES
 
 
 def _numeric(values: tuple[Any, ...]) -> bool:
     return not isinstance(values[0], str)
 
 
-def _lines(axes: Any, found: Table) -> None:
-    numeric = _numeric(found.row_values)
-    where = np.array(found.row_values if numeric else range(len(found.row_values)), float)
-    for column, name in enumerate(found.column_values):
-        label = f"{found.columns} {name}" if found.columns else None
-        value, low, high = (x[:, column] for x in (found.value, found.low, found.high))
+def _lines(axes: Any, table: Table) -> None:
+    numeric = _numeric(table.row_values)
+    where = np.array(table.row_values if numeric else range(len(table.row_values)), float)
+    for column, name in enumerate(table.column_values):
+        label = f"{table.columns} {name}" if table.columns else None
+        value, low, high = (x[:, column] for x in (table.value, table.low, table.high))
         if numeric:
             (line,) = axes.plot(where, value, marker="o", markersize=3, label=label)
             axes.fill_between(where, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
@@ -77,10 +77,10 @@ def _lines(axes: Any, found: Table) -> None:
     if numeric and _even_ratios(where):
         axes.set_xscale("log")
     if not numeric:
-        axes.set_xticks(where, [str(value) for value in found.row_values])
-    axes.set_ylabel(found.metric)
+        axes.set_xticks(where, [str(value) for value in table.row_values])
+    axes.set_ylabel(table.metric)
     axes.grid(alpha=0.3)
-    if found.columns:
+    if table.columns:
         axes.legend(fontsize="small")
 
 
@@ -92,11 +92,11 @@ def _even_ratios(where: np.ndarray) -> bool:
     return bool(np.allclose(steps, steps[0], rtol=1e-3) and where.max() > 4 * where.min())
 
 
-def _map(figure: Any, axes: Any, found: Table) -> None:
-    across, down = (np.array(v, float) for v in (found.column_values, found.row_values))
-    mesh = axes.pcolormesh(across, down, found.value, shading="nearest")
+def _map(figure: Any, axes: Any, table: Table) -> None:
+    across, down = (np.array(v, float) for v in (table.column_values, table.row_values))
+    mesh = axes.pcolormesh(across, down, table.value, shading="nearest")
     for values, name in ((across, "x"), (down, "y")):
         if _even_ratios(values):
             axes.set(**{f"{name}scale": "log"})
-    axes.set_ylabel(found.rows)
-    figure.colorbar(mesh, ax=axes, label=found.metric)
+    axes.set_ylabel(table.rows)
+    figure.colorbar(mesh, ax=axes, label=table.metric)

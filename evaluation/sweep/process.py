@@ -1,4 +1,4 @@
-"""What a process that plays units sets before NumPy is imported."""
+"""Settings of a process that plays units, made before NumPy is imported."""
 
 import os
 from typing import Final
@@ -10,9 +10,9 @@ THREADED: Final = ("evaluate",)
 
 
 def prepare(plan: Plan) -> None:
-    """Keep NumPy's matrix products to one thread, where units are played in threads.
+    """Limit NumPy's matrix products to one thread if units are played in threads.
 
-    Its threads would only wait for each other: the metrics of cells of 1,024 episodes took 7.4
+    More threads would only wait for each other: the metrics of cells of 1,024 episodes took 7.4
     microseconds of the processor an episode with two threads and 4.2 with one, on two cores.
     """
     if plan.base in THREADED:

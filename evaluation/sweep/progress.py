@@ -1,4 +1,4 @@
-"""How far a sweep is; reads names of files only, while others write."""
+"""Progress of a sweep, from names of files alone, while other processes write them."""
 
 import time
 from collections.abc import Callable
@@ -9,21 +9,21 @@ from evaluation.sweep import notes, store
 from evaluation.sweep.plans import Plan
 
 RECENT = 200
-"""Finished units, the newest, that the rate is taken from."""
+"""The rate is computed from this number of the newest finished units."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     Attributes:
       name: of the sweep.
       units: in all.
       done: finished units.
-      doubled: units that are there with two results.
-      running: processes at work.
+      doubled: units with two results.
+      running: running processes.
       failed: units that failed and have not been played since.
-      rate: units finished a minute lately; None before the second.
+      rate: units finished a minute recently; None before the second unit.
       seconds_left: at that rate; None where it is not known.
     """
 
@@ -45,7 +45,7 @@ class Status:
 
 
 def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
-    """Look at how far a sweep is.
+    """Return the progress of a sweep.
 
     Args:
       plan: from `plans.load`.
@@ -58,7 +58,7 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
             done += 1
             doubled += len(units) > 1
             failed.pop(number, None)
-    left = len(plan.units) - done
+    remaining = len(plan.units) - done
     rate = _rate(plan, clock(), bool(running))
     return Status(
         str(plan.manifest["name"]),
@@ -68,15 +68,15 @@ def status(plan: Plan, clock: Callable[[], float] = time.time) -> Status:
         running,
         tuple(failed.values()),
         rate,
-        60 * left / rate if rate else (0.0 if not left else None),
+        60 * remaining / rate if rate else (0.0 if not remaining else None),
     )
 
 
 def _rate(plan: Plan, now: float, running: bool) -> float | None:
-    """Units a minute, from when the newest were written."""
+    """Units a minute, from the times of the newest files."""
     newest = store.newest(plan, RECENT)
     if len(newest) < 2:
         return None
-    # While somebody plays, the time since the last one counts as well.
+    # While processes play, the time since the last unit counts as well.
     span = (max(now, newest[-1]) if running else newest[-1]) - newest[0]
     return 60 * (len(newest) - 1) / span if span > 0 else None

@@ -14,7 +14,7 @@ from evaluation.sweep.means import Table, axes_of, tabulate
 
 JSON, PAGE = "report.json", "report.html"
 MOST_CELLS: Final = 20_000
-"""Cells of a sweep that gets a report: `sweep table` is for larger ones."""
+"""Most cells of a sweep with a report; `sweep table` is for larger sweeps."""
 MOST_METRICS: Final = 8
 MOST_ROWS: Final = 200
 MOST_COLUMNS: Final = 6
@@ -29,11 +29,11 @@ def write(folder: Path, cells: Path, about: Mapping[str, Any], command: str) -> 
     Args:
       folder: to write to.
       cells: the table of all metrics of all cells.
-      about: what the sweep is, plain JSON values.
-      command: that merged them, for the page.
+      about: the sweep's entries of the report, plain JSON values.
+      command: that merged the results, for the page.
 
     Returns:
-      Whether there are: a sweep of more than `MOST_CELLS` cells gets none.
+      Whether they were written: a sweep of more than `MOST_CELLS` cells gets none.
     """
     if about["cells"] > MOST_CELLS:
         return False
@@ -52,7 +52,7 @@ def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
       data: rows of cells.parquet.
-      about: what the sweep is.
+      about: the sweep's entries of the report.
     """
     metrics = list(dict.fromkeys(data["metric"].to_pylist()))
     parts = {name: data.filter(pc.equal(data["metric"], name)) for name in metrics[:MOST_METRICS]}
@@ -71,7 +71,7 @@ def summarise(data: pa.Table, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(data: pa.Table) -> Iterator[tuple[str, str | None]]:
-    """Axes of each table: that with most values by each that has few, then each alone."""
+    """Axes of each table: the longest axis by each short axis, then each axis alone."""
     sizes = {axis: len(pc.unique(data[axis])) for axis in axes_of(data)}
     usable = [axis for axis, size in sizes.items() if size <= MOST_ROWS]
     axes = [axis for axis in usable if sizes[axis] > 1 and axis != REPLICATES] or usable
@@ -105,7 +105,7 @@ def _number(value: Any) -> float | None:
 
 
 def _cells(data: pa.Table, order: np.ndarray, name: str) -> list[dict[str, Any]]:
-    """Some cells, by their rows, with what they play and their value."""
+    """Cells of some rows: number, values of the axes, and metric with interval."""
     axes = axes_of(data)
     return [
         {

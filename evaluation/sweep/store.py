@@ -1,9 +1,9 @@
-"""Results of units as files whose names follow from what was asked and from what they hold.
+"""Result files of units, named by a hash of the units and a hash of the content.
 
-    units/0012/0012345-<what was asked>-<what it holds>.cells.parquet
-    units/0012/0012345-<what was asked>-<what it holds>.rows.parquet
+    units/0012/0012345-<hash of the units>-<hash of the content>.cells.parquet
+    units/0012/0012345-<hash of the units>-<hash of the content>.rows.parquet
 
-Both are written whole, the second last: where it is, the unit is finished. A unit that is played
+Both are written whole, the second last: if it exists, the unit is finished. A unit that is played
 twice, or by two processes at once, gets the same names with the same bytes.
 """
 
@@ -29,7 +29,7 @@ ROWS, CELLS = ".rows.parquet", ".cells.parquet"
 NAME: Final = re.compile(r"(\d{7,})-([0-9a-f]{8})-([0-9a-f]{16})\.rows\.parquet")
 LEFTOVER: Final = re.compile(r"\.\d{7,}-[0-9a-f-]+\.(?:rows|cells)\.parquet\..*")
 OLD: Final = 3600.0
-"""s, after which a file that a killed process has left half is removed."""
+"""Age after which a partial file of a killed process is removed, s."""
 
 
 class UnitFiles(NamedTuple):
@@ -37,20 +37,20 @@ class UnitFiles(NamedTuple):
 
     Attributes:
       number: of the unit.
-      asked: hash of what it was asked to play.
+      unit_hash: of its plan.
       content: hash of both files.
       folder: with both files.
     """
 
     number: int
-    asked: str
+    unit_hash: str
     content: str
     folder: str
 
     @property
     def rows(self) -> Path:
         """Path of the file with the rows."""
-        return Path(self.folder, f"{self.number:07d}-{self.asked}-{self.content}{ROWS}")
+        return Path(self.folder, f"{self.number:07d}-{self.unit_hash}-{self.content}{ROWS}")
 
     @property
     def cells(self) -> Path:
@@ -67,11 +67,11 @@ def write(plan: Plan, unit: Unit, rows: pa.Table, metrics: pa.Table) -> UnitFile
     """Write a finished unit."""
     contents = [_parquet(rows), _parquet(metrics)]
     content = _content(*contents)
-    folder, asked = folder_of(plan, unit.number), plan.asked
-    name = f"{unit.number:07d}-{asked}-{content}"
+    folder, unit_hash = folder_of(plan, unit.number), plan.unit_hash
+    name = f"{unit.number:07d}-{unit_hash}-{content}"
     write_whole(folder / f"{name}{CELLS}", contents[1])
     write_whole(folder / f"{name}{ROWS}", contents[0])
-    return UnitFiles(unit.number, asked, content, str(folder))
+    return UnitFiles(unit.number, unit_hash, content, str(folder))
 
 
 def listing(
@@ -79,22 +79,22 @@ def listing(
 ) -> Iterator[tuple[int, list[UnitFiles]]]:
     """Results of units, by the names of their files.
 
-    A folder is listed once for units of it that follow each other, and forgotten then: the memory
-    does not grow with the number of units.
+    A folder is listed once for consecutive units and then dropped: memory does not grow with the
+    number of units.
 
     Args:
       plan: from `plans.load`.
       numbers: of the units; None for all.
 
     Yields:
-      (number, its results) in the order of the numbers: none where the unit is not finished,
-      several where their contents differ.
+      (number, its results) in the order of the numbers: none if the unit is not finished, several
+      if their contents differ.
     """
-    listed, by_number = -1, dict[int, list[UnitFiles]]()
+    folder_number, by_number = -1, dict[int, list[UnitFiles]]()
     for number in range(len(plan.units)) if numbers is None else numbers:
-        if number // IN_A_FOLDER != listed:
-            listed, by_number = number // IN_A_FOLDER, {}
-            for unit in sorted(_in(str(folder_of(plan, number)), plan)):
+        if number // IN_A_FOLDER != folder_number:
+            folder_number, by_number = number // IN_A_FOLDER, {}
+            for unit in sorted(_finished(str(folder_of(plan, number)), plan)):
                 by_number.setdefault(unit.number, []).append(unit)
         yield number, by_number.get(number, [])
 
@@ -105,21 +105,21 @@ def finished_one(plan: Plan, number: int) -> list[UnitFiles]:
     return units
 
 
-def left(plan: Plan) -> list[int]:
+def unfinished(plan: Plan) -> list[int]:
     """Units without a result."""
     return [number for number, units in listing(plan) if not units]
 
 
 def newest(plan: Plan, number: int) -> list[float]:
-    """When the newest finished units were written, s since the epoch, rising.
+    """Times at which the newest finished units were written, s since the epoch, ascending.
 
-    Only folders that were written to last are looked at, until they hold enough.
+    Reads the most recently changed folders first, until there are enough.
     """
     times: list[float] = []
     with contextlib.suppress(FileNotFoundError), os.scandir(plan.folder / UNITS) as folders:
         changed = sorted(((e.stat().st_mtime, e.path) for e in folders if e.is_dir()), reverse=True)
         for _, folder in changed:
-            for unit in _in(folder, plan):
+            for unit in _finished(folder, plan):
                 with contextlib.suppress(OSError):  # replaced just now
                     times.append(unit.rows.stat().st_mtime)
             if len(times) >= number:
@@ -127,14 +127,14 @@ def newest(plan: Plan, number: int) -> list[float]:
     return sorted(times)[-number:]
 
 
-def _in(folder: str, plan: Plan) -> Iterator[UnitFiles]:
-    """Finished units of a folder; others are left from a plan that was replaced."""
-    asked, units = plan.asked, len(plan.units)
+def _finished(folder: str, plan: Plan) -> Iterator[UnitFiles]:
+    """Finished units in a folder; files of a plan that was replaced are ignored."""
+    unit_hash, units = plan.unit_hash, len(plan.units)
     for name in _names(folder):
-        if name.endswith(ROWS) and (match := NAME.fullmatch(name)) and match[2] == asked:
+        if name.endswith(ROWS) and (match := NAME.fullmatch(name)) and match[2] == unit_hash:
             number = int(match[1])
             if number < units:
-                yield UnitFiles(number, asked, match[3], folder)
+                yield UnitFiles(number, unit_hash, match[3], folder)
 
 
 def _names(folder: str | Path) -> list[str]:
@@ -159,11 +159,11 @@ def intact(unit: UnitFiles) -> bool:
 
 
 def tidy(plan: Plan, numbers: Iterable[int], clock: Any = time.time) -> None:
-    """Remove what processes that were killed have left half, an hour ago or before.
+    """Remove partial files of killed processes that are older than an hour.
 
     Args:
       plan: from `plans.load`.
-      numbers: units in whose folders is looked.
+      numbers: units whose folders are searched.
       clock: s since the epoch.
     """
     for folder in {folder_of(plan, number) for number in {n - n % IN_A_FOLDER for n in numbers}}:

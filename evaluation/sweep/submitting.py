@@ -1,4 +1,4 @@
-"""Sends what is left of a sweep to a scheduler, through submitit (the extra `cluster`)."""
+"""Sends unfinished units to a scheduler, through submitit (the extra `cluster`)."""
 
 import contextlib
 import shlex
@@ -14,16 +14,16 @@ from evaluation.sweep import launch, store
 from evaluation.sweep.plans import Plan
 
 JOBS: Final = "jobs"
-"""Folder of submitit's logs and pickles, in the plan's."""
+"""Folder of submitit's logs and pickles, in the plan's folder."""
 MOST_REQUEUES: Final = 1000
-"""Of a job whose time is over; submitit's own number is 3."""
+"""Most requeues of a job whose time is over; submitit's default is 3."""
 LOOK: Final = 0.5
-"""s, between two looks at the jobs."""
+"""Polling interval of the jobs, s."""
 
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What a job asks of a scheduler.
+    """Resources that a job requests.
 
     Attributes:
       cluster: "slurm" or "local".
@@ -51,15 +51,15 @@ class JobOptions:
 
 
 class Sent(NamedTuple):
-    """What was sent.
+    """Jobs that were sent.
 
     Attributes:
       jobs: of submitit.
-      left: units that they play.
+      units: number of units that they play.
     """
 
     jobs: Sequence[Any]
-    left: int
+    units: int
 
 
 class Share:
@@ -68,14 +68,14 @@ class Share:
     Attributes:
       folder: of the plan.
       numbers: of the units.
-      force: whether other versions may play.
+      force: whether versions may differ from those of the plan.
     """
 
     def __init__(self, folder: str, numbers: Sequence[int], force: bool = False) -> None:
         self.folder, self.numbers, self.force = folder, list(numbers), force
 
     def __call__(self) -> int:
-        """Play what is not finished; return the number of units that failed."""
+        """Play the unfinished units; return the number of units that failed."""
         from evaluation.sweep import plans, playing
 
         plan = plans.load(self.folder)
@@ -91,21 +91,21 @@ class Share:
 
 
 def submit(plan: Plan, options: JobOptions, force: bool = False) -> Sent:
-    """Send what is left.
+    """Send the unfinished units.
 
     Args:
       plan: from `plans.load`.
-      options: what a job asks for.
-      force: whether other versions than those that planned may play.
+      options: resources of a job.
+      force: whether versions may differ from those of the plan.
 
     Raises:
-      ValueError: submitit or the scheduler is not there.
+      ValueError: submitit or the scheduler is missing.
     """
     try:
         import submitit
     except ModuleNotFoundError as error:
         raise ValueError("submit needs submitit: pip install 'jaxsim-novelty[cluster]'") from error
-    numbers = store.left(plan)
+    numbers = store.unfinished(plan)
     if not numbers:
         return Sent((), 0)
     count = min(options.jobs, len(numbers))
@@ -143,12 +143,12 @@ def _parameters(plan: Plan, options: JobOptions, count: int) -> dict[str, Any]:
         "slurm_account": options.account,
         "slurm_setup": [*options.setup, launch.check_of(f"{python} -c 'import evaluation.sweep'")],
     }
-    given = {key: value for key, value in slurm.items() if value is not None}
-    return common | given | options.parameters
+    settings = {key: value for key, value in slurm.items() if value is not None}
+    return common | settings | options.parameters
 
 
 def wait(sent: Sent) -> int:
-    """Wait until all jobs have ended; return how many ended otherwise than well."""
+    """Wait until all jobs have ended; return how many failed."""
     failed = 0
     for job in sent.jobs:
         while not job.done():
@@ -176,5 +176,5 @@ def minutes_of(text: str) -> int:
 
 
 def logs(plan: Plan) -> Path:
-    """Where jobs write what they say."""
+    """Folder of the jobs' logs."""
     return plan.folder / JOBS

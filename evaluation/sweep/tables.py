@@ -28,11 +28,11 @@ def table(
       folder: of a plan whose results are merged, or of merged results.
       rows: axis of the rows.
       columns: axis of the columns.
-      metric: one of those there are; None for the first.
+      metric: name of a metric; None for the first.
       where: "AXIS=VALUE" each: only cells with these values.
 
     Raises:
-      ValueError: no merged results, or a name that they do not have; lists those they have.
+      ValueError: no merged results, or an unknown name; lists the known ones.
     """
     data = _read(folder)
     axes = axes_of(data)
@@ -47,7 +47,7 @@ def table(
         raise ValueError(f"no metric {chosen!r}; there are {', '.join(metrics)}")
     data = data.filter(pc.equal(data["metric"], chosen))
     for text in where:
-        data = _narrowed(data, text, axes)
+        data = _filtered(data, text, axes)
     return tabulate(data, chosen, rows, columns)
 
 
@@ -67,7 +67,7 @@ def _read(folder: Path) -> pa.Table:
         raise ValueError(f"{path} is damaged; run: jaxsim sweep merge {folder}") from error
 
 
-def _narrowed(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
+def _filtered(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
     name, equals, word = text.partition("=")
     if not equals or name not in axes:
         raise ValueError(f"where is {text!r}; it must be AXIS=VALUE, of {', '.join(axes)}")
@@ -76,45 +76,51 @@ def _narrowed(data: pa.Table, text: str, axes: Sequence[str]) -> pa.Table:
         value = pa.scalar(word).cast(kind)
     except pa.ArrowInvalid as error:
         raise ValueError(f"where is {text!r}; values of {name!r} are of type {kind}") from error
-    found = data.filter(pc.equal(data[name], value))
-    if not found.num_rows:
+    cells = data.filter(pc.equal(data[name], value))
+    if not cells.num_rows:
         listed = ", ".join(map(str, pc.unique(data[name]).to_pylist()[:20]))
         raise ValueError(f"no cell has {text}; {name!r} takes {listed}")
-    return found
+    return cells
 
 
-def csv_text(found: Table) -> str:
-    """Return a table as CSV, one line a value; what is missing is empty."""
+def csv_text(metric_table: Table) -> str:
+    """Return a table as CSV, one line a value; missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([found.rows, found.columns or "metric", "value", "low", "high", "cells"])
-    for r, row in enumerate(found.row_values):
-        for c, column in enumerate(found.column_values):
-            numbers = [x[r, c] for x in (found.value, found.low, found.high)]
+    writer.writerow(
+        [metric_table.rows, metric_table.columns or "metric", "value", "low", "high", "cells"]
+    )
+    for r, row in enumerate(metric_table.row_values):
+        for c, column in enumerate(metric_table.column_values):
+            numbers = [x[r, c] for x in (metric_table.value, metric_table.low, metric_table.high)]
             shown = [repr(float(n)) if np.isfinite(n) else "" for n in numbers]
-            writer.writerow([row, column, *shown, found.cells[r, c]])
+            writer.writerow([row, column, *shown, metric_table.cells[r, c]])
     return text.getvalue()
 
 
-def rich_table(found: Table) -> Any:
+def rich_table(metric_table: Table) -> Any:
     """Return a table for the console."""
     from rich import box
     from rich.table import Table as RichTable
 
-    over = found.cells.max()
-    title = f"{found.metric}, mean over {over:,} cells each" if over > 1 else found.metric
-    shown = RichTable(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    shown.add_column(found.rows, no_wrap=True)
-    for value in found.column_values:
-        shown.add_column(str(value), justify="right")
-    for r, row in enumerate(found.row_values):
-        texts = [_text(found, r, c) for c in range(len(found.column_values))]
-        shown.add_row(f"{row:g}" if isinstance(row, float) else str(row), *texts)
-    return shown
+    over = metric_table.cells.max()
+    title = (
+        f"{metric_table.metric}, mean over {over:,} cells each" if over > 1 else metric_table.metric
+    )
+    grid = RichTable(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    grid.add_column(metric_table.rows, no_wrap=True)
+    for value in metric_table.column_values:
+        grid.add_column(str(value), justify="right")
+    for r, row in enumerate(metric_table.row_values):
+        texts = [_text(metric_table, r, c) for c in range(len(metric_table.column_values))]
+        grid.add_row(f"{row:g}" if isinstance(row, float) else str(row), *texts)
+    return grid
 
 
-def _text(found: Table, row: int, column: int) -> str:
-    value, low, high = (x[row, column] for x in (found.value, found.low, found.high))
+def _text(metric_table: Table, row: int, column: int) -> str:
+    value, low, high = (
+        x[row, column] for x in (metric_table.value, metric_table.low, metric_table.high)
+    )
     if not np.isfinite(value):
         return ""
     return f"{value:.3f}" if not np.isfinite(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"

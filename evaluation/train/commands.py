@@ -28,16 +28,17 @@ after every --eval-every training episodes the agent is evaluated, without learn
 records.parquet (one row an episode), curve.csv, curve.json and curve.png (mean performance in each
 evaluation, with its 95 % interval over the lifetimes), schedule.json, and checkpoints.
 
-SIGTERM and Ctrl-C save and end the run with exit code 75; after that, or after it was killed, the
-same command with --resume goes on to the same results. A finished run goes on with more --episodes
-or --minutes. A wrong input is one line on standard error and exit code 2, a full disk exit code 1.
+SIGTERM and Ctrl-C save the run and end it with exit code 75. After that, or after it was killed,
+the same command with --resume continues it, with the same results. A finished run continues with
+more --episodes or --minutes. A wrong input is one line on standard error and exit code 2, a full
+disk exit code 1.
 """
 
 
 def add_to(commands: Commands) -> None:
     """Add `train` to the subcommands of `jaxsim`."""
     train = add_command(commands, "train", "train an agent on one task, with a curve", EXAMPLES)
-    train.add_argument("task", metavar="TASK", help="what is learned: a task or a level")
+    train.add_argument("task", metavar="TASK", help="task or level to learn")
     train.add_argument(
         "--difficulty", metavar="NAME", help="of a level: easy, medium or hard (easy)"
     )
@@ -49,22 +50,26 @@ def add_to(commands: Commands) -> None:
         help="a parameter of the task, see jaxsim tasks; may be repeated",
     )
     train.add_argument(
-        "--agent", default="ppo", metavar="NAME", help="who learns, or checkpoint:DIR (ppo)"
+        "--agent", default="ppo", metavar="NAME", help="agent that learns, or checkpoint:DIR (ppo)"
     )
     train.add_argument(
-        "--episodes", type=int, metavar="N", help="training episodes (2000, if there is no time)"
+        "--episodes", type=int, metavar="N", help="training episodes (2000 without --minutes)"
     )
     train.add_argument(
         "--minutes", type=float, metavar="M", help="end with the next evaluation after M minutes"
     )
     train.add_argument(
-        "--eval-every", type=int, default=200, metavar="N", help="episodes in between (200)"
+        "--eval-every",
+        type=int,
+        default=200,
+        metavar="N",
+        help="training episodes between evaluations (200)",
     )
     train.add_argument(
-        "--eval-episodes", type=int, default=20, metavar="N", help="of an evaluation (20)"
+        "--eval-episodes", type=int, default=20, metavar="N", help="episodes of an evaluation (20)"
     )
     for name, default, text in (
-        ("lifetimes", 64, "agents that learn, each by itself (64)"),
+        ("lifetimes", 64, "independent agents that learn (64)"),
         ("seed", 0, "root of all randomness (0)"),
         ("lifetime-idx", 0, "number of the first lifetime (0)"),
         (
@@ -143,7 +148,7 @@ def _job(arguments: argparse.Namespace) -> "Job":
 
 
 def _print_width(console: Any, job: "Job", chosen: bool) -> None:
-    """Say how many episodes are played side by side, and whether more would learn faster."""
+    """Print how many episodes are played side by side, and whether more would learn faster."""
     full = job.course.full_speed_width
     if chosen:
         console.print(
@@ -157,7 +162,7 @@ def _print_width(console: Any, job: "Job", chosen: bool) -> None:
 
 
 def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
-    """Run a job, with a progress bar where there is a console."""
+    """Run a job, with a progress bar if there is a console."""
     from evaluation.train import run as training
 
     total = job.schedule.num_episodes * job.lifetimes
@@ -168,7 +173,7 @@ def _run(job: "Job", stop: Stop, console: Any) -> "tuple[Records, Curve]":
 
 
 def _by_time(progress: "scanner.Progress", minutes: float) -> "scanner.Progress":
-    """Show how many episodes there may be in all, from the time that is left."""
+    """Show an estimate of the total number of episodes, from the remaining time."""
     started = time.monotonic()
 
     def show(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""What is played in training: stretches of learning between evaluations, as a schedule."""
+"""The schedule of a training: stretches of learning between evaluations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from jaxsim import registry
 from jaxsim.worlds.cartpole3d.levels import DIFFICULTIES
 
 MOST_EPISODES = 1_000_000
-"""Training episodes of a lifetime."""
+"""Most training episodes of a lifetime."""
 MOST_EVALUATIONS = 5000
-"""Evaluations after training, so that a schedule is no table of a million blocks."""
+"""Most evaluations, so that a schedule never has a million blocks."""
 
 FULL_SPEED_WIDTH = 16
 """Episodes side by side above which learning is hardly faster; measured in docs/learning.md."""
@@ -23,7 +23,7 @@ Parameters = tuple[tuple[str, Value], ...]
 class Course:
     """One task, learned for `every` episodes at a time, with an evaluation before and after each.
 
-    The last stretch is shorter where the number of episodes is no multiple of `every`.
+    The last stretch is shorter if the number of episodes is no multiple of `every`.
 
     Attributes:
       task: name of the task.
@@ -55,13 +55,13 @@ class Course:
 
     @property
     def most_episodes(self) -> int:
-        """Most training episodes, `MOST_EPISODES` with `MOST_EVALUATIONS` at the most."""
+        """Most training episodes, by `MOST_EPISODES` and `MOST_EVALUATIONS`."""
         return min(MOST_EPISODES // self.every, MOST_EVALUATIONS) * self.every
 
     def schedule(self, episodes: int) -> Schedule:
-        """Return the schedule of so many training episodes.
+        """Return the schedule of a number of training episodes.
 
-        A shorter course is its beginning if it has a multiple of `every` episodes.
+        A shorter course with a multiple of `every` episodes is a prefix of it.
         """
         counts = [(0, self.evaluation)]
         counts += [(self.every, self.evaluation)] * (episodes // self.every)
@@ -80,14 +80,14 @@ class Course:
         return episodes % self.every
 
     def ends(self, episodes: int) -> frozenset[int]:
-        """Numbers of episodes of the schedule after which an evaluation is over, but the first."""
+        """Numbers of episodes after which an evaluation is over, except the first evaluation."""
         stretch = self.every + self.evaluation
         return frozenset(
             self.evaluation + stretch * number for number in range(1, episodes // self.every + 1)
         )
 
     def trained(self, played: int) -> int:
-        """Training episodes among the first `played` of the schedule, which end an evaluation."""
+        """Training episodes among the first `played` episodes, which end with an evaluation."""
         return (played - self.evaluation) // (self.every + self.evaluation) * self.every
 
     @property

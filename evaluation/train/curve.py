@@ -1,4 +1,4 @@
-"""Learning curves: how well agents do in each evaluation, over their lifetimes."""
+"""Learning curves: mean performance in each evaluation, over the lifetimes."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from evaluation.report.entries import number
 COLUMNS = ("episodes", "steps", "mean", "low", "high", "std", "lifetimes")
 
 MEASURE = "performance"
-"""Column whose means the curve shows."""
+"""Column of the records that the curve averages."""
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,22 @@ class Curve:
         performance, counts = records.by_block(MEASURE)
         lengths, _ = records.by_block("length")
         values = (performance.sum(axis=-1) / counts)[:, tests]
-        trained = np.where(tests, 0, counts).cumsum()[tests]
-        walked = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
-        described = describe(values)
+        episodes = np.where(tests, 0, counts).cumsum()[tests]
+        steps = np.where(tests, 0.0, lengths.sum(axis=-1)).cumsum(axis=1)[:, tests]
+        statistics = describe(values)
         interval = bootstrap_interval(values, seed, method="calibrated", bounds=(0, 1))
         return cls(
-            trained,
-            walked.mean(axis=0),
-            described.mean,
+            episodes,
+            steps.mean(axis=0),
+            statistics.mean,
             interval.low,
             interval.high,
-            described.std,
+            statistics.std,
             len(values),
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row an evaluation, `COLUMNS` of JSON values; None where there is none."""
+        """Return one row an evaluation, `COLUMNS` of JSON values; None for NaN."""
         return [
             {
                 "episodes": int(self.episodes[index]),
@@ -78,7 +78,7 @@ class Curve:
         ]
 
     def to_csv(self) -> str:
-        """Return the rows as text; what is missing is empty."""
+        """Return the rows as CSV; missing values are empty."""
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()

@@ -1,4 +1,4 @@
-"""One long run of a learning agent on one task, with files to show for it."""
+"""One long run of a learning agent on one task, and its result files."""
 
 import contextlib
 from collections.abc import Callable
@@ -31,15 +31,15 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Playing):
-    """What to train and what to write; the rest is in `Playing`.
+    """Settings of a training, beside those of `Playing`.
 
     Attributes:
       course: what is played.
-      episodes: training episodes; None for `DEFAULT_EPISODES`, or no limit but the time.
-      minutes: of play after which the run ends with its next evaluation, runs that were resumed
-        counted together; None for no limit.
+      episodes: training episodes; None for `DEFAULT_EPISODES`, or for no limit if `minutes` is set.
+      minutes: time of play, summed over resumed runs, after which the run ends with its next
+        evaluation; None for no limit.
       rows: metrics of users that are also computed.
-      logging: what is also logged in the folder of lifelong-learning data.
+      logging: of lifetimes in the folder of lifelong-learning data; None for none.
     """
 
     course: Course
@@ -55,7 +55,7 @@ class Job(Playing):
 
     @property
     def most_episodes(self) -> int:
-        """Training episodes, if time does not end before."""
+        """Training episodes, unless the time is over before."""
         if self.episodes is not None:
             return self.episodes
         if self.minutes is None:
@@ -64,7 +64,7 @@ class Job(Playing):
 
     @property
     def command(self) -> str:
-        """The command that trains the same again; results name no place on the machine."""
+        """The command that repeats the training, without paths of this machine."""
         course = self.course
         words = ["train", course.task]
         for path, value in course.parameters:
@@ -85,7 +85,7 @@ class Job(Playing):
 
     @property
     def schedule(self) -> Schedule:
-        """All that is played, if time does not end before."""
+        """The whole schedule, unless the time is over before."""
         return self.course.schedule(self.most_episodes)
 
     def check(self) -> None:
@@ -101,27 +101,29 @@ class Job(Playing):
         check_asked(self.rows)
         self.course.check(self.most_episodes)
         player = self.check_playing(self.schedule)
-        logged = () if self.logging is None else self.logging.lifetimes
-        check_logged(logged, self.first_lifetime, self.lifetimes)
+        lifetimes = () if self.logging is None else self.logging.lifetimes
+        check_logged(lifetimes, self.first_lifetime, self.lifetimes)
         if self.minutes is None:
             self.check_room(self.schedule.num_episodes, player)
 
     def keeper(self, schedule: Schedule, player: SavedAgent, stop: Stop, say: Say) -> Checkpoints:
-        """Return what saves the run; one with more episodes may go on from it."""
+        """Return the checkpoints of the run, which one with more episodes can resume."""
         course = self.course
-        played = {
+        content = {
             "task": course.task,
             "parameters": dict(course.parameters),
             "eval-every": course.every,
             "eval-episodes": course.evaluation,
         }
-        # What was learned in a stretch that was cut short is no part of a longer course.
+        # A longer course does not contain a shorter last stretch.
         rest = course.last_stretch(self.most_episodes)
-        matters = self.configuration(played | ({"last-stretch": rest} if rest else {}), player)
+        configuration = self.configuration(
+            content | ({"last-stretch": rest} if rest else {}), player
+        )
         return Checkpoints(
             self.out,
             schedule.block_counts().tolist(),
-            matters,
+            configuration,
             self.files,
             self.pace,
             resume=self.resume,
@@ -144,27 +146,27 @@ def run(
     Args:
       job: what to train, checked.
       progress: called as `progress(episodes done, episodes in all)`.
-      stop: whether the run was asked to end, looked at after each segment.
-      say: is given lines for people.
+      stop: whether the run was asked to end, checked after each segment.
+      say: called with lines for people.
 
     Returns:
-      (records, curve). `out` then holds records.parquet, schedule.json, curve.csv, curve.png where
-      matplotlib is installed, report.html, checkpoints/ with what the agents know, and curve.json.
+      (records, curve). `out` then holds records.parquet, schedule.json, curve.csv, curve.png if
+      matplotlib is installed, report.html, checkpoints/ with the agents' memories, and curve.json.
 
     Raises:
       Stopped: the run was asked to end, and is saved.
-      CheckpointError: there is no checkpoint that it could go on from.
+      CheckpointError: there is no checkpoint that it could resume.
       OSError: a file could not be written.
     """
     schedule = job.schedule
-    who = job.player(schedule)
-    keeper = job.keeper(schedule, who, stop or Stop(), say)
+    player = job.player(schedule)
+    keeper = job.keeper(schedule, player, stop or Stop(), say)
     with contextlib.closing(keeper):
         try:
-            records = job.play(schedule, who, keeper, progress)
+            records = job.play(schedule, player, keeper, progress)
         except TimeOver as over:
             done = job.course.schedule(job.course.trained(over.episodes))
-            records = job.play(done, who, Finished(over.snapshot), None)
+            records = job.play(done, player, Finished(over.snapshot), None)
         curve = Curve.of(records, job.seed)
         _write(job, records, curve, say)
         if job.logging is not None:
@@ -173,7 +175,7 @@ def run(
 
 
 def _write(job: Job, records: Records, curve: Curve, say: Say) -> None:
-    """Write all files; curve.json comes last, so that its presence means the rest is there."""
+    """Write all files, curve.json last: if it exists, all others are complete."""
     about = {**records.metadata, "task": job.course.task, "parameters": dict(job.course.parameters)}
     interval = f"{INTERVALS}; null for a single lifetime"
     with results(job.out, job.files.marker) as folder:

@@ -1,4 +1,4 @@
-"""`jaxsim view`: episodes of any source as a page that can be turned, or as a video.
+"""`jaxsim view`: episodes of any source as an interactive 3D page, or as a video.
 
 film = view.of_level(203, "hard", agent="mpc", seed=7)
 films = [view.of_run(Path("runs/x"), lifetime=812, episode=37)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jaxsim.render.viewer import Film
 
 REPORTS = ("report.json", "curve.json")
-"""Of runs and of trainings."""
+"""Reports of runs and of trainings."""
 
 EXAMPLES = """examples:
   jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --out episode.html
@@ -24,11 +24,11 @@ EXAMPLES = """examples:
   jaxsim view runs/sailon --trial 3 --episode 12
   jaxsim view runs/sailon/transcripts/trial-00003/episode-00012.jsonl
 
-The file needs nothing else and no network: a double click opens it. Without --out it goes to
-view.html. Episodes of a run are played again from its records; agents that learn live their
-lifetime again up to there, from its start or from the nearest checkpoint, and the page says which.
-With --ends there is a page of each episode under "Worst and best lifetimes" of the run's report, in
-the run's folder views, and the report links them.
+The page needs no other file and no network: a double click opens it. Without --out it goes to
+view.html. Episodes of a run are replayed from its records. Agents that learn first replay their
+lifetime up to the episode, from its start or from the nearest checkpoint; the page says which.
+--ends writes a page of each episode under "Worst and best lifetimes" of the run's report to the
+run's folder views, and links them in the report.
 """
 
 MOST_VIDEO_PIXELS = 1024
@@ -36,7 +36,7 @@ MOST_VIDEO_PIXELS = 1024
 
 def add_to(commands: Commands) -> None:
     """Add the command to those of `jaxsim`."""
-    view = add_command(commands, "view", "write an episode as a page that can be turned", EXAMPLES)
+    view = add_command(commands, "view", "write an episode as an interactive 3D page", EXAMPLES)
     view.add_argument(
         "source",
         type=Path,
@@ -44,18 +44,18 @@ def add_to(commands: Commands) -> None:
         metavar="SOURCE",
         help="directory of a run or of trials, or a transcript; none for a level and a seed",
     )
-    view.add_argument("--level", type=int, metavar="N", help="level that is played (200)")
+    view.add_argument("--level", type=int, metavar="N", help="level to play (200)")
     view.add_argument("--difficulty", metavar="NAME", help="easy, medium or hard (easy)")
     view.add_argument(
         "--agent",
         action="append",
         default=[],
         metavar="NAME",
-        help="who plays (pd); repeated, agents play the same start side by side",
+        help="agent (pd); repeated, agents play the same start side by side",
     )
     view.add_argument("--seed", type=int, metavar="N", help="root of all randomness (0)")
-    view.add_argument("--lifetime", type=int, metavar="K", help="of a run (its first)")
-    view.add_argument("--trial", type=int, metavar="K", help="of trials with transcripts")
+    view.add_argument("--lifetime", type=int, metavar="K", help="lifetime of a run (its first)")
+    view.add_argument("--trial", type=int, metavar="K", help="trial, if it has transcripts")
     view.add_argument(
         "--episode",
         type=int,
@@ -73,7 +73,7 @@ def add_to(commands: Commands) -> None:
     view.add_argument(
         "--pixels", type=int, default=320, metavar="N", help="height of these videos (320)"
     )
-    view.add_argument("--quiet", action="store_true", help="say nothing")
+    view.add_argument("--quiet", action="store_true", help="print nothing")
     view.set_defaults(handler=_view)
 
 
@@ -83,7 +83,7 @@ def _view(arguments: argparse.Namespace) -> int:
     from evaluation.view import videos
     from jaxsim.render import viewer
 
-    pictures = [path for path in (arguments.gif, arguments.mp4) if path]
+    video_paths = [path for path in (arguments.gif, arguments.mp4) if path]
     for path, ending in ((arguments.gif, ".gif"), (arguments.mp4, ".mp4")):
         if path:
             if path.suffix != ending:
@@ -101,7 +101,7 @@ def _view(arguments: argparse.Namespace) -> int:
     films = _films(arguments, episodes)
     text = viewer.page(films)
     write_whole(out, text)
-    for path in pictures:
+    for path in video_paths:
         videos.write(films, path, arguments.pixels - arguments.pixels % 2)
     if not arguments.quiet:
         for film in films:
@@ -124,18 +124,18 @@ def _view_ends(arguments: argparse.Namespace) -> int:
     if run is None or not run.is_dir():
         raise ValueError(f"--ends needs the directory of a run; {run or 'none'} is no directory")
     page = run / "report.html"
-    written = [path for name in REPORTS if (path := run / name).is_file()]
-    if not (written and page.is_file()):
+    reports = [path for name in REPORTS if (path := run / name).is_file()]
+    if not (reports and page.is_file()):
         raise ValueError(
             f"{run} has no report.html with its {' or '.join(REPORTS)}; name a finished run"
         )
-    held = records.read_run(run)
+    run_records = records.read_run(run)
     try:
-        measure = json.loads(written[0].read_text(encoding="utf-8"))["measure"]
+        measure = json.loads(reports[0].read_text(encoding="utf-8"))["measure"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{written[0]} is no report of a run; play the run again") from error
+        raise ValueError(f"{reports[0]} is no report of a run; play the run again") from error
     agent = arguments.agent[0] if arguments.agent else None
-    coordinates = html.ends(held, measure)
+    coordinates = html.ends(run_records, measure)
     pages = {
         html.view_of(lifetime, episode): viewer.page(
             [view.of_run(run, lifetime=lifetime, episode=episode, agent=agent)]
@@ -196,7 +196,7 @@ def _of_run(arguments: argparse.Namespace, episodes: list[int]) -> "list[Film]":
 
 
 def _refuse(arguments: argparse.Namespace, what: str, *names: str) -> None:
-    """Refuse options that mean nothing for a source."""
+    """Refuse options that do not apply to a source."""
     for name in names:
         if getattr(arguments, name) not in (None, []):
             raise ValueError(f"--{name} does not go with {what}; leave it out")

@@ -4,7 +4,7 @@ from evaluation.checkpoints.loading import player
 from evaluation.schedule import Block, Schedule
 from evaluation.session import PurePlayer, Session
 from evaluation.view.recording import Recording
-from evaluation.view.replays import taught
+from evaluation.view.replays import with_memory
 from jaxsim import levels, parameters
 from jaxsim.render.viewer import Film
 from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP
@@ -29,7 +29,7 @@ def of_level(
     Raises:
       ValueError: no such level, difficulty or agent, or a seed or an episode out of bounds.
     """
-    tasks = {known.number: known.task for known in levels()}
+    tasks = {entry.number: entry.task for entry in levels()}
     if level not in tasks:
         listed = ", ".join(map(str, tasks))
         raise ValueError(f"level is {level}; it must be one of {listed}")
@@ -40,8 +40,8 @@ def of_level(
     values = (("novelty/difficulty", difficulty), ("novelty/level", level))
     block = Block(0, 1, "test", tasks[level], values, episode + 1, False)
     session = Session(Schedule("view", (block,)), seed=seed)
-    found = player(agent, 1)
+    saved = player(agent, 1)
     recording = Recording(session.episode(episode))
-    recording.play(PurePlayer(taught(found.agent, found.memory), seed=seed))
+    recording.play(PurePlayer(with_memory(saved.agent, saved.memory), seed=seed))
     facts = f"level {level} {difficulty}, seed {seed}, episode {episode}"
     return recording.film(agent, facts, "", level % LEVELS_PER_GROUP)

@@ -1,4 +1,4 @@
-"""An episode of the session, watched tick by tick."""
+"""An episode of the session, recorded tick by tick."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 @dataclass
 class Recording:
-    """What a film is made of, as it comes.
+    """Collects the data of a film while an episode is played.
 
     Attributes:
       episode: in play.
@@ -30,7 +30,7 @@ class Recording:
         self._states.append(self.episode.state)
 
     def step(self, action: int, prediction: Prediction | None = None) -> None:
-        """Advance the episode and keep what came of it."""
+        """Advance the episode and record the outcome."""
         self.episode.step(action)
         self._states.append(self.episode.state)
         self._actions.append(int(action))
@@ -46,7 +46,7 @@ class Recording:
             self.step(action, prediction.checked())
 
     def predict(self, prediction: Prediction) -> None:
-        """Take the prediction at the end for every tick of the episode."""
+        """Use the prediction of the end for every tick of the episode."""
         self._predictions = [prediction] * len(self._actions)
 
     def film(self, title: str, facts: str, note: str, true_level: int | None) -> viewer.Film:
@@ -66,7 +66,7 @@ class Recording:
                 *((s.level, s.probability, s.threshold) for s in self._predictions), strict=True
             )
             predictions = viewer.Predictions(*columns)
-        named = {"names": ACTIONS} if env.num_actions == len(ACTIONS) else {}
+        options = {"names": ACTIONS} if env.num_actions == len(ACTIONS) else {}
         return viewer.film(
             env,
             params,
@@ -79,7 +79,7 @@ class Recording:
             predictions=predictions,
             novel=bool(true_level),
             truth=_truth(true_level),
-            **named,
+            **options,
         )
 
 

@@ -1,4 +1,4 @@
-"""What an agent knew before an episode of a run: its lifetime is played again to there."""
+"""An agent's memory before an episode of a run, from a replay of its lifetime."""
 
 import contextlib
 from collections.abc import Callable, Collection
@@ -26,11 +26,11 @@ class _Reached(Exception):
 
 @dataclass
 class _Until:
-    """Ends a run of one lifetime before an episode, and keeps what it was then.
+    """Ends a run of one lifetime before an episode, and keeps its snapshot.
 
     Attributes:
       episode: number of the first that is not played.
-      find: is given the start and returns where to go on from, None for the start.
+      find: returns the snapshot to resume from, given that of the start; None for the start.
       snapshot: of the lifetime, when the episode is reached.
     """
 
@@ -44,19 +44,19 @@ class _Until:
         return (self.episode,)
 
     def begin(self, start: Callable[[], Snapshot]) -> Snapshot | None:
-        """Return what to go on from."""
-        found = self.find(start())
-        if found is not None and self._episodes(found) == self.episode:
-            self.snapshot = found
+        """Return the snapshot to resume from."""
+        snapshot = self.find(start())
+        if snapshot is not None and self._episodes(snapshot) == self.episode:
+            self.snapshot = snapshot
             raise _Reached
-        return found
+        return snapshot
 
     @staticmethod
     def _episodes(snapshot: Snapshot) -> int:
         return int(jax.tree.leaves(snapshot.outcome)[0].shape[1])
 
     def between(self, episodes: int, take: Callable[[], Snapshot]) -> None:
-        """End the run where the episode comes next."""
+        """End the run if the episode comes next."""
         if episodes >= self.episode:
             self.snapshot = take()
             raise _Reached
@@ -65,7 +65,7 @@ class _Until:
 def memory_before(
     records: Records, run: Path, player: SavedAgent, lifetime: int, episode: int
 ) -> tuple[Any, str]:
-    """Return what an agent knew before an episode, and from where it was played to there.
+    """Return an agent's memory before an episode, and where the replay started.
 
     Args:
       records: of the run.
@@ -75,19 +75,20 @@ def memory_before(
       episode: number of the first episode that is not played.
 
     Returns:
-      (memory, origin): leaves (1, ...) as in a snapshot, None for the agent's first; and words.
+      (memory, origin): leaves (1, ...) as in a snapshot, None for the agent's initial memory; and
+      a text.
     """
     # An agent without a memory is the same in every episode.
-    nothing = not jax.tree.leaves(jax.eval_shape(player.agent.init, jax.random.key(0)))
-    if episode == 0 or nothing:
+    no_memory = not jax.tree.leaves(jax.eval_shape(player.agent.init, jax.random.key(0)))
+    if episode == 0 or no_memory:
         return player.memory, FROM_START
     origin = [FROM_START]
 
     def find(start: Snapshot) -> Snapshot | None:
-        found = _from_checkpoint(records, run, lifetime, episode, start)
-        if found is None:
+        match = _from_checkpoint(records, run, lifetime, episode, start)
+        if match is None:
             return None
-        snapshot, step = found
+        snapshot, step = match
         origin[0] = f"the checkpoint {step}"
         return snapshot
 
@@ -119,11 +120,11 @@ def _from_checkpoint(
             fits = about["seed"] == records.metadata["seed"]
             if not fits or manifest["episodes"] > episode or not 0 <= lane < about["lifetimes"]:
                 continue
-            every = jax.tree.map(
+            all_lanes = jax.tree.map(
                 lambda leaf, lanes=about["lifetimes"]: np.repeat(np.asarray(leaf)[:1], lanes, 0),
                 (start.memory, start.outcome),
             )
-            snapshot = store.load(step, manifest, Snapshot(0, *every))
+            snapshot = store.load(step, manifest, Snapshot(0, *all_lanes))
         except (store.CheckpointError, KeyError, TypeError):
             continue
         memory, outcome = jax.tree.map(
@@ -133,7 +134,7 @@ def _from_checkpoint(
     return None
 
 
-def taught(agent: Agent, memory: Any) -> Agent:
+def with_memory(agent: Agent, memory: Any) -> Agent:
     """Return an agent whose lifetimes start with a memory.
 
     Args:
@@ -146,11 +147,11 @@ def taught(agent: Agent, memory: Any) -> Agent:
     def init(key: jax.Array) -> Any:
         return jax.tree.map(_typed, agent.init(key), memory)
 
-    return replace(agent, init=init, assign=lambda known, number: known)
+    return replace(agent, init=init, assign=lambda initial, number: initial)
 
 
-def _typed(own: Any, leaf: Any) -> jax.Array:
-    like, value = jnp.asarray(own), jnp.asarray(leaf)[0]
+def _typed(initial: Any, leaf: Any) -> jax.Array:
+    like, value = jnp.asarray(initial), jnp.asarray(leaf)[0]
     if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(value, impl=jax.random.key_impl(like))
     return value

@@ -1,4 +1,4 @@
-"""Episodes of SAIL-ON transcripts, and of a trial of an agent (TA2) that has left them."""
+"""Films of episodes of SAIL-ON transcripts, by path or by trial and episode."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ HIGHEST_PREDICTION = 10
 
 
 class _Watch:
-    """Films an episode as `transcript.replay` plays it again."""
+    """Films an episode while `transcript.replay` plays it."""
 
     def __init__(self) -> None:
         self.where: Coordinates | None = None
@@ -34,7 +34,7 @@ class _Watch:
         self.messages.append(message)
 
     def prediction(self) -> Prediction | None:
-        """What the agent reported at the end."""
+        """The agent's last report."""
         for message in reversed(self.messages):
             if "novelty_probability" in message:
                 level, chance = int(message["novelty"]), float(message["novelty_probability"])
@@ -46,20 +46,20 @@ class _Watch:
 
 
 def of_transcript(path: Path) -> Film:
-    """Play the episode of a transcript again and film it.
+    """Replay the episode of a transcript and film it.
 
     Raises:
-      ValueError: it is none; the message says where.
+      ValueError: it is no transcript; the message says where.
     """
     watch = _Watch()
-    replayed = transcript.replay(path, watch)
+    replay = transcript.replay(path, watch)
     assert watch.where and watch.recording
     prediction = watch.prediction()
     if prediction is not None:
         watch.recording.predict(prediction)
     note = ""
-    if replayed.differences:
-        note = f"This replay differs from the transcript: line {replayed.differences[0]}"
+    if replay.differences:
+        note = f"This replay differs from the transcript: line {replay.differences[0]}"
     plan = watch.where.plan
     facts = f"episode {plan.index}, level {plan.level} {plan.difficulty}, seed {plan.seed}"
     return watch.recording.film(path.name, facts, note, plan.level % LEVELS_PER_GROUP)
@@ -87,7 +87,7 @@ def of_trial(folder: Path, *, trial: int, episode: int) -> Film:
         )
     if trial not in trials:
         raise ValueError(f"trial is {trial}; {home} has {trials[0]} to {trials[-1]}")
-    found = sorted(path.parent.glob("episode-*.jsonl"))
-    numbers = [p.stem.removeprefix("episode-").lstrip("0") or "0" for p in found]
-    between = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
-    raise ValueError(f"episode is {episode}; trial {trial} of {home} has {between}")
+    files = sorted(path.parent.glob("episode-*.jsonl"))
+    numbers = [p.stem.removeprefix("episode-").lstrip("0") or "0" for p in files]
+    span = f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+    raise ValueError(f"episode is {episode}; trial {trial} of {home} has {span}")

@@ -11,13 +11,13 @@ from jaxsim.render import Style, draw
 from jaxsim.render.viewer import Film
 
 FRAMES = {".gif": 25, ".mp4": 50}
-"""Frames a second by the end of a file's name."""
+"""Frames a second by extension of the file."""
 MOST_FRAMES = 3000
 CHUNK = 32  # frames that are drawn at a time
 
 
 def check(path: Path) -> None:
-    """Refuse a name that is no video's, and a missing library, before anything is played.
+    """Check the extension and the libraries before anything is played.
 
     Raises:
       ValueError: says what to change.
@@ -34,7 +34,7 @@ def check(path: Path) -> None:
 
 
 def frames(film: Film, style: Style, rate: int) -> np.ndarray:
-    """Draw a film at so many frames a simulated second, (F, H, W, 3) uint8."""
+    """Draw a film at a rate in frames a simulated second, (F, H, W, 3) uint8."""
     step = max(1, round(1 / (rate * film.dt)))
     chosen = np.arange(0, film.ticks + 1, step)[:MOST_FRAMES]
     places: Any = film.places
@@ -45,17 +45,17 @@ def frames(film: Film, style: Style, rate: int) -> np.ndarray:
             lambda leaf: leaf[ticks] if np.ndim(leaf) and len(leaf) == rows else leaf, places
         )
 
-    drawn = []
+    chunks = []
     for start in range(0, len(chosen), CHUNK):
         part = chosen[start : start + CHUNK]
-        # The last chunk is filled up, so that all of them run one program.
+        # The last chunk is padded, so that all of them run one program.
         padded = np.resize(part, CHUNK) if len(part) < CHUNK else part
-        drawn.append(draw(at(padded), style)[: len(part)])
-    return np.concatenate(drawn)
+        chunks.append(draw(at(padded), style)[: len(part)])
+    return np.concatenate(chunks)
 
 
 def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = ("corner",)) -> None:
-    """Write films side by side, whole or not at all; a shorter one waits at its end.
+    """Write films side by side, whole or not at all; shorter ones repeat their last frame.
 
     Args:
       films: one or more.
@@ -67,9 +67,9 @@ def write(films: list[Film], path: Path, pixels: int, views: tuple[str, ...] = (
 
     rate = FRAMES[path.suffix]
     style = Style(views, pixels, samples=2)
-    drawn = [frames(film, style, rate) for film in films]
-    longest = max(map(len, drawn))
-    padded = [np.concatenate([d, np.repeat(d[-1:], longest - len(d), 0)]) for d in drawn]
+    clips = [frames(film, style, rate) for film in films]
+    longest = max(map(len, clips))
+    padded = [np.concatenate([d, np.repeat(d[-1:], longest - len(d), 0)]) for d in clips]
     picture = np.concatenate(padded, axis=2)
     options: dict[str, Any] = {"loop": 0, "duration": 1000 / rate}
     if path.suffix == ".mp4":

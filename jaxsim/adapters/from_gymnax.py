@@ -3,8 +3,8 @@
 env, params = jaxsim.make("gymnax/Breakout-MinAtar", {"max_steps_in_episode": 200})
 observation, state = env.reset(key, params)
 
-Parameters are the numbers of the environment's `EnvParams`, by name, and two that say what its
-performance is: the return that counts as 0 (``score/low``) and as 1 (``score/high``).
+Parameters are the numbers of the environment's `EnvParams`, by name, and two that define its
+performance: the returns that count as 0 (``score/low``) and as 1 (``score/high``).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ except ImportError as error:
     ) from error
 
 LARGEST: Final = 1_000_000_000
-"""Size of the largest number that a parameter may be set to."""
+"""Largest absolute value of a parameter."""
 LONGEST: Final = 1_000_000
 """Steps of the longest episode."""
 STEPS: Final = "max_steps_in_episode"
@@ -51,7 +51,7 @@ class Params:
       inner: the environment's own, `EnvParams`.
       low: return that is performance 0.
       high: return that is performance 1.
-      novelty_level: 0, as no level of the novelty catalogue is of these environments.
+      novelty_level: 0, because the novelty catalogue has no level of these environments.
     """
 
     inner: Any
@@ -91,9 +91,9 @@ class GymnaxTask:
     Attributes:
       name: of the task, as "gymnax/Breakout-MinAtar".
       max_steps: of the longest episode.
-      size: length of observations that are flattened and padded with zeros, so that tasks have
-        them in common; 0 for observations as they are.
-      codes: number of action codes, 0 for the environment's; what goes beyond these is action 0.
+      size: length of observations that are flattened and padded with zeros, so that several tasks
+        share it; 0 for unchanged observations.
+      codes: number of action codes, 0 for the environment's; codes beyond these are action 0.
     """
 
     name: str
@@ -104,17 +104,17 @@ class GymnaxTask:
     @property
     def num_actions(self) -> int:
         """Actions are the integers from 0 to this, exclusive."""
-        return self.codes or _made(self.name)[0].num_actions
+        return self.codes or _gymnax_env(self.name)[0].num_actions
 
     @property
     def numbers(self) -> int:
         """Numbers of an observation, flattened."""
-        env, params = _made(self.name)
+        env, params = _gymnax_env(self.name)
         observation, _ = jax.eval_shape(env.reset_env, jax.random.key(0), params)
         return sum(prod(leaf.shape) for leaf in jax.tree.leaves(observation))
 
     def covering(self, other: Any) -> "GymnaxTask":
-        """The environment that plays what either plays.
+        """Return an environment that covers both.
 
         Raises:
           ValueError: there is none.
@@ -146,53 +146,55 @@ class GymnaxTask:
         """Advance one step; see `jaxsim.env.Env.step`."""
         return self._over_lanes(self._step, params, key, state, action)
 
-    def _over_lanes(self, function: Any, params: Params, key: jax.Array, *given: Tree) -> Any:
+    def _over_lanes(self, function: Any, params: Params, key: jax.Array, *arguments: Tree) -> Any:
         """Call a function of one lane for a lane, or for each of a batch."""
         rng.words(key)  # refuses a raw key
         if not key.ndim:
-            return function(params, key, *given)
-        usual = default_params(self.name)
-        axes = jax.tree.map(lambda leaf, one: 0 if leaf.ndim > one.ndim else None, params, usual)
-        return jax.vmap(function, in_axes=(axes, 0, *(0 for _ in given)))(params, key, *given)
+            return function(params, key, *arguments)
+        defaults = default_params(self.name)
+        axes = jax.tree.map(lambda leaf, one: 0 if leaf.ndim > one.ndim else None, params, defaults)
+        return jax.vmap(function, in_axes=(axes, 0, *(0 for _ in arguments)))(
+            params, key, *arguments
+        )
 
     def _start(self, params: Params, key: jax.Array) -> State:
-        observation, inner = _made(self.name)[0].reset_env(key, params.inner)
+        observation, inner = _gymnax_env(self.name)[0].reset_env(key, params.inner)
         no, zero = jnp.zeros((), bool), jnp.zeros((), jnp.float32)
         inner = jax.tree.map(_strong, inner)
-        return State(inner, self._seen(observation), jnp.full((), -1), zero, no, no, no)
+        return State(inner, self._observed(observation), jnp.full((), -1), zero, no, no, no)
 
     def _step(self, params: Params, key: jax.Array, state: State, action: jax.Array) -> Step:
-        env, _ = _made(self.name)
+        env, _ = _gymnax_env(self.name)
         running, hidden = ~(state.terminated | state.truncated), state.step < 0
         action = jnp.where(action < env.num_actions, action, 0)
         observation, inner, reward, over, _ = env.step_env(key, state.inner, action, params.inner)
         reward = jnp.asarray(reward, jnp.float32)
-        late = env.is_truncated(inner, params.inner) | (state.step + 1 >= self.max_steps)
-        now = (inner, self._seen(observation), state.total + reward)
+        at_limit = env.is_truncated(inner, params.inner) | (state.step + 1 >= self.max_steps)
+        after = (inner, self._observed(observation), state.total + reward)
         before = (state.inner, state.observation, state.total)
-        finite = jnp.where(hidden, all_finite(before, 0), all_finite(now, 0))
+        finite = jnp.where(hidden, all_finite(before, 0), all_finite(after, 0))
         plays = running & ~hidden & finite
         reward = jnp.where(plays, reward, 0.0)
 
-        def chosen(new: Any, old: Tree) -> Any:
+        def select(new: Any, old: Tree) -> Any:
             return jax.tree.map(lambda n, o: jnp.where(plays, n, o).astype(o.dtype), new, old)
 
-        broken = state.nonfinite | (running & ~finite)
+        nonfinite = state.nonfinite | (running & ~finite)
         new = State(
-            chosen(inner, state.inner),
-            chosen(now[1], state.observation),
+            select(inner, state.inner),
+            select(after[1], state.observation),
             state.step + running,
-            chosen(now[2], state.total),
+            select(after[2], state.total),
             state.terminated | (plays & over),
-            state.truncated | (plays & late) | broken,
-            broken,
+            state.truncated | (plays & at_limit) | nonfinite,
+            nonfinite,
         )
         share = (new.total - params.low) / (params.high - params.low)
-        info = {"performance": jnp.clip(share, 0.0, 1.0), "nonfinite": broken}
+        info = {"performance": jnp.clip(share, 0.0, 1.0), "nonfinite": nonfinite}
         return new.observation, new, reward, new.terminated, new.truncated, info
 
-    def _seen(self, observation: Observation) -> Any:
-        """The observation as agents get it."""
+    def _observed(self, observation: Observation) -> Any:
+        """The observation for agents, flattened and padded if `size` is set."""
         if not self.size:
             return jax.tree.map(_strong, observation)
         leaves = [jnp.ravel(leaf).astype(jnp.float32) for leaf in jax.tree.leaves(observation)]
@@ -201,27 +203,27 @@ class GymnaxTask:
 
 
 def _strong(leaf: Any) -> jax.Array:
-    """An array whose type does not give way to others."""
+    """An array without a weak type."""
     return jnp.asarray(leaf, jnp.asarray(leaf).dtype)
 
 
 def alike(envs: Sequence[GymnaxTask]) -> list[GymnaxTask]:
-    """Environments that one agent can play: observations of one length, as many actions."""
+    """Give environments one length of observations and one number of actions, for one agent."""
     size, codes = (max(getattr(env, name) for env in envs) for name in ("numbers", "num_actions"))
     return [replace(env, size=size, codes=codes) for env in envs]
 
 
 @lru_cache
-def _made(name: str) -> tuple[Any, Any]:
-    """The environment of a task with its usual parameters.
+def _gymnax_env(name: str) -> tuple[Any, Any]:
+    """The environment of a task with its default parameters.
 
     Raises:
       ValueError: gymnax has none, cannot make it, or its actions are no integers.
     """
     inner = name.removeprefix(GYMNAX)
     if inner not in registration.registered_envs:
-        known = [f"{GYMNAX}{other}" for other in registration.registered_envs]
-        raise ValueError(parameters.unknown("task", name, known))
+        names = [f"{GYMNAX}{other}" for other in registration.registered_envs]
+        raise ValueError(parameters.unknown("task", name, names))
     try:
         env, params = registration.make(inner)
     except Exception as error:  # one downloads its data
@@ -241,12 +243,12 @@ def spec(name: str) -> EnvSpec:
     Raises:
       ValueError: gymnax has no such environment, or none with discrete actions.
     """
-    table = {row.path: row for row in _rows(_made(name)[1])}
+    table = {row.path: row for row in _rows(_gymnax_env(name)[1])}
     steps = table[STEPS].default
-    usual = {path: row.default for path, row in table.items()}
+    defaults = {path: row.default for path, row in table.items()}
 
     def fill(values: Values) -> Values:
-        return usual | {HIGH: float(values.get(STEPS, steps))} | dict(values)
+        return defaults | {HIGH: float(values.get(STEPS, steps))} | dict(values)
 
     def check(values: Values) -> None:
         low, high = fill(values)[LOW], fill(values)[HIGH]
@@ -283,11 +285,13 @@ def _rows(params: Any) -> list[Parameter]:
 def default_params(name: str, values: Values | None = None) -> Params:
     """Parameters of a task, with some values by path."""
     filled = spec(name).fill(values or {})
-    usual = _made(name)[1]
-    changed = {
-        field: type(value)(filled[field]) for field, value in vars(usual).items() if field in filled
+    defaults = _gymnax_env(name)[1]
+    settings = {
+        field: type(value)(filled[field])
+        for field, value in vars(defaults).items()
+        if field in filled
     }
-    inner = jax.tree.map(_strong, usual.replace(**changed))
+    inner = jax.tree.map(_strong, defaults.replace(**settings))
     low, high = (jnp.float32(filled[end]) for end in (LOW, HIGH))
     return Params(inner, low, high, jnp.int32(0))
 

@@ -93,7 +93,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
 
     @property
     def core(self) -> Any:
-        """The environment inside, one of `jaxsim.env`."""
+        """The wrapped environment of `jaxsim.env`."""
         return self._play.core
 
     @property
@@ -123,8 +123,8 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
             self._play.seed(_words(seed))
         elif self._play.root is None:
             self._play.seed(_fresh_words(self.np_random, ()))
-        for name, given in chosen.items():
-            return self._play.begin_at(name, given), {}
+        for name, state in chosen.items():
+            return self._play.begin_at(name, state), {}
         outcome = self._play.begin()
         return outcome.observation, _info(outcome)
 
@@ -140,7 +140,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         Raises:
           ValueError: the action is out of range or no integer.
         """
-        if not self._play.begun:
+        if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         # An ended episode stays as it is: only `reset` may start the next.
         outcome = self._play.step(int(self._play.actions.checked(action)))
@@ -155,7 +155,7 @@ class JaxsimEnv(gymnasium.Env[np.ndarray, Any]):
         """
         if self.render_mode is None:
             return None
-        if not self._play.begun:
+        if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         return _picture(self._play, self._play.params, self._play.state)
 
@@ -233,14 +233,14 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             self._play.seed(np.stack([_words(s) for s in self._lane_seeds(seed)]))
         elif self._play.root is None:
             self._play.seed(_fresh_words(self.np_random, (self.num_envs,)))
-        for name, given in chosen.items():
-            return self._play.begin_at(name, given), {}
+        for name, state in chosen.items():
+            return self._play.begin_at(name, state), {}
         observation, info = self._play.begin()
         return observation, _masked(info, np.ones(self.num_envs, bool))
 
     @property
     def core(self) -> Any:
-        """The environment inside, one of `jaxsim.env`."""
+        """The wrapped environment of `jaxsim.env`."""
         return self._play.core
 
     @property
@@ -270,7 +270,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         Raises:
           ValueError: an action is out of range or no integer, or there are not L.
         """
-        if not self._play.begun:
+        if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         actions = self._play.actions.checked(actions, (self.num_envs,))
         observation, reward, terminated, truncated, info = self._play.step(actions)
@@ -284,7 +284,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Draw the present state of every lane; None without a render mode."""
         if self.render_mode is None:
             return None
-        if not self._play.begun:
+        if not self._play.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before render()")
         state, params = self._play.inner, self._play.params
 
@@ -296,7 +296,7 @@ class JaxsimVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 
 def register() -> None:
-    """Register every environment with Gymnasium, as "jaxsim/" and its id; again does no harm."""
+    """Register every environment with Gymnasium, as "jaxsim/" and its id; idempotent."""
     for env_id in jaxsim.registered_envs():
         if f"{NAMESPACE}/{env_id}" not in gymnasium.registry:
             env, _ = jaxsim.make(env_id)
@@ -319,10 +319,10 @@ def _solved(env: Any) -> float:
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    for known in MODES:
-        if mode in (known, known.value):
-            return known
-    allowed = ", ".join(repr(known.value) for known in MODES)
+    for option in MODES:
+        if mode in (option, option.value):
+            return option
+    allowed = ", ".join(repr(option.value) for option in MODES)
     raise ValueError(f"autoreset_mode is {mode!r}; it must be one of {allowed}")
 
 
@@ -334,9 +334,9 @@ def _checked_render_mode(render_mode: str | None) -> str | None:
 
 
 def _warn_of_limit(env_id: str, options: Values) -> None:
-    """Say that Gymnasium cuts episodes off that an option makes longer."""
-    usual = gymnasium.registry.get(f"{NAMESPACE}/{env_id}")
-    longest = usual and usual.max_episode_steps
+    """Warn that Gymnasium truncates episodes that an option makes longer."""
+    registered = gymnasium.registry.get(f"{NAMESPACE}/{env_id}")
+    longest = registered and registered.max_episode_steps
     if longest and options.get("max_steps", 0) > longest:
         warnings.warn(
             f"gymnasium.make ends episodes after {longest} steps unless it is given "
@@ -358,7 +358,7 @@ def _discrete(play: Stream) -> gymnasium.Space[Any]:
 
 
 def _frames(play: Stream) -> int:
-    """Steps of a simulated second, for a video at the speed of the world."""
+    """Steps of a simulated second, for a video in real time."""
     return round(1 / float(np.max(play.core.dt(play.params))))
 
 
@@ -371,15 +371,15 @@ def _info(outcome: stepper.Outcome) -> dict[str, Any]:
     return {"performance": performance, "nonfinite": nonfinite}
 
 
-def _checked_options(options: dict[str, Any] | None, known: tuple[str, ...]) -> dict[str, Any]:
-    given = dict(options or {})
-    for name in given:
-        if name not in known:
-            allowed = ", ".join(repr(k) for k in known) or "none"
+def _checked_options(options: dict[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+    selection = dict(options or {})
+    for name in selection:
+        if name not in names:
+            allowed = ", ".join(repr(k) for k in names) or "none"
             raise ValueError(f"unknown reset option {name!r} (allowed: {allowed})")
-    if len(given) > 1:
-        raise ValueError(f"reset takes one of the options {', '.join(map(repr, given))}")
-    return given
+    if len(selection) > 1:
+        raise ValueError(f"reset takes one of the options {', '.join(map(repr, selection))}")
+    return selection
 
 
 def _words(seed: int) -> np.ndarray:
@@ -392,13 +392,13 @@ def _fresh_words(generator: np.random.Generator, shape: tuple[int, ...]) -> np.n
 
 
 def _masked(info: dict[str, np.ndarray], mask: np.ndarray) -> dict[str, Any]:
-    """Add the mask of lanes that have an entry, and blank the others."""
+    """Add the mask of lanes that have an entry, and set the others to zero."""
     blanked = {name: np.where(mask, value, np.zeros_like(value)) for name, value in info.items()}
     return blanked | {f"_{name}": mask.copy() for name in info}
 
 
 def _with_final(info: dict[str, np.ndarray], over: np.ndarray) -> dict[str, Any]:
-    """Separate what ended lanes leave behind from what their new episodes begin with."""
+    """Separate the last values of ended episodes from the first values of new ones."""
     last = info.pop("final_obs")
     result = _masked(info, ~over)
     result |= {f"_{name}": np.ones_like(over) for name in info}

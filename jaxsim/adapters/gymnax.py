@@ -57,7 +57,7 @@ class GymnaxEnv(environment.Environment):
 
     @property
     def default_params(self) -> Any:
-        """Parameters for calls that name none."""
+        """Parameters for calls without any."""
         return self._params
 
     @property
@@ -166,9 +166,9 @@ class GymnaxEnv(environment.Environment):
 def to_gymnax(env: Env, params: Params) -> GymnaxEnv:
     """Present an environment to gymnax code.
 
-    Observations are vectors (`jaxsim.spaces.flatten`). Episodes reset themselves as gymnax' own
-    do, each with fresh randomness. Under `jax.vmap` a step is played as one batch, so that contacts
-    and resets are paid for by the lanes that have them.
+    Observations are vectors (`jaxsim.spaces.flatten`). Episodes reset themselves as in gymnax, each
+    with fresh randomness. Under `jax.vmap` a step is played as one batch, so that contacts and
+    resets cost only in the lanes that have them.
 
     Args:
       env: from `jaxsim.make`.
@@ -183,7 +183,7 @@ def to_gymnax(env: Env, params: Params) -> GymnaxEnv:
 
 
 def _typed(key: jax.Array) -> jax.Array:
-    """Gymnax code may still use raw keys."""
+    """Convert raw keys, which gymnax code may use, to typed keys."""
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     return jax.random.wrap_key_data(key)
@@ -195,7 +195,7 @@ def _fresh(inner: State) -> GymnaxState:
 
 
 def _in_batches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give `jax.vmap` an elementwise function's own batch form instead of a mapped one.
+    """Make `jax.vmap` call an elementwise function with the whole batch instead of mapping it.
 
     Args:
       function: of pytrees whose leaves are scalars or (L,).
@@ -204,14 +204,14 @@ def _in_batches(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @batched.def_vmap
     def rule(size: int, mapped: Any, *arguments: Tree) -> tuple[Any, Any]:
-        # Parameters may stay shared; what else is shared becomes one a lane.
-        *others, params = (
+        # Parameters may stay shared; other shared arguments are broadcast to the lanes.
+        *inputs, params = (
             jax.tree.map(partial(_lanes, size), argument, flags)
             if index < len(mapped) - 1
             else argument
             for index, (argument, flags) in enumerate(zip(arguments, mapped, strict=True))
         )
-        out = function(*others, params)
+        out = function(*inputs, params)
         return out, jax.tree.map(lambda _: True, out)
 
     return batched

@@ -71,7 +71,7 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Give the seeds of the next `reset`; None for none."""
+        """Set and return the seeds of the next `reset`; None for none."""
         self._seeds = [None if seed is None else seed + lane for lane in range(self.num_envs)]
         return self._seeds
 
@@ -111,7 +111,7 @@ class JaxsimVecEnv(VecEnv):  # type: ignore[misc, unused-ignore]
         return self.envs.render() or [None] * self.num_envs
 
     def close(self) -> None:
-        """Nothing has to be given back."""
+        """Close the environments."""
         self.envs.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:

@@ -56,10 +56,10 @@ class Stream:
         self.blank = self._blank()
         self.root: rng.Words | None = None
         self.count = 0
-        self.begun = False
+        self.has_begun = False
 
     def _blank(self) -> Any:
-        """A state of the right shapes; nothing in it matters."""
+        """A state of the right shapes; its values are ignored."""
         key = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), self.shape))
         shapes = jax.eval_shape(self.core.start, key, self.params)
         return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
@@ -74,21 +74,23 @@ class Stream:
         assert self.root is not None, "no stream has begun"
         return _fold(self.root, np.uint32(self.count))
 
-    def fitting(self, name: str, given: Tree) -> Any:
-        """Return a state for the option `name` as it is played, or raise `ValueError`."""
-        if hasattr(self.core, "adopt") and type(given) is type(self.blank):
-            given = self.core.adopt(given, rng.to_key(self.key()), self.params)
-        want: Any = jax.tree.structure(self.blank)
-        got: Any = jax.tree.structure(given)
-        if want != got:
-            raise ValueError(f"option {name!r} is no state of this environment: {got}, not {want}")
-        pairs = zip(jax.tree.leaves(given), jax.tree.leaves(self.blank), strict=True)
+    def fitting(self, name: str, state: Tree) -> Any:
+        """Check and convert a state for the option `name`, or raise `ValueError`."""
+        if hasattr(self.core, "adopt") and type(state) is type(self.blank):
+            state = self.core.adopt(state, rng.to_key(self.key()), self.params)
+        expected: Any = jax.tree.structure(self.blank)
+        actual: Any = jax.tree.structure(state)
+        if expected != actual:
+            raise ValueError(
+                f"option {name!r} is no state of this environment: {actual}, not {expected}"
+            )
+        pairs = zip(jax.tree.leaves(state), jax.tree.leaves(self.blank), strict=True)
         for leaf, blank in pairs:
             if jnp.shape(leaf) != blank.shape:
                 raise ValueError(
                     f"option {name!r} has a leaf of shape {jnp.shape(leaf)}, not {blank.shape}"
                 )
-        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), given, self.blank)
+        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), state, self.blank)
 
 
 @jax.jit
@@ -103,7 +105,7 @@ def _of_reset(step: rng.Words) -> rng.Words:
 
 
 def shown(observation: Observation) -> Any:
-    """An observation as adapters show it: a float32 vector, or a picture of bytes."""
+    """Convert an observation for adapters: a float32 vector, or a picture of bytes."""
     return observation if observation.dtype == np.uint8 else observation.astype(np.float32)
 
 
@@ -115,8 +117,8 @@ def _shown(env: Env, observation: Observation) -> jax.Array:
 class Single(Stream):
     """The episodes of one environment.
 
-    Each is that of a lane of a vector environment in mode NEXT_STEP: a reset takes one step of the
-    stream, and the key of that step gives the start and the hidden first step.
+    Each equals that of a lane of a vector environment in mode NEXT_STEP: a reset takes one step of
+    the stream, and the key of that step gives the start and the hidden first step.
     """
 
     def __init__(self, env_id: str, values: Values | None, options: Values) -> None:
@@ -125,15 +127,15 @@ class Single(Stream):
 
     def begin(self) -> Outcome:
         """Start an episode."""
-        return self._began(self.stepper.begin(self._keys(_of_reset(self.key()))))
+        return self._counted(self.stepper.begin(self._keys(_of_reset(self.key()))))
 
-    def begin_at(self, name: str, given: Tree) -> np.ndarray:
+    def begin_at(self, name: str, start: Tree) -> np.ndarray:
         """Continue from a "state", or from a "start" by way of its hidden first step."""
-        state, keys = self.fitting(name, given), self._keys(self.key())
+        state, keys = self.fitting(name, start), self._keys(self.key())
         if name == "start":
-            return self._began(self.stepper.begin_at(state, keys)).observation
+            return self._counted(self.stepper.begin_at(state, keys)).observation
         self.stepper.go_on_from(state, keys)
-        self.begun = True
+        self.has_begun = True
         return self.stepper.observe()
 
     def step(self, action: int) -> Outcome:
@@ -150,8 +152,9 @@ class Single(Stream):
         assert self.root is not None
         return Keys(first, first, self.root, np.uint32(self.count))
 
-    def _began(self, outcome: Outcome) -> Outcome:
-        self.begun = True
+    def _counted(self, outcome: Outcome) -> Outcome:
+        """Count the first step of an episode."""
+        self.has_begun = True
         self.count += 1
         return outcome
 
@@ -171,7 +174,7 @@ def _advance(
       params: of the environment, packed.
 
     Returns:
-      The state, and what else `env.step` returns, both packed.
+      The state, and the other results of `env.step`, both packed.
     """
     key = rng.to_key(rng.fold(root, count))
     observation, after, *rest = env.step(key, state.unpack(), action, params.unpack())
@@ -230,16 +233,16 @@ class Lanes(Stream):
         observation, *_, info = self._advance(self._starts, self._idle)
         return observation, info
 
-    def begin_at(self, name: str, given: Tree) -> np.ndarray:
+    def begin_at(self, name: str, start: Tree) -> np.ndarray:
         """Continue from a "state", or from a "start" by way of its hidden first step."""
-        inner, count = self.fitting(name, given), -1 if name == "start" else 0
-        self._packed, self.begun = self._playing(inner, count, over=False), True
+        inner, count = self.fitting(name, start), -1 if name == "start" else 0
+        self._packed, self.has_begun = self._playing(inner, count, over=False), True
         if name == "start":
             return self._advance(self._starts, self._idle)[0]
         return np.array(shown(self._env.observe(self.state)))
 
     def _playing(self, inner: State, count: int, *, over: bool) -> Packed:
-        """Pack a state of the environment after so many steps, all lanes over or none."""
+        """Pack a state of the environment after `count` steps, all lanes over or none."""
         if self._limited is not self.core:
             inner = TimeLimitState.at(inner, count, self.shape)
         return Packed.of(AutoResetState(inner, jnp.full(self.shape, over)))
@@ -255,7 +258,7 @@ class Lanes(Stream):
             env, self.root, count, self._packed, action, self._packed_params
         )
         self.count += 1
-        self.begun = True
+        self.has_begun = True
         observation, reward, terminated, truncated, info = outcome.read()
         if "final_obs" in info:
             info["final_obs"] = shown(info["final_obs"])

@@ -2,15 +2,15 @@
 
 | module | subject |
 | --- | --- |
-| `lists` | what is played, and the rows that come back |
-| `work` | what the engine asks of an environment |
+| `lists` | lists of rounds to play, and rows of results |
+| `work` | the interface of an environment for the engine |
 | `worlds` | environments with their tables of parameters |
 | `minds` | an agent's functions over lanes |
-| `state` | what is carried of lanes and lifetimes |
+| `state` | state of lanes and lifetimes between steps |
 | `steps` | an action and the cheapest attempt; attempts with more effort |
-| `turns` | from one round to the next |
+| `turns` | the change from one round to the next |
 | `traced` | functions that are traced once |
 | `banks` | leaves of lanes in few arrays |
-| `program` | the loops over all of it, compiled |
-| `crew` | lifetimes dealt to threads and devices |
+| `program` | the compiled loops over steps and turns |
+| `crew` | distribution of lifetimes over threads and devices |
 """

@@ -18,11 +18,11 @@ from jaxsim.pytrees import Leaf, Tree
 T = TypeVar("T")
 
 MOST_ROWS = 32
-"""A leaf with more numbers a lane stays an array by itself."""
+"""A leaf with more numbers per lane stays a separate array."""
 
 
 class Kind(NamedTuple):
-    """Leaves of lanes that change together."""
+    """Leaves of lanes that all change in steps, or all do not."""
 
     banks: dict[str, jax.Array]  # by type, (K, L): a row for each number of a lane
     large: list[jax.Array]  # leaves with many numbers a lane, (L, ...)
@@ -31,32 +31,32 @@ class Kind(NamedTuple):
 class Banked(NamedTuple):
     """A tree of lanes in banks."""
 
-    still: Kind  # what steps do not change
-    moving: Kind
+    still: Kind  # leaves that steps do not change
+    moving: Kind  # leaves that steps change
 
 
 class _Place(NamedTuple):
-    """Where a leaf is."""
+    """Position of a leaf."""
 
-    bank: str  # type of its bank; "" for an array by itself
+    bank: str  # type of its bank; "" for a separate array
     moves: bool
-    first: int  # row, or place among the large ones
+    first: int  # first row, or index among the large leaves
     rows: int
     shape: tuple[int, ...]  # behind the axis of lanes
     dtype: Any
-    keys: Any = None  # generator of typed keys, which lie here as their words
+    keys: Any = None  # generator of typed keys, which are stored as their words
 
 
 @dataclass(frozen=True)
 class Banks:
-    """How the leaves of a tree are laid out in banks."""
+    """Layout of the leaves of a tree in banks."""
 
     structure: Any
     places: tuple[_Place, ...]
 
     @classmethod
     def of(cls, tree: Tree, moves: Sequence[bool] | None = None) -> "Banks":
-        """Lay a tree out.
+        """Return the layout of a tree.
 
         Args:
           tree: arrays or their shapes, leaves (L, ...).
@@ -94,7 +94,7 @@ class Banks:
         return Kind({bank: jnp.concatenate(of) for bank, of in rows.items()}, large)
 
     def widths(self) -> dict[str, int]:
-        """Rows of each bank of a tree without large leaves, all of which change."""
+        """Number of rows of each bank of a tree whose leaves are not large and all change."""
         rows: dict[str, int] = {}
         for place in self.places:
             rows[place.bank] = rows.get(place.bank, 0) + place.rows
@@ -115,8 +115,8 @@ class Banks:
         return jax.tree.unflatten(self.structure, [leaf(place) for place in self.places])
 
 
-def taken(lanes: T, index: jax.Array) -> T:
-    """Chosen lanes of `Banked` or a `Kind`; an index past the end takes the last."""
+def gather(lanes: T, index: jax.Array) -> T:
+    """Gather lanes of `Banked` or a `Kind`; an index past the end takes the last lane."""
     return _each(
         lanes,
         lambda bank: bank.at[:, index].get(mode="clip"),
@@ -125,7 +125,7 @@ def taken(lanes: T, index: jax.Array) -> T:
 
 
 def cut(lanes: T, first: jax.Array | int, size: int) -> T:
-    """Neighbouring lanes of `Banked` or a `Kind`."""
+    """Slice consecutive lanes of `Banked` or a `Kind`."""
     part = jax.lax.dynamic_slice_in_dim
     return _each(
         lanes, lambda bank: part(bank, first, size, 1), lambda leaf: part(leaf, first, size)
@@ -143,8 +143,8 @@ def pasted(lanes: T, part: T, first: jax.Array | int) -> T:
     )
 
 
-def put(lanes: T, part: T, index: jax.Array) -> T:
-    """Inverse of `taken`, with no place twice; an index past the end drops."""
+def scatter(lanes: T, part: T, index: jax.Array) -> T:
+    """Inverse of `gather`, for distinct indices; an index past the end is dropped."""
     return _each(
         lanes,
         lambda bank, new: bank.at[:, index].set(new, mode="drop", unique_indices=True),

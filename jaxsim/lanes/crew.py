@@ -1,4 +1,4 @@
-"""Lifetimes dealt to the cores or accelerators of a machine.
+"""Distributes lifetimes over the cores or accelerators of a machine.
 
 On a processor there is one device and one executable, which a thread for each core calls; an
 accelerator takes all lanes of its lifetimes at once. Parts of the lifetimes have equal sizes, so
@@ -27,14 +27,15 @@ from jaxsim.pytrees import Leaf, Params, State, Tree
 MULTIPLE = 64
 """Lanes come in multiples of this: remainder lanes of a SIMD loop round differently."""
 LIFETIMES = 8
-"""The same for lifetimes whose episodes fill neighbouring lanes: the numbers of one vector."""
+"""Lifetimes are padded to a multiple of this if several of their episodes run side by side; it
+equals the SIMD width."""
 LEARNING_LANES = 2048
-"""Lanes of a part while agents learn from the steps, which are kept for all lanes."""
+"""Most lanes of a part while agents learn from the steps, which are stored for all lanes."""
 MAX_CHUNK = 1 << 20
 MAX_THREADS = 256
 MAX_EXECUTABLES = 14
-"""Programs that a process keeps compiled. One of level 200 takes some 2,200 of the 65,530 mappings
-of memory that Linux grants a process, which dies beyond them."""
+"""Most compiled programs of a process. One of level 200 takes some 2,200 of the 65,530 memory
+mappings that Linux grants a process; a process that needs more dies."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Spread:
     """How lifetimes are spread over the machine; nothing here changes a result.
 
     Attributes:
-      chunk: lanes that advance together, a multiple of 64; None for as many as suit the backend.
+      chunk: lanes that advance together, a multiple of 64; None for the backend's size.
       threads: parts of the lifetimes that are played at the same time; None for one for each core,
         or for each accelerator.
     """
@@ -90,9 +91,9 @@ class Crew:
       width: most episodes of a round, W.
       spread: how they are spread.
       predicts: whether predictions of novelty are recorded.
-      names: whether what the agent names is recorded.
-      independent: whether a list is of episodes that have nothing to do with one another; their
-        numbers are those of the run then, and `numbers` tell lists apart and no more.
+      names: whether the levels that the agent names are recorded.
+      independent: whether the episodes of a list are independent; their numbers are then those of
+        the run, and `numbers` only distinguish lists.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Crew:
         self._memories: list[Any] | None = None
 
     def _layout(self, spread: Spread, parts: int) -> tuple[Sizes, int]:
-        """Sizes of the program, and lifetimes of a part."""
+        """Sizes of the program, and number of lifetimes of a part."""
         layouts = [getattr(work, "layout", backend.layout()) for work in self.works]
         grain = max(LIFETIMES, MULTIPLE // math.gcd(MULTIPLE, self.width))
         learns = self.agent.trace is not None and self.agent.learn is not learn_nothing
@@ -147,7 +148,7 @@ class Crew:
         return sizes, share
 
     def play(self, rounds: Rounds) -> Rows:
-        """Play lists from where the last ones ended.
+        """Play lists, continuing after the last ones.
 
         Args:
           rounds: leaves (R, P) or (R, 1).
@@ -195,7 +196,7 @@ class Crew:
         )
 
     def batch(self, rounds: Rounds, index: int) -> Batch:
-        """What the program is given for a part of the lifetimes, on the part's device."""
+        """Input of the program for a part of the lifetimes, on the part's device."""
         lists = jax.tree.map(lambda leaf: self._listed(leaf, index), rounds)
         numbers = self._dealt(self.number, index)
         real = np.arange(self.share) + index * self.share < self.number.size
@@ -203,7 +204,7 @@ class Crew:
         return Batch(*jax.device_put(batch, self.homes[index]))
 
     def _scored(self, rows: Rows, world: Leaf) -> Rows:
-        """Rows with rewards and performances that follow from the numbers of steps."""
+        """Add the rewards and performances that follow from the numbers of steps."""
         worlds = np.broadcast_to(np.asarray(world)[..., None], rows.length.shape)
         reward, performance = np.zeros((2, *rows.length.shape), np.float32)
         for index, work in enumerate(self.works):
@@ -214,7 +215,7 @@ class Crew:
         return replace(rows, reward=reward, performance=performance)
 
     def renumber(self, numbers: Leaf) -> None:
-        """Let the lifetimes go on under other numbers, (P,)."""
+        """Give the lifetimes other numbers, (P,)."""
         self.number = np.asarray(numbers, np.uint32)
 
     def no_rows(self) -> Rows:
@@ -254,7 +255,7 @@ class Crew:
         return jax.tree.map(joined, *self.memories())
 
     def remember(self, memory: Memory) -> None:
-        """Let the lifetimes go on with memories as `memory` returns them."""
+        """Set the memories of the lifetimes, in the form that `memory` returns."""
         memories = self.memories()
         for index, part in enumerate(memories):
             first = index * self.share
@@ -264,8 +265,8 @@ class Crew:
     def _dealt(self, values: np.ndarray, index: int) -> np.ndarray:
         """Values of the lifetimes of a part, (..., P) to (..., share), padded with zeros."""
         part = values[..., index * self.share : (index + 1) * self.share]
-        behind = self.share - part.shape[-1]
-        return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, behind)])
+        padding = self.share - part.shape[-1]
+        return np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, padding)])
 
     def _listed(self, leaf: Leaf, index: int) -> np.ndarray:
         """Leaf of the lists of a part, (R, P, ...) to (R, share, ...); (R, 1, ...) stays."""
@@ -282,14 +283,14 @@ def words_of(leaf: jax.Array) -> jax.Array:
 
 
 def power_of_two(number: int, grain: int = 1) -> int:
-    """The least grain times a power of two that is not below a number."""
+    """The smallest product of `grain` and a power of two that is at least `number`."""
     return grain * (1 << (-(-number // grain) - 1).bit_length())
 
 
 def _shared_where_equal(table: Params) -> Any:
-    """Table of parameters, in which one that is equal in all rows is a scalar.
+    """Make those parameters of a table scalars that are equal in all rows.
 
-    A step then computes with it once for all lanes.
+    A step then computes with them once for all lanes.
     """
 
     def one(leaf: Leaf) -> Any:
@@ -301,7 +302,7 @@ def _shared_where_equal(table: Params) -> Any:
 
 @lru_cache(maxsize=32)
 def _start_of(agent: Agent) -> Any:
-    """Compiled memories of lifetimes before their first episodes."""
+    """Return the compiled function that makes memories before the first episodes."""
 
     def start(root: rng.Words, numbers: jax.Array) -> State:
         keys = rng.to_key(rng.fold(root, numbers, counters.AGENT))
@@ -326,26 +327,26 @@ def lowered(program: Program, home: jax.Device, structure: Any, shapes: Any) -> 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Let Python not look for garbage: a trace makes millions of objects, and little garbage."""
-    looks = gc.isenabled()
+    """Disable garbage collection: a trace makes millions of objects, and little garbage."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if looks:
+        if enabled:
             gc.enable()
 
 
 @lru_cache(maxsize=MAX_EXECUTABLES)
 def executable(program: Program, home: jax.Device, structure: Any, shapes: Any) -> Any:
-    """The same, compiled."""
+    """A compiled program for a device and batches of some shapes."""
     older_emitters = all(getattr(work, "older_emitters", False) for work in program.works)
     return backend.compiled(lowered(program, home, structure, shapes), older_emitters)
 
 
 @jax.jit
-def _laid_over(memory: Memory, known: Tree) -> Any:
-    """Memories of all lanes, of which the first take what is known; types stay as they were."""
+def _laid_over(memory: Memory, values: Tree) -> Any:
+    """Overwrite the memories of the first lanes; types stay as they are."""
 
     def one(leaf: jax.Array, rows: jax.Array) -> jax.Array:
         laid = words_of(leaf).at[: rows.shape[0]].set(rows)
@@ -353,4 +354,4 @@ def _laid_over(memory: Memory, known: Tree) -> Any:
             return jax.random.wrap_key_data(laid, impl=jax.random.key_impl(leaf))
         return laid
 
-    return jax.tree.map(one, memory, known)
+    return jax.tree.map(one, memory, values)

@@ -1,4 +1,4 @@
-"""What lanes play and what comes back: lists of rounds as data, and rows of results.
+"""Input and output of lanes: lists of rounds as data, and rows of results.
 
 A round is up to W episodes that one lifetime plays side by side from one memory. Front doors (a
 syllabus, a SAIL-ON experiment) build such lists and read the rows; the program knows no protocol.
@@ -24,19 +24,19 @@ class Rounds:
     world: Leaf  # int32, environment
     row: Leaf  # int32, row of the environment's parameter table
     learning: Any = None  # bool, whether the agent learns from the round; None for never
-    enters: Any = None  # bool, whether a block begins with the round; None if nobody asks
+    enters: Any = None  # bool, whether a block begins with the round; None without blocks
     entry: Any = None  # `agents.Entry` of the block
-    hint: Any = None  # `agents.Told`, what the agent is told before the round; None for nothing
-    has_start: Any = None  # bool, whether `start` is used; None where every start is drawn
+    hint: Any = None  # `agents.Told`, the hint before the round; None for none
+    has_start: Any = None  # bool, whether `start` is used; None if every start is drawn
     start: State = None  # states before the hidden first step
 
 
 class Batch(NamedTuple):
-    """P lifetimes with what they play."""
+    """P lifetimes with their lists."""
 
     root: rng.Words  # counter key of all randomness
     number: Leaf  # (P,) uint32, number of each lifetime
-    real: Any  # (P,) bool; the others are padding
+    real: Any  # (P,) bool, False for padding
     tables: tuple[Any, ...]  # parameters of each environment; leaves () where rows agree, else (V,)
     rounds: Rounds
     memory: Memory  # agent memories before the first round, leaves (P, ...)
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rows:
-    """How episodes ended; leaves (R, P W), those of a lifetime side by side.
+    """Results of episodes; leaves (R, P W), the episodes of a lifetime side by side.
 
     Where a list has no episode, a leaf is 0.
     """
@@ -54,13 +54,13 @@ class Rows:
     ending: Leaf  # int32, see `worlds.world`
     reward: Leaf  # float32, sum over the steps
     performance: Leaf  # float32, in [0, 1]
-    prediction: Any  # `NoveltyPrediction` after the last step; None if nobody asks
-    named: Any  # int32, catalogue level that the agent names; None if nobody asks
+    prediction: Any  # `NoveltyPrediction` after the last step; None if it is not recorded
+    named: Any  # int32, catalogue level that the agent names; None if it is not recorded
     fault: Leaf  # int32, fault of the agent as the episode began; None for agents without faults
 
 
 class Result(NamedTuple):
-    """What a program returns."""
+    """Output of a program."""
 
     memory: Memory  # agent memories after the last round, leaves (P, ...)
     rows: Rows

@@ -1,7 +1,7 @@
-"""An agent's functions over lanes, of which W neighbours share what an episode only reads.
+"""An agent's functions over lanes; the W lanes of a lifetime share leaves that are only read.
 
-The weights of a network are read by all episodes of a round and changed by none. So they exist once
-for each lifetime, and what an episode changes exists once for each lane.
+The weights of a network are read by all episodes of a round and changed by none. So they are stored
+once for each lifetime, and leaves that an episode changes are stored once for each lane.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from jaxsim.pytrees import Observation, Tree
 class Minds:
     """Memories of lifetimes and lanes as their leaves, in two lists.
 
-    Shared leaves, (P, ...), are those that `begin` and `act` hand on untouched; local ones,
+    Shared leaves, (P, ...), are those that `begin` and `act` return unchanged; local leaves,
     (P W, ...), belong to a lane.
 
     Attributes:
@@ -35,7 +35,7 @@ class Minds:
 
     @classmethod
     def of(cls, agent: Agent, memory: Memory, observation: Observation, width: int) -> "Minds":
-        """Look which leaves an agent only reads in an episode.
+        """Find the leaves that an agent only reads in an episode, by a trace.
 
         Args:
           agent: pure agent.
@@ -51,15 +51,15 @@ class Minds:
 
         key = jax.eval_shape(lambda: jax.random.key(0))
         traced = jax.make_jaxpr(episode)(leaves, observation, key).jaxpr
-        before = traced.invars[: len(leaves)]
-        shared = tuple(a is b for a, b in zip(before, traced.outvars, strict=True))
+        inputs = traced.invars[: len(leaves)]
+        shared = tuple(a is b for a, b in zip(inputs, traced.outvars, strict=True))
         return cls(agent, structure, shared, width)
 
     def split(self, memory: Memory) -> tuple[list[jax.Array], list[jax.Array]]:
         """Split memories of lifetimes into shared and local leaves, all (P, ...)."""
-        marked = list(zip(self.shared, jax.tree.leaves(memory), strict=True))
-        return [leaf for shared, leaf in marked if shared], [
-            leaf for shared, leaf in marked if not shared
+        pairs = list(zip(self.shared, jax.tree.leaves(memory), strict=True))
+        return [leaf for shared, leaf in pairs if shared], [
+            leaf for shared, leaf in pairs if not shared
         ]
 
     def joined(self, shared: list[jax.Array], local: list[jax.Array]) -> Any:
@@ -109,6 +109,6 @@ class Minds:
         folded = jax.tree.map(
             lambda leaf: leaf.reshape(-1, self.width, *leaf.shape[1:]), (local, *arguments)
         )
-        abreast = jax.vmap(one, in_axes=(None, *(0 for _ in folded)))
-        result = jax.vmap(abreast)(shared, *folded)
+        lanes_of_one = jax.vmap(one, in_axes=(None, *(0 for _ in folded)))
+        result = jax.vmap(lanes_of_one)(shared, *folded)
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), result)

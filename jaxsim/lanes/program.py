@@ -1,18 +1,17 @@
 """The compiled program of pure agents: lifetimes that play lists of rounds in lanes.
 
-A lane plays episodes one after the other. What it needs next is one of three kinds of work, and
-each stands in the program once:
+A lane plays episodes one after the other. It needs one of three kinds of work next, and each is in
+the program once:
 
-* a step by the cheapest effort, with the agent's action chosen before it: nearly always, chunk by
-  chunk, several steps in a row;
-* a step by a higher effort, with the action that has been chosen: of the lanes for which the cheap
-  step may be wrong, packed densely;
-* a turn: the episodes of a round are over. Their results are written down, the agent learns, the
-  next round is looked up, the agent is told of it, and its episodes start. Packed as well.
+* a step by the cheapest effort, after the agent chooses an action: nearly always, chunk by chunk,
+  several steps in a row;
+* a step by a higher effort, with the action already chosen: for the lanes whose cheap step may be
+  wrong, packed densely;
+* a turn: the episodes of a round are over. Their results are written, the agent learns, gets the
+  hint and the entry of the next round, and its episodes start. Packed as well.
 
-Lanes wait for no others but those of their round. What a lane does depends on its lifetime and list
-alone: all randomness is counted from the numbers of lifetime, episode and step, and no lane reads
-another.
+A lane waits only for the lanes of its round. Its results depend on its lifetime and list alone: all
+randomness is counted from the numbers of lifetime, episode and step, and no lane reads another.
 """
 
 from collections.abc import Callable
@@ -26,11 +25,10 @@ import jax.numpy as jnp
 from jaxsim import counters, rng
 from jaxsim.agents.base import Agent, never_fails
 from jaxsim.backend import opaque_one, whole
-from jaxsim.lanes.banks import Banked, Banks, Kind, cut, pasted, put, taken
+from jaxsim.lanes.banks import Banked, Banks, Kind, cut, gather, pasted, scatter
 from jaxsim.lanes.lists import Batch, Result, Rows
 from jaxsim.lanes.minds import Minds
-from jaxsim.lanes.state import History, Lanes, Lifetimes, no_words
-from jaxsim.lanes.state import taken as chosen
+from jaxsim.lanes.state import History, Lanes, Lifetimes, gather_lanes, no_words
 from jaxsim.lanes.steps import Steps
 from jaxsim.lanes.traced import TracedStep
 from jaxsim.lanes.turns import Turns, no_prediction
@@ -42,23 +40,23 @@ from jaxsim.worlds.world import RUNNING, TERMINATED
 T = TypeVar("T")
 
 GAPS = 0.2
-"""Share of lifetimes that are over at which the others are moved together."""
+"""Share of finished lifetimes at which the others are compacted."""
 TURNING = 32
-"""A turn waits until one in so many of the unfinished lifetimes needs it."""
+"""Turns wait until one in this many unfinished lifetimes needs one."""
 
 
 class Sizes(NamedTuple):
-    """How lanes are laid out; nothing here changes a result."""
+    """Sizes of groups of lanes; nothing here changes a result."""
 
     chunk: int  # lanes that advance together, a multiple of the width
     ticks: int  # steps of a chunk in a row
     turns: int  # lifetimes that turn together
-    groups: tuple[int, ...]  # lanes together, by the effort that they need; the last for all beyond
+    groups: tuple[int, ...]  # lanes packed together, by effort; the last for all higher efforts
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is static in a program; see the module.
+    """Static description of a program; see the module.
 
     Attributes:
       agent: pure agent.
@@ -66,10 +64,10 @@ class Program:
       width: most episodes of a round, W.
       rounds: length of the lists, R.
       predicts: whether predictions of novelty are recorded.
-      names: whether what the agent names is recorded.
-      sizes: how lanes are laid out.
-      independent: whether rounds are episodes that have nothing to do with one another: each begins
-        with a memory of its own, and its number is one of the whole run.
+      names: whether the levels that the agent names are recorded.
+      sizes: of groups of lanes.
+      independent: whether rounds are independent episodes: each begins with a new memory, and its
+        number is one of the whole run.
     """
 
     agent: Agent
@@ -87,23 +85,23 @@ class Program:
 
 
 class _Layouts(NamedTuple):
-    """Where leaves lie in banks."""
+    """Layouts of leaves in banks."""
 
-    body: Banks  # lanes without what belongs to the agent
+    body: Banks  # lanes without the agent's leaves
     mind: Banks
     life: Banks
     rows: Banks
 
 
 class _Bodies(NamedTuple):
-    """`Lanes` in banks; only steps of rising effort look at the first alone."""
+    """`Lanes` in banks; steps by higher efforts need `body` alone."""
 
-    body: Banked  # all but the agent's
+    body: Banked  # all but the agent's leaves
     mind: Banked  # `local` and `prediction`
 
 
 class Carry(NamedTuple):
-    """What the loops of a program carry."""
+    """State that the loops of a program carry."""
 
     lanes: _Bodies
     lifetimes: Banked
@@ -142,14 +140,14 @@ class Play:
 
     def whole(self) -> Result:
         """Play all rounds of all lifetimes."""
-        carry = self.before()
+        carry = self.initial()
 
         def unfinished(state: tuple[Carry, jax.Array]) -> jax.Array:
             return state[1] > 0
 
         def stretch(state: tuple[Carry, jax.Array]) -> tuple[Carry, jax.Array]:
             carry = jax.lax.while_loop(self.dense(state[1]), self.pass_over(state[1]), state[0])
-            return self.moved_together(carry)
+            return self.compacted(carry)
 
         front = jnp.int32(self.count * self.width)
         carry = jax.lax.while_loop(unfinished, stretch, (carry, front))[0]
@@ -157,11 +155,11 @@ class Play:
         place = jnp.arange(self.count, dtype=lifetimes.place.dtype)
         back = jnp.zeros_like(place).at[lifetimes.place].set(place)
         local = self.minds.first(self.lanes(carry.lanes).local)
-        memory = self.minds.joined(*chosen((lifetimes.shared, local), back))
+        memory = self.minds.joined(*gather_lanes((lifetimes.shared, local), back))
         rows: Rows = self.layouts.rows.tree(Banked(Kind({}, []), carry.rows))
         return Result(memory, rows)
 
-    def before(self) -> Carry:
+    def initial(self) -> Carry:
         """Lifetimes before their first round."""
         batch, count = self.batch, self.count * self.width
         memory = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), batch.memory)
@@ -226,7 +224,7 @@ class Play:
     # Layout ------------------------------------------------------------------------------------
 
     def lay_out(self, lanes: Lanes, lifetimes: Lifetimes) -> None:
-        """Trace the steps, and lay lanes and lifetimes out by what the steps change."""
+        """Trace the steps, and lay lanes and lifetimes out by the leaves that steps change."""
         chunk = self.sizes.chunk
         shared = _of_size(chunk // self.width, lifetimes.shared)
         self.tick = TracedStep(self.steps.tick, _of_size(chunk, lanes), shared)
@@ -277,7 +275,7 @@ class Play:
         return replace(body, local=local, prediction=prediction)
 
     def lifetimes(self, carry: Carry) -> Lifetimes:
-        """Take lifetimes out of their banks."""
+        """Lifetimes from their banks."""
         lifetimes: Lifetimes = self.layouts.life.tree(carry.lifetimes)
         return lifetimes
 
@@ -290,8 +288,8 @@ class Play:
     # Passes ------------------------------------------------------------------------------------
 
     def dense(self, front: jax.Array) -> Callable[[Carry], jax.Array]:
-        """Whether few enough of the first `front` lanes are over."""
-        # Moving lifetimes together pays if it frees a chunk; histories are too large to move.
+        """Condition that few of the first `front` lanes are over, so that none are compacted."""
+        # Compaction pays if it frees a chunk; histories are too large to move.
         chunk = self.sizes.chunk // self.width
         lives = front // self.width
         few = jnp.minimum((1 - GAPS) * lives, lives - chunk)
@@ -303,7 +301,7 @@ class Play:
         return condition
 
     def pass_over(self, front: jax.Array) -> Callable[[Carry], Carry]:
-        """Give all lanes the work that they need."""
+        """One pass: do the work that each of the first `front` lanes needs."""
 
         def work(carry: Carry) -> Carry:
             carry = self.turned(carry)
@@ -315,20 +313,20 @@ class Play:
 
         return work
 
-    def moved_together(self, carry: Carry) -> tuple[Carry, jax.Array]:
-        """Move the lifetimes that are not over to the front, in the same order."""
+    def compacted(self, carry: Carry) -> tuple[Carry, jax.Array]:
+        """Move the unfinished lifetimes to the front, in the same order (compaction)."""
         over = self.lifetimes(carry).over
-        left = jnp.sum(~over, dtype=jnp.int32)
+        remaining = jnp.sum(~over, dtype=jnp.int32)
         chunk = self.sizes.chunk
         if self.traces:
-            return carry, jnp.where(left > 0, self.count * self.width, 0)
-        front = jnp.where(left > 0, -(-(left * self.width) // chunk) * chunk, 0)
+            return carry, jnp.where(remaining > 0, self.count * self.width, 0)
+        front = jnp.where(remaining > 0, -(-(remaining * self.width) // chunk) * chunk, 0)
         place = jnp.arange(self.count, dtype=jnp.int32)
         unfinished, finished = marked(~over), marked(over)
-        behind = finished.places(jnp.maximum(place - left, 0))
-        index = jnp.where(place < left, unfinished.places(place), behind)
-        lanes = _Bodies(*(taken(part, self.lanes_of(index)) for part in carry.lanes))
-        lifetimes = taken(carry.lifetimes, index)
+        behind = finished.places(jnp.maximum(place - remaining, 0))
+        index = jnp.where(place < remaining, unfinished.places(place), behind)
+        lanes = _Bodies(*(gather(part, self.lanes_of(index)) for part in carry.lanes))
+        lifetimes = gather(carry.lifetimes, index)
         return carry._replace(lanes=lanes, lifetimes=lifetimes), front
 
     def lanes_of(self, index: jax.Array) -> jax.Array:
@@ -340,7 +338,7 @@ class Play:
     # Cheapest steps ----------------------------------------------------------------------------
 
     def advanced(self, carry: Carry, front: jax.Array) -> Carry:
-        """Take all lanes some cheap steps further, chunk by chunk."""
+        """Advance all lanes by some cheap steps, chunk by chunk."""
         size = self.sizes.chunk
         lives = size // self.width
         body, mind = carry.lanes
@@ -351,23 +349,27 @@ class Play:
             part = _Bodies(*(cut(banked, first, size) for banked in part))
             lanes = self.lanes(part)
             shared = self.layouts.life.tree(cut(carry.lifetimes, index * lives, lives)).shared
-            moved, thought, events = jax.lax.cond(
+            body_moving, mind_moving, events = jax.lax.cond(
                 jnp.any(lanes.ending == RUNNING),
-                lambda: self.several(lanes, shared),
+                lambda: self.ticks_of_chunk(lanes, shared),
                 lambda: (part.body.moving, part.mind.moving, self.no_events()),
             )
             history = state[2]
             if history is not None:
-                history = self.noted(history, first, events)
-            return pasted(state[0], moved, first), pasted(state[1], thought, first), history
+                history = self.recorded(history, first, events)
+            return (
+                pasted(state[0], body_moving, first),
+                pasted(state[1], mind_moving, first),
+                history,
+            )
 
         start = body.moving, mind.moving, carry.history
-        moved, thought, history = jax.lax.fori_loop(0, front // size, chunk, start)
-        lanes = _Bodies(Banked(body.still, moved), Banked(mind.still, thought))
+        body_moving, mind_moving, history = jax.lax.fori_loop(0, front // size, chunk, start)
+        lanes = _Bodies(Banked(body.still, body_moving), Banked(mind.still, mind_moving))
         return carry._replace(lanes=lanes, history=history)
 
-    def several(self, lanes: Lanes, shared: list[jax.Array]) -> Any:
-        """Cheap steps of one chunk; what steps change, and what is kept of each of them."""
+    def ticks_of_chunk(self, lanes: Lanes, shared: list[jax.Array]) -> Any:
+        """Cheap steps of one chunk; the leaves that steps change, and the events of each step."""
         tick = self.tick
 
         def go(number: jax.Array, state: tuple[list[jax.Array], Any]) -> Any:
@@ -387,7 +389,7 @@ class Play:
         return after.body.moving, after.mind.moving, events
 
     def no_events(self) -> Any:
-        """Room for what is kept of the steps of a chunk: (rows, traces, rewards)."""
+        """Empty events of the steps of a chunk: (rows, traces, rewards)."""
         if not self.traces:
             return None
         room = jax.tree.map(
@@ -395,8 +397,8 @@ class Play:
         )
         return (room[0] + self.worlds.max_steps, *room[1:])
 
-    def noted(self, history: History, first: jax.Array, events: Any) -> History:
-        """Keep the steps of a chunk; those that were not taken fall past the end."""
+    def recorded(self, history: History, first: jax.Array, events: Any) -> History:
+        """Write the steps of a chunk to the history; rows past the end are dropped."""
         row, trace, reward = events
         lane = first + jnp.arange(row.shape[1], dtype=row.dtype)
 
@@ -409,7 +411,7 @@ class Play:
     # Packed work -------------------------------------------------------------------------------
 
     def packed(self, banked: Banked, world: int, effort: int) -> Banked:
-        """Take the lanes that need an effort one step further, packed in groups."""
+        """Advance the lanes that need an effort by one step, packed in groups."""
         size = self.group_size(world, effort)
         step, layout = self.efforts[world, effort], self.layouts.body
         marks = marked(self.steps.waiting(layout.tree(banked), world, effort))
@@ -418,11 +420,11 @@ class Play:
             begin, moving = state
             # Places of a group without a lane point past the end: gathers clamp, scatters drop.
             index = _places(marks, begin, size)
-            part: Lanes = layout.tree(taken(Banked(banked.still, moving), index))
+            part: Lanes = layout.tree(gather(Banked(banked.still, moving), index))
             inside = index < self.count * self.width
             part = replace(part, ending=jnp.where(inside, part.ending, TERMINATED))
             after = layout.banked(step(part)[0])
-            return begin + size, put(moving, after.moving, index)
+            return begin + size, scatter(moving, after.moving, index)
 
         def unfinished(state: tuple[jax.Array, Kind]) -> jax.Array:
             return state[0] < marks.number
@@ -436,8 +438,8 @@ class Play:
         ended = jnp.all((ending != RUNNING).reshape(self.count, self.width), axis=1)
         marks = marked(ended & ~over)
         size = min(self.sizes.turns, self.count)
-        left = jnp.sum(~over, dtype=jnp.int32)
-        least = jnp.clip(left // TURNING, 1, size)
+        remaining = jnp.sum(~over, dtype=jnp.int32)
+        least = jnp.clip(remaining // TURNING, 1, size)
 
         def enough(state: tuple[jax.Array, Any]) -> jax.Array:
             return marks.number - state[0] >= least
@@ -445,28 +447,34 @@ class Play:
         def group(state: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
             begin, (bodies, lives, rows) = state
             index = _places(marks, begin, size)
-            at = self.lanes_of(index)
-            lifetimes: Lifetimes = self.layouts.life.tree(taken(lives, index))
+            lane_index = self.lanes_of(index)
+            lifetimes: Lifetimes = self.layouts.life.tree(gather(lives, index))
             spare = index >= self.count
             lifetimes = replace(
                 lifetimes,
                 over=lifetimes.over | spare,
                 round=jnp.where(spare, -1, lifetimes.round),
             )
-            lanes = self.lanes(_Bodies(*(taken(part, at) for part in bodies)))
+            lanes = self.lanes(_Bodies(*(gather(part, lane_index) for part in bodies)))
             place = self.lanes_of(lifetimes.place)
-            lifetimes, lanes, row = self.turns.turn(lifetimes, lanes, chosen(carry.history, at))
+            lifetimes, lanes, row = self.turns.turn(
+                lifetimes, lanes, gather_lanes(carry.history, lane_index)
+            )
             rows = self.written(rows, place, *row)
-            lives = put(lives, self.layouts.life.banked(lifetimes), index)
+            lives = scatter(lives, self.layouts.life.banked(lifetimes), index)
             pairs = zip(bodies, self.banked(lanes), strict=True)
-            return begin + size, (_Bodies(*(put(*pair, at) for pair in pairs)), lives, rows)
+            return begin + size, (
+                _Bodies(*(scatter(*pair, lane_index) for pair in pairs)),
+                lives,
+                rows,
+            )
 
         start = jnp.int32(0), (carry.lanes, carry.lifetimes, carry.rows)
         lanes, lifetimes, rows = jax.lax.while_loop(enough, group, start)[1]
         return Carry(lanes, lifetimes, carry.history, rows)
 
     def written(self, rows: Kind, column: jax.Array, number: jax.Array, results: Rows) -> Kind:
-        """Write results of rounds into the rows; a number past the end drops."""
+        """Write results of rounds to the rows; a number past the end is dropped."""
         new = self.layouts.rows.banked(results).moving.banks
         written = {
             name: bank.at[:, number, column].set(new[name], mode="drop")
@@ -476,7 +484,7 @@ class Play:
 
 
 def _places(marks: Marks, begin: jax.Array, size: int) -> jax.Array:
-    """Places of a group of marks, computed once for all that follows from them."""
+    """Places of a group of marks, computed once for all their consumers."""
     ranks = begin + jnp.arange(size, dtype=jnp.int32)
     # By a vector: XLA turns a division by a scalar into a product, which it duplicates.
     return whole(marks.places(ranks), opaque_one(ranks.astype(jnp.float32)))
@@ -488,7 +496,7 @@ def _one(tree: T) -> T:
 
 
 def _of_size(size: int, tree: T) -> T:
-    """Shapes of so many lanes."""
+    """Shapes of a tree with `size` lanes."""
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), tree
     )

@@ -1,4 +1,4 @@
-"""What the engine carries of lanes and lifetimes from step to step."""
+"""State of lanes and lifetimes that the engine carries from step to step."""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,18 +15,18 @@ T = TypeVar("T")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Lanes:
-    """Episodes on their way; leaves (L, ...), L = P W."""
+    """Episodes in play; leaves (L, ...), L = P W."""
 
     ending: Leaf  # int32, `RUNNING` or how the episode ended
     needs: Leaf  # int32, effort of the chosen action; 0 for an action and the cheapest step
     length: Leaf  # int32, steps taken; -1 before the hidden first one
-    world: Leaf  # int32, place of the environment; None if there is only one
+    world: Leaf  # int32, index of the environment; None if there is only one
     key: rng.Words  # of the episode
-    params: Params  # for each environment, those leaves of its parameters that differ between rows
-    states: tuple[Any, ...]  # one an environment, what the next step reads
+    params: Params  # for each environment, the leaves of its parameters that differ between rows
+    states: tuple[Any, ...]  # one an environment, the parts that the next step reads
     action: Leaf  # int32, chosen for the next step
     local: list[Any]  # of the memory, see `Minds`
-    prediction: Any  # None if nobody asks
+    prediction: Any  # None if it is not recorded
     reward: Leaf  # sum so far; None if all environments are scored by length
     performance: Leaf  # as `reward`
 
@@ -34,12 +34,12 @@ class Lanes:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Lifetimes:
-    """Lifetimes on their way; leaves (P, ...)."""
+    """Lifetimes in play; leaves (P, ...)."""
 
-    place: Leaf  # int32, place in the batch
+    place: Leaf  # int32, index in the batch
     round: Any  # int32, -1 before the first
     over: Leaf  # bool
-    key: rng.Words  # what the keys of its episodes are folded from
+    key: rng.Words  # parent of the keys of its episodes
     shared: list[Any]  # of the memory, see `Minds`
     fault: Leaf  # int32 as the round began; None for agents without faults
 
@@ -54,7 +54,7 @@ class History:
 
 
 def where(condition: jax.Array, yes: T, no: T) -> T:
-    """Select lane by lane, whatever follows the axis of lanes; equal leaves stay themselves."""
+    """Select lane by lane, for any trailing axes; identical leaves are returned unchanged."""
 
     def select(a: jax.Array, b: jax.Array) -> jax.Array:
         if a is b:
@@ -68,16 +68,16 @@ def where(condition: jax.Array, yes: T, no: T) -> T:
     return jax.tree.map(select, yes, no)
 
 
-def taken(tree: T, index: jax.Array) -> T:
-    """Choose lanes of a tree; an index past the end takes the last."""
+def gather_lanes(tree: T, index: jax.Array) -> T:
+    """Gather lanes of a tree; an index past the end takes the last lane."""
     return jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), tree)
 
 
 def like(values: list[jax.Array], models: list[jax.Array]) -> list[jax.Array]:
-    """Give values the types of models."""
+    """Cast values to the types of models."""
     return [jnp.asarray(value, old.dtype) for value, old in zip(values, models, strict=True)]
 
 
 def no_words(lanes: int) -> rng.Words:
-    """Room for the keys of lanes."""
+    """Placeholders for the keys of lanes."""
     return rng.Words(jnp.zeros(lanes, jnp.uint32), jnp.zeros(lanes, jnp.uint32))

@@ -20,7 +20,7 @@ class Steps:
     Args:
       worlds: environments.
       minds: the agent's functions over lanes.
-      traces: whether what `Agent.trace` keeps of a step is returned.
+      traces: whether the result of `Agent.trace` is returned for each step.
     """
 
     def __init__(self, worlds: Worlds, minds: Minds, traces: bool) -> None:
@@ -30,7 +30,8 @@ class Steps:
         """Choose the actions of the lanes that need one, and attempt their cheapest steps.
 
         Returns:
-          (lanes, None or (row of the history or past its end (L,), trace, reward or None)).
+          (lanes, None or (row of the history (L,), past its end for no step, trace, reward or
+          None)).
         """
         active = (lanes.ending == RUNNING) & (lanes.needs == 0)
         observation = self.worlds.observed(lanes.states, lanes.length, lanes.world)
@@ -40,7 +41,7 @@ class Steps:
         if action.dtype == bool:
             action = action.astype(jnp.int32)
         action = inputs.action_codes(action, self.worlds.works[0].num_actions)
-        # The hidden first step plays itself; what the agent answers to it does not count.
+        # The hidden first step ignores the agent's action.
         chosen = active & (lanes.length >= 0)
         before = replace(
             lanes,
@@ -62,7 +63,7 @@ class Steps:
         return after, (row, trace, reward)
 
     def waiting(self, lanes: Lanes, world: int, effort: int) -> jax.Array:
-        """Which lanes of an environment need an effort."""
+        """Mask of the lanes of an environment that need an effort, (L,)."""
         waiting = (lanes.ending == RUNNING) & (lanes.needs == effort)
         return waiting if lanes.world is None else waiting & (lanes.world == world)
 
@@ -77,27 +78,27 @@ class Steps:
 
         Args:
           before: lanes before the step.
-          after: the same with what the lanes of other environments have become.
-          world: place of the environment.
-          effort: place among its efforts.
+          after: lanes after the steps of other environments.
+          world: index of the environment.
+          effort: index among its efforts.
           active: (L,) bool.
         """
         attempt = partial(self.attempted, before, world, effort, active)
         if len(self.worlds.works) > 1 and effort == 0:
-            # Most chunks are in one world at a time; the others cost nothing then.
-            nothing = jax.tree.map(
+            # Most chunks are in one world at a time; the other worlds then cost nothing.
+            zeros = jax.tree.map(
                 lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(attempt)
             )
-            result = jax.lax.cond(jnp.any(active), attempt, lambda: nothing)
+            result = jax.lax.cond(jnp.any(active), attempt, lambda: zeros)
         else:
             result = attempt()
         right, ending, needs, state, gains = result
         states = list(after.states)
         states[world] = where(right, state, states[world])
-        changed: dict[str, Any] = {}
+        totals: dict[str, Any] = {}
         if gains is not None:
             counts = right & (before.length >= 0)
-            changed = {
+            totals = {
                 "reward": jnp.where(counts, before.reward + gains[0], after.reward),
                 "performance": jnp.where(counts, gains[1], after.performance),
             }
@@ -108,7 +109,7 @@ class Steps:
             needs=needs.astype(jnp.int32),
             length=jnp.where(right, before.length + 1, after.length),
             states=tuple(states),
-            **changed,
+            **totals,
         )
 
     def attempted(self, lanes: Lanes, world: int, effort: int, active: jax.Array) -> Any:

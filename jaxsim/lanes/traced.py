@@ -14,7 +14,7 @@ class TracedStep:
 
     Attributes:
       changes: for each leaf of the lanes whether the function changes it.
-      extra: shapes of what the function returns beside the lanes.
+      extra: shapes of the function's other result.
     """
 
     def __init__(self, function: Callable[..., tuple[Lanes, Any]], lanes: Lanes, *more: Any):

@@ -1,4 +1,4 @@
-"""The turn of lifetimes from one round to the next."""
+"""Turns: the change of lifetimes from one round to the next."""
 
 from dataclasses import replace
 from functools import partial
@@ -35,8 +35,8 @@ class Turns:
       batch: lists of the lifetimes.
       number: rounds of a list, R.
       predicts: whether predictions of novelty are recorded.
-      names: whether what the agent names is recorded.
-      independent: whether every round begins with a memory of its own.
+      names: whether the levels that the agent names are recorded.
+      independent: whether every round begins with a new memory.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class Turns:
         """Learn from a round, and begin the next.
 
         Args:
-          lifetimes: that are between two rounds, or over; leaves (K, ...).
-          lanes: of these, (K W, ...).
-          history: of these.
+          lifetimes: between two rounds, or over; leaves (K, ...).
+          lanes: of these lifetimes, (K W, ...).
+          history: of these lifetimes.
 
         Returns:
-          (lifetimes, lanes, (row (K W,) that the round is written to, R for none; the row)).
+          (lifetimes, lanes, (number of the row (K W,), R for none; results of the round)).
         """
         memory = self.minds.joined(lifetimes.shared, self.minds.first(lanes.local))
         if self.learns:
@@ -95,12 +95,12 @@ class Turns:
         return lifetimes, where(jnp.repeat(over, self.width), old, new), row
 
     def initial(self, lifetimes: Lifetimes) -> Any:
-        """Memories of agents that have played nothing, of the episodes of independent rounds."""
+        """New memories for independent rounds, drawn by the numbers of their episodes."""
         number = self.round_of(lifetimes, self.rounds.episode)
         return jax.vmap(self.agent.init)(rng.to_key(rng.fold(lifetimes.key, number, counters.INIT)))
 
     def introduced(self, lifetimes: Lifetimes, memory: Memory) -> Any:
-        """Tell the agent what the protocol tells of the round, and of the block it begins."""
+        """Give the agent the hint of the round, and the entry of a block that begins."""
         agent, rounds, size = self.agent, self.rounds, lifetimes.place.shape[0]
         if rounds.hint is not None and agent.tell is not hear_nothing:
             memory = jax.vmap(agent.tell)(memory, self.round_of(lifetimes, rounds.hint))
@@ -151,11 +151,11 @@ class Turns:
         )
 
     def each(self, leaf: jax.Array) -> jax.Array:
-        """Copy what belongs to lifetimes, (K, ...), to their lanes, (K W, ...)."""
+        """Repeat a leaf of lifetimes, (K, ...), for their lanes, (K W, ...)."""
         return jnp.repeat(leaf, self.width, axis=0)
 
     def round_of(self, lifetimes: Lifetimes, leaves: Tree) -> Any:
-        """What the lists hold for the present rounds: leaves (R, P, ...) to (K, ...)."""
+        """Entries of the lists for the present rounds: leaves (R, P, ...) to (K, ...)."""
 
         def one(leaf: jax.Array) -> jax.Array:
             leaf = jnp.asarray(leaf)
@@ -166,7 +166,7 @@ class Turns:
         return jax.tree.map(one, leaves)
 
     def row(self, lifetimes: Lifetimes, lanes: Lanes, memory: Memory) -> tuple[jax.Array, Rows]:
-        """Results of the round that is over, and where they go, (K W,); R if there was none."""
+        """Number of the row, (K W,), R for none, and the results of the round that is over."""
         size = lifetimes.place.shape[0]
         number = self.each(jnp.where(lifetimes.round >= 0, lifetimes.round, self.number))
         named = None
@@ -181,7 +181,7 @@ class Turns:
     def learned(
         self, lifetimes: Lifetimes, lanes: Lanes, history: History | None, memory: Memory
     ) -> Any:
-        """Let lifetimes learn from their rounds."""
+        """Memories after lifetimes have learned from their rounds."""
         size, width = lifetimes.place.shape[0], self.width
 
         def apart(leaf: jax.Array) -> jax.Array:
@@ -214,7 +214,7 @@ class Turns:
 
 
 def no_prediction(shape: tuple[int, ...]) -> NoveltyPrediction:
-    """Predictions of agents that have not said anything."""
+    """Predictions of agents before their first."""
     prediction: NoveltyPrediction = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, shape), NoveltyPrediction.none()
     )

@@ -1,4 +1,4 @@
-"""What the engine of lanes asks of an environment, and every environment in that form."""
+"""The interface of an environment for the engine of lanes, and an adapter to it."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jaxsim.worlds.world import Attempt, WholeSteps
 
 
 class Work(Hashable, Protocol):
-    """An environment as the engine asks for it, over a batch of L lanes.
+    """The interface of an environment for the engine, over a batch of L lanes.
 
     `worlds.world.WholeSteps` has the defaults and their meaning. An environment whose sum of
     rewards and performance follow from the number of steps has two more functions, `score` and
@@ -55,7 +55,7 @@ class Work(Hashable, Protocol):
 
 
 def work_of(env: Any) -> Work:
-    """Return an environment of `jaxsim.env` as work for lanes; itself if it is that already."""
+    """Adapt an environment of `jaxsim.env` to `Work`; return it unchanged if it conforms."""
     work: Work = env if hasattr(env, "attempt") else Stepped(env)
     return work
 
@@ -69,13 +69,13 @@ def is_scored(work: Any) -> bool:
 def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
     """Sums of rewards and performances of episodes by their lengths, 0 to T; float32, (T + 1,).
 
-    Sums round as those of an engine that adds the rewards up step by step.
+    Sums round as in an engine that adds rewards step by step.
     """
 
     def scores(number: jax.Array) -> tuple[jax.Array, jax.Array]:
         return work.step_reward(number), work.score(number)[1]
 
-    # Outside of the program that asks for them, so that they are compiled alike everywhere.
+    # Outside of the calling program, so that they are compiled alike everywhere.
     with jax.ensure_compile_time_eval():
         result = jax.jit(scores)(np.arange(work.max_steps + 1, dtype=np.int32))
     rewards, performances = (np.array(score, np.float32) for score in result)
@@ -85,7 +85,7 @@ def scores_by_length(work: Any) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Stepped(WholeSteps):
-    """An environment that follows `jaxsim.env` and offers no more."""
+    """Adapter of an environment with the functions of `jaxsim.env` alone."""
 
     env: Env
 

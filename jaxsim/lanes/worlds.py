@@ -50,30 +50,36 @@ class Worlds:
         )
 
     def started(self, world: int, key: rng.Words, varying: Varying) -> Any:
-        """Draw what is carried of the states before the hidden first step."""
+        """Draw the carried parts of states before the hidden first step."""
         start_key = rng.to_key(rng.fold(key, counters.RESET))
         work = self.works[world]
         return work.carried(work.start(start_key, self.params(world, varying)))
 
     def adopted(
-        self, world: int, drawn: Any, use: jax.Array, start: State, key: rng.Words, varying: Varying
+        self,
+        world: int,
+        drawn_starts: Any,
+        use: jax.Array,
+        start: State,
+        key: rng.Words,
+        varying: Varying,
     ) -> Any:
-        """Replace drawn starts where others are to be used, if the environment adopts starts.
+        """Replace drawn starts by given ones, if the environment adopts starts.
 
         Args:
-          world: place of the environment.
-          drawn: from `started`, leaves (L, ...).
-          use: (L,) bool, where `start` replaces `drawn`.
+          world: index of the environment.
+          drawn_starts: from `started`, leaves (L, ...).
+          use: (L,) bool, mask where `start` replaces them.
           start: states before the hidden first step, leaves (L, ...).
           key: of the episodes.
           varying: parameters of the lanes.
         """
         work = self.works[world]
         if not hasattr(work, "adopt"):
-            return drawn
+            return drawn_starts
         reset_key = rng.to_key(rng.fold(key, counters.RESET))
         state = work.adopt(start, reset_key, self.params(world, varying))
-        return where(use, work.carried(state), drawn)
+        return where(use, work.carried(state), drawn_starts)
 
     def observed(self, states: Sequence[Any], length: jax.Array, world: Leaf) -> Observation:
         """Return the observation of every lane by its environment."""
@@ -81,7 +87,7 @@ class Worlds:
         return of_lanes(world, [work.observe(work.resumed(state, length)) for work, state in pairs])
 
     def totals(self, world: Leaf, length: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Sum of rewards and performance of episodes by their lengths; for scored ones."""
+        """Sum of rewards and performance of episodes by length; for scored environments."""
         tables = [jax.tree.map(jnp.asarray, scores_by_length(work)) for work in self.works]
         scores = [(reward[length], performance[length]) for reward, performance in tables]
         reward, performance = of_lanes(world, scores)
@@ -90,18 +96,18 @@ class Worlds:
     def step_rewards(self, world: Leaf, number: jax.Array) -> jax.Array:
         """Rewards of steps by their numbers, (L, ...); for scored environments."""
         rewards = [work.step_reward(number) for work in self.works]
-        chosen: jax.Array = of_lanes(world, rewards)
-        return chosen.astype(jnp.float32)
+        by_lane: jax.Array = of_lanes(world, rewards)
+        return by_lane.astype(jnp.float32)
 
 
 def of_lanes(world: Leaf, values: Sequence[Any]) -> Any:
-    """For every lane the value of its environment.
+    """Select for every lane the value of its environment.
 
     Args:
-      world: (L,) int32, place of the environment of each lane.
+      world: (L,) int32, index of the environment of each lane.
       values: one for each environment, leaves (L, ...).
     """
-    chosen = values[0]
+    result = values[0]
     for index, value in enumerate(values[1:], start=1):
-        chosen = where(world == index, value, chosen)
-    return chosen
+        result = where(world == index, value, result)
+    return result

@@ -2,7 +2,7 @@
 
 A family is one way in which the world, its sensors or its actions may differ from the nominal
 world of level 200, and never holds a nominal value. The bounds are choices of this package: they
-reach from changes that are hard to notice to those with which nobody stands, and
+range from changes that are hard to notice to those with which no agent balances, and
 `benchmarks.novelty_space` measures where a sample lies between them.
 """
 
@@ -18,7 +18,7 @@ Scale = Literal["linear", "log", "whole"]
 Span = tuple[float, float]
 
 MOST = 3
-"""Families of one novelty."""
+"""Most families of one novelty."""
 DIGITS = 4
 """Significant digits of a sampled number, so that its JSON stays short."""
 
@@ -49,11 +49,11 @@ class Range:
         """Return values by path, from a number in [0, 1) that is uniform over the spans."""
         sizes = [self._size(span) for span in self.spans]
         rest = share * sum(sizes)
-        place = 0
-        while place < len(sizes) - 1 and rest >= sizes[place]:
-            rest -= sizes[place]
-            place += 1
-        value = self._inside(self.spans[place], rest)
+        index = 0
+        while index < len(sizes) - 1 and rest >= sizes[index]:
+            rest -= sizes[index]
+            index += 1
+        value = self._inside(self.spans[index], rest)
         values = {self.path: value}
         for path, factor, summand in self.linked:
             values[path] = _tidy(factor * value + summand, PARAMETERS[path].default)
@@ -79,7 +79,7 @@ class Range:
 
 
 def _tidy(value: float, default: float | int | str) -> float | int:
-    """A number of few digits, whole where the parameter is."""
+    """Round to few digits, or to a whole number if the parameter is one."""
     if isinstance(default, int):
         return round(value)
     return float(f"{value:.{DIGITS}g}")
@@ -93,8 +93,8 @@ class Family:
       name: short name, for commands and tables.
       entity: what is changed, in the words of `hints.TOLD` where they have one.
       attribute: of the entity.
-      change: what becomes of it where the first range is above its nominal value.
-      lower: the same below the nominal value; "" where there is no below.
+      change: word for the change, if the first range is above its nominal value.
+      lower: word for the change below the nominal value; "" if there is none.
       ranges: parameters that are drawn.
       fixed: parameters with one value.
       choices: groups of parameters of which a sample has one.
@@ -112,13 +112,13 @@ class Family:
     @property
     def paths(self) -> frozenset[str]:
         """Every parameter that a sample may set."""
-        drawn = (path for one in self.ranges for path in one.paths)
-        chosen = (path for group in self.choices for path, _ in group)
-        return frozenset((*drawn, *chosen, *(path for path, _ in self.fixed)))
+        ranges = (path for one in self.ranges for path in one.paths)
+        choices = (path for group in self.choices for path, _ in group)
+        return frozenset((*ranges, *choices, *(path for path, _ in self.fixed)))
 
     @property
     def draws(self) -> int:
-        """Random numbers that a sample takes."""
+        """Number of random numbers of a sample."""
         return len(self.ranges) + bool(self.choices)
 
     def sample(self, shares: Iterable[float]) -> dict[str, float | int]:
@@ -127,12 +127,12 @@ class Family:
         Args:
           shares: `draws` numbers in [0, 1).
         """
-        given = iter(shares)
+        numbers = iter(shares)
         values: dict[str, float | int] = dict(self.fixed)
         for one in self.ranges:
-            values |= one.at(next(given))
+            values |= one.at(next(numbers))
         if self.choices:
-            values |= dict(self.choices[int(next(given) * len(self.choices))])
+            values |= dict(self.choices[int(next(numbers) * len(self.choices))])
         return values
 
     def words(self, values: Mapping[str, float]) -> tuple[str, str, str]:
@@ -167,8 +167,10 @@ def _sized(name: str, entity: str, attribute: str, path: str, low: float, high: 
     return Family(name, entity, attribute, "increase", "decrease", (one,))
 
 
-def _erring(name: str, attribute: str, change: str, kind: str, low: float, high: float) -> Family:
-    """A family of sensors that err, on a logarithmic scale from a size that is hard to notice."""
+def _sensor_error(
+    name: str, attribute: str, change: str, kind: str, low: float, high: float
+) -> Family:
+    """A family of sensor errors, on a logarithmic scale from a size that is hard to notice."""
     spans = _signed(low, high) if kind.startswith("offset") else ((low, high),)
     one = Range(f"sensors/{kind}", spans, "log")
     lower = "decrease" if kind.startswith("offset") else ""
@@ -430,18 +432,18 @@ FAMILIES: dict[str, Family] = {
             (Range("start/lean", ((0.012, 0.1),), "log"),),
         ),
         # Sensors.
-        _erring("noise_position", "position", "random", "noise_position", 0.002, 0.5),
-        _erring("noise_velocity", "velocity", "random", "noise_velocity", 0.004, 2.0),
-        _erring("noise_angle", "angle", "random", "noise_angle", 0.0005, 0.1),
-        _erring("noise_rate", "rate", "random", "noise_rate", 0.004, 2.0),
-        _erring("step_position", "position", "rounded", "step_position", 0.005, 1.0),
-        _erring("step_velocity", "velocity", "rounded", "step_velocity", 0.01, 4.0),
-        _erring("step_angle", "angle", "rounded", "step_angle", 0.001, 0.15),
-        _erring("step_rate", "rate", "rounded", "step_rate", 0.01, 2.0),
-        _erring("offset_position", "position", "increase", "offset_position", 0.01, 2.0),
-        _erring("offset_velocity", "velocity", "increase", "offset_velocity", 0.01, 2.0),
-        _erring("offset_angle", "angle", "increase", "offset_angle", 0.001, 0.1),
-        _erring("offset_rate", "rate", "increase", "offset_rate", 0.005, 1.0),
+        _sensor_error("noise_position", "position", "random", "noise_position", 0.002, 0.5),
+        _sensor_error("noise_velocity", "velocity", "random", "noise_velocity", 0.004, 2.0),
+        _sensor_error("noise_angle", "angle", "random", "noise_angle", 0.0005, 0.1),
+        _sensor_error("noise_rate", "rate", "random", "noise_rate", 0.004, 2.0),
+        _sensor_error("step_position", "position", "rounded", "step_position", 0.005, 1.0),
+        _sensor_error("step_velocity", "velocity", "rounded", "step_velocity", 0.01, 4.0),
+        _sensor_error("step_angle", "angle", "rounded", "step_angle", 0.001, 0.15),
+        _sensor_error("step_rate", "rate", "rounded", "step_rate", 0.01, 2.0),
+        _sensor_error("offset_position", "position", "increase", "offset_position", 0.01, 2.0),
+        _sensor_error("offset_velocity", "velocity", "increase", "offset_velocity", 0.01, 2.0),
+        _sensor_error("offset_angle", "angle", "increase", "offset_angle", 0.001, 0.1),
+        _sensor_error("offset_rate", "rate", "increase", "offset_rate", 0.005, 1.0),
         Family(
             "sensor_delay",
             "sensor",

@@ -1,4 +1,4 @@
-"""Novelties: what a sample of the space is, how it is drawn, and how values name one."""
+"""Samples of the space of novelties: their form, how to draw them, and how values name one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from jaxsim.novelty.families import FAMILIES, Family, check_together
 from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS, check_values
 
 KEY = "novelty"
-"""What values by path name a novelty with, beside parameters: ``{"novelty": {...}}``."""
+"""Key of a novelty among values by path: ``{"novelty": {...}}``."""
 
 MOST_SAMPLES = 1_000_000
 _JOINT = "+"  # between families of one novelty, in a name
@@ -46,17 +46,17 @@ class Novelty:
         """
         members = check_together(families)
         parameters.check(PARAMETERS, values)
-        owned = frozenset().union(*(member.paths for member in members))
+        paths = frozenset().union(*(member.paths for member in members))
         for path in values:
-            if path not in owned:
+            if path not in paths:
                 names = ", ".join(member.name for member in members)
                 raise ValueError(
                     f"parameter {path!r} belongs to no family of this novelty ({names})"
                 )
         for member in members:
             if member.paths.isdisjoint(values):
-                listed = ", ".join(sorted(member.paths))
-                raise ValueError(f"family {member.name!r} needs a value of {listed}")
+                options = ", ".join(sorted(member.paths))
+                raise ValueError(f"family {member.name!r} needs a value of {options}")
         check_values(values)
         return cls(tuple(sorted(m.name for m in members)), tuple(sorted(values.items())))
 
@@ -95,7 +95,7 @@ class Novelty:
         return tuple(FAMILIES[name].words(values) for name in self.families)
 
     def describe(self) -> str:
-        """What differs from level 200, in words, for people."""
+        """Describe the differences from level 200 in words."""
         parts = []
         for path, value in self.parameters:
             row = PARAMETERS[path]
@@ -112,8 +112,8 @@ def split(name: str) -> tuple[str, ...]:
 def sample(key: jax.Array, families: Sequence[str], size: int) -> tuple[Novelty, ...]:
     """Draw novelties.
 
-    Sample i is of entry i modulo the number of entries and depends on the key, i and that entry
-    alone: more samples begin with the same ones.
+    Sample i is of entry i modulo the number of entries, and depends on the key, i and that entry
+    alone: a longer draw begins with the same samples.
 
     Args:
       key: typed key.
@@ -121,7 +121,7 @@ def sample(key: jax.Array, families: Sequence[str], size: int) -> tuple[Novelty,
       size: number of novelties.
 
     Returns:
-      (size,) novelties; the i-th is a row of the table that `values` of it make.
+      (size,) novelties.
 
     Raises:
       ValueError: no families, an unknown one, two that contradict each other, or a bad size.
@@ -157,10 +157,10 @@ def expand(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     if KEY not in values:
         return dict(values)
-    given = values[KEY]
-    novelty = given if isinstance(given, Novelty) else Novelty.from_json(given)
-    beside = {path: value for path, value in values.items() if path != KEY}
+    entry = values[KEY]
+    novelty = entry if isinstance(entry, Novelty) else Novelty.from_json(entry)
+    plain_values = {path: value for path, value in values.items() if path != KEY}
     for path, _ in novelty.parameters:
-        if path in beside:
+        if path in plain_values:
             raise ValueError(f"parameter {path!r} is set beside the novelty that sets it")
-    return {**beside, **dict(novelty.parameters)}
+    return {**plain_values, **dict(novelty.parameters)}

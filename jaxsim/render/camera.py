@@ -28,9 +28,9 @@ PARALLEL = ("side", "top")
 CORNER_EYE = (-1.55, -3.3, 1.25)
 """From the middle of the room, in half widths of the room (x, y) and half heights (z)."""
 CORNER_ZOOM = 0.44
-"""Half of what is seen at the room's middle, per distance of the eye from it."""
+"""Half of the visible width at the room's middle, divided by the eye's distance from it."""
 CORNER_DROP = 0.12
-"""Below the room's middle, in half heights, where this view looks."""
+"""Distance of this view's target below the room's middle, in half heights."""
 FIRST_EYE, FIRST_TARGET = (0.0, -1.7, 1.35), (0.0, 3.0, 1.3)
 """From the cart, m."""
 FIRST_ZOOM = 0.8
@@ -41,16 +41,16 @@ BACK = 20.0
 
 @dataclass(frozen=True)
 class Camera:
-    """What a picture is like; hashable, part of a compiled program.
+    """Settings of a picture; hashable, static in a compiled program.
 
     Attributes:
       view: one of `VIEWS`.
       height: pixels.
       width: pixels.
       samples: rays along each side of a pixel, whose mean is its colour.
-      margin: of parallel views, what is shown around the room as a share of the room.
-      lean: factor of the pole's horizontal part, where a small lean would show little.
-      thickness: pixels that the radius of the pole is drawn with at least.
+      margin: of parallel views, border around the room as a share of the room.
+      lean: factor of the pole's horizontal part, to make small leans visible.
+      thickness: least radius of the drawn pole, pixels.
     """
 
     view: str = "corner"
@@ -62,7 +62,7 @@ class Camera:
     thickness: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
+        """Check the view and the sizes."""
         if self.view not in VIEWS:
             raise ValueError(f"view is {self.view!r}; it must be one of {', '.join(VIEWS)}")
         limits = {"height": MOST_PIXELS, "width": MOST_PIXELS, "samples": MOST_SAMPLES}
@@ -105,7 +105,7 @@ def pose(scene: Scene, camera: Camera) -> Pose:
         return Pose(Vector(0.0, 0.0, middle.z + back), x, y, Vector(0.0, 0.0, -1.0), half)
     if camera.view == "first":
         eye, target = (
-            Vector(*(place + off for place, off in zip(scene.cart, offset, strict=True)))
+            Vector(*(place + shift for place, shift in zip(scene.cart, offset, strict=True)))
             for offset in (FIRST_EYE, FIRST_TARGET)
         )
         return _looking(eye, target, FIRST_ZOOM)
@@ -161,7 +161,7 @@ def rays(at: Pose, camera: Camera) -> tuple[Vector, Vector]:
 def project(scene: Scene, camera: Camera, point: Vector) -> tuple[jax.Array, jax.Array]:
     """Return where a point appears, column and row in pixels; leaves as `point`'s.
 
-    Points behind the eye of a perspective view have no meaning.
+    The result is meaningless for points behind the eye of a perspective view.
     """
     at = pose(scene, camera)
     way = sub(point, at.eye)

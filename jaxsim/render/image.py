@@ -4,8 +4,8 @@
     pixels = image(scene(env, params, state), camera)  # (64, 64, 3) uint8, or (L, 64, 64, 3)
 
 One ray goes through each sample of each pixel. Cart and pole are cylinders, blocks are spheres, and
-of the room the faces are drawn that look towards the eye. Shadows fall straight down, on the floor
-and on the cart: a shadow lies where its body would land.
+only the faces of the room that look towards the eye are drawn. Shadows fall straight down, on the
+floor and on the cart: a shadow lies where its body would land.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ PAPER: Colour = (250, 250, 252)
 CART: Colour = (0, 114, 178)
 POLE: Colour = (213, 94, 0)
 BLOCK: Colour = (0, 158, 115)
-"""Of full light. People who do not tell red from green can tell these apart (Okabe and Ito)."""
+"""Colours in full light, distinct also with red-green colour blindness (Okabe and Ito)."""
 FLOOR: tuple[Colour, Colour] = ((226, 230, 236), (212, 217, 225))
 """Tiles of 1 m."""
 WALLS: tuple[Colour, Colour, Colour] = ((240, 242, 246), (233, 236, 241), (246, 247, 249))
@@ -43,15 +43,15 @@ SHADE = 0.36
 """Share of the light that a shadow takes."""
 EDGE_WIDTH = 0.05  # m, at least 0.7 pixels
 SHADOW_MARGIN = 0.06  # m, around the pole
-LIFT = 0.02  # m, above a point before it can shade it
+LIFT = 0.02  # m, least height of a body above a point that it shades
 
 
 class _Hit(NamedTuple):
-    """What each ray meets.
+    """The nearest body on each ray.
 
     Attributes:
       distance: along the ray, m.
-      part: its number.
+      part: number of the body.
       centre: of the block, m.
     """
 
@@ -64,19 +64,19 @@ def image(scene: Scene, camera: Camera, grey: bool = False) -> jax.Array:
     """Draw a scene, or a batch of them.
 
     Args:
-      scene: what there is; leaves () or (L,), blocks (N,) or (L, N).
-      camera: what the picture is like.
+      scene: places and sizes; leaves () or (L,), blocks (N,) or (L, N).
+      camera: settings of the picture.
       grey: whether to return one channel, the luminance, instead of three.
 
     Returns:
-      (H, W, 3) uint8, or (L, H, W, 3); (..., H, W, 1) if grey. Numbers that are not finite draw as
-      if they were far away.
+      (H, W, 3) uint8, or (L, H, W, 3); (..., H, W, 1) if grey. Bodies at places that are not finite
+      are drawn as if far away.
     """
     pixels = _batched(scene, lambda one: _shaded(one, camera, grey))
     if grey:
         return pixels[..., None]
-    # Behind the loop over lanes: inside, XLA:CPU computes a ray again for each of a pixel's bytes,
-    # and without vectors (194 us a picture of 64 x 64 pixels, 45 us this way).
+    # After the loop over lanes: inside it, XLA:CPU recomputes a ray for each byte of a pixel, and
+    # without SIMD (194 us a picture of 64 x 64 pixels, 45 us this way).
     return jax.lax.bitcast_convert_type(pixels, jnp.uint8)[..., :3]
 
 
@@ -100,7 +100,7 @@ def parts(scene: Scene, camera: Camera) -> jax.Array:
 
 
 def _batched(scene: Scene, draw: Any) -> jax.Array:
-    """Call a function of one lane for each lane, one after the other, as caches like it."""
+    """Call a function of one lane for each lane in turn, so that arrays stay in the cache."""
     lanes = jnp.broadcast_shapes(
         *(jnp.shape(leaf) for leaf in (*scene.cart, *scene.lean, scene.half_width)),
         jnp.shape(scene.alive)[:-1],
@@ -117,8 +117,8 @@ def _batched(scene: Scene, draw: Any) -> jax.Array:
     if not lanes:
         return draw(scene)
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(lanes) :]), scene)
-    drawn = jax.lax.map(draw, flat)
-    return drawn.reshape(*lanes, *drawn.shape[1:])
+    pixels = jax.lax.map(draw, flat)
+    return pixels.reshape(*lanes, *pixels.shape[1:])
 
 
 def _shaded(scene: Scene, camera: Camera, grey: bool) -> jax.Array:
@@ -128,13 +128,13 @@ def _shaded(scene: Scene, camera: Camera, grey: bool) -> jax.Array:
         r, g, b = channels
         channels = (0.299 * r + 0.587 * g + 0.114 * b,)
     if camera.samples > 1:
-        each = (camera.height, camera.samples, camera.width, camera.samples)
-        channels = tuple(channel.reshape(each).mean((1, 3)) for channel in channels)
-    # One number a pixel: three channels apart would each be computed from the rays.
-    whole = [jnp.clip(channel + 0.5, 0, 255).astype(jnp.uint32) for channel in channels]
+        shape = (camera.height, camera.samples, camera.width, camera.samples)
+        channels = tuple(channel.reshape(shape).mean((1, 3)) for channel in channels)
+    # One number a pixel: three separate channels would each be computed from the rays.
+    levels = [jnp.clip(channel + 0.5, 0, 255).astype(jnp.uint32) for channel in channels]
     if grey:
-        return whole[0].astype(jnp.uint8)
-    return whole[0] | (whole[1] << 8) | (whole[2] << 16)
+        return levels[0].astype(jnp.uint8)
+    return levels[0] | (levels[1] << 8) | (levels[2] << 16)
 
 
 class _Look:
@@ -161,7 +161,7 @@ class _Look:
         self.pixel = 2 * self.at.zoom / min(camera.height, camera.width)
 
     def parts(self) -> jax.Array:
-        """Number of what each ray meets."""
+        """Number of the part that each ray meets."""
         hit, _, _ = self._bodies()
         distance, on_x, on_z = self._room()
         point = add(self.begin, scale(self.way, distance))
@@ -185,7 +185,7 @@ class _Look:
         light = jnp.where(body, light, 1.0) * (1 - SHADE * shadow)
 
         tile = (jnp.floor(point.x).astype(jnp.int32) + jnp.floor(point.y).astype(jnp.int32)) & 1
-        drawn = []
+        channels = []
         for i in range(3):
             floor = jnp.where(tile == 0, FLOOR[0][i], FLOOR[1][i])
             wall = jnp.where(on_x, WALLS[0][i], jnp.where(on_z, WALLS[2][i], WALLS[1][i]))
@@ -194,8 +194,8 @@ class _Look:
             solid = jnp.where(
                 hit.part == CART_PART, CART[i], jnp.where(hit.part == POLE_PART, POLE[i], BLOCK[i])
             )
-            drawn.append(jnp.where(body, solid, face) * light)
-        return drawn[0], drawn[1], drawn[2]
+            channels.append(jnp.where(body, solid, face) * light)
+        return channels[0], channels[1], channels[2]
 
     def _room(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         half = self.scene.half_width
@@ -212,10 +212,10 @@ class _Look:
         half_height = (scene.ceiling - scene.floor) / 2
         z = half_height - jnp.abs(point.z - scene.floor - half_height)
         # The distance to the nearest of the two other pairs of faces.
-        off = jnp.where(on_x, jnp.minimum(y, z), jnp.minimum(x, jnp.where(on_z, y, z)))
+        edge_distance = jnp.where(on_x, jnp.minimum(y, z), jnp.minimum(x, jnp.where(on_z, y, z)))
         pixel = self.pixel if self.camera.view in PARALLEL else self.pixel * distance
         width = jnp.maximum(EDGE_WIDTH, 0.7 * pixel) if self.camera.margin else 0.0
-        return on_z & (point.z < scene.floor + half_height), off < width
+        return on_z & (point.z < scene.floor + half_height), edge_distance < width
 
     def _bodies(self) -> tuple[_Hit, jax.Array, jax.Array]:
         """The nearest body, and whether cart and pole are met at an end."""
@@ -228,7 +228,7 @@ class _Look:
         return hit, cart_end, pole_end
 
     def _nearer(self, hit: _Hit, number: Any, centre: Vector, alive: jax.Array) -> _Hit:
-        """The nearer of what was met and a block."""
+        """The nearer of a hit and a block."""
         radius = jnp.where(alive, self.scene.block_radius, 0.0)
         distance = surfaces.sphere(self.begin, self.way, centre, radius)
         better = distance < hit.distance
@@ -259,8 +259,8 @@ class _Look:
             (self.cart, cart_end, CART_PART),
             (self.pole, pole_end, POLE_PART),
         ):
-            off = sub(point, body.base)
-            across = sub(off, scale(body.axis, dot(off, body.axis)))
+            offset = sub(point, body.base)
+            across = sub(offset, scale(body.axis, dot(offset, body.axis)))
             side = dot(across, SUN) / body.radius
             below = jnp.where(dot(body.axis, self.way) > 0, -1.0, 1.0)
             end = below * dot(body.axis, SUN)
@@ -268,7 +268,7 @@ class _Look:
         return jnp.maximum(light, 0.0)
 
     def _shadow(self, point: Vector, is_floor: jax.Array) -> jax.Array:
-        """Share of the light straight from above that is taken, 0 to 1."""
+        """Shadow of bodies straight above, 0 to 1."""
         foot, tip = self.foot, self.tip
         along = sub(tip, foot)
         flat = jnp.maximum(along.x**2 + along.y**2, 1e-6)
@@ -281,9 +281,9 @@ class _Look:
         square: Scalar = self.scene.block_radius * self.scene.block_radius
 
         def block(dark: jax.Array, _: Any, centre: Vector, alive: jax.Array) -> jax.Array:
-            off = (point.x - centre.x) ** 2 + (point.y - centre.y) ** 2
+            squared = (point.x - centre.x) ** 2 + (point.y - centre.y) ** 2
             over = alive & (centre.z > point.z + LIFT)
-            return jnp.maximum(dark, jnp.where(over, _soft(off, square), 0.0))
+            return jnp.maximum(dark, jnp.where(over, _soft(squared, square), 0.0))
 
         return self._each(block, dark)
 

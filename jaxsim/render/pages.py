@@ -1,4 +1,4 @@
-"""HTML pages in one file: style, data and script inside, and nothing from elsewhere."""
+"""Self-contained HTML pages: style, data and script in one file."""
 
 import html
 import json
@@ -31,16 +31,16 @@ def page(
     """Return a page.
 
     Args:
-      body: HTML in which a place such as @TITLE@ is filled.
+      body: HTML in which placeholders such as @TITLE@ are filled.
       name: id of the element that holds the data.
       data: plain JSON values, for the script.
       title: text.
       style: CSS.
       script: JavaScript.
-      **more: HTML of further places, in capital letters.
+      **more: HTML of further placeholders, named in capital letters.
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    # Nothing in a text may end the element that holds it.
+    # No text may end the element that holds it.
     parts = {"DATA": text.replace("<", "\\u003c"), "TITLE": html.escape(title)}
     parts |= {"STYLE": style, "SCRIPT": script, **more}
     frame = FRAME.format(body=body, name=name)
@@ -48,6 +48,6 @@ def page(
 
 
 def shipped(package: str, *names: str) -> str:
-    """Texts of files that are part of a package, one behind another."""
+    """Concatenated texts of files of a package."""
     folder = resources.files(package)
     return "".join((folder / name).read_text(encoding="utf-8") for name in names)

@@ -18,10 +18,10 @@ class Style:
     Attributes:
       views: names of `camera.VIEWS`, from left to right.
       pixels: height of the picture and width of each view.
-      margin: of parallel views, what is shown around the room as a share of the room.
-      lean: factor of the pole's horizontal part seen from above, where a small lean shows little.
+      margin: of parallel views, border around the room as a share of the room.
+      lean: factor of the pole's horizontal part seen from above, to make small leans visible.
       samples: rays along each side of a pixel; 1 is fast, 3 is smooth.
-      thickness: pixels that the radius of the pole is drawn with at least.
+      thickness: least radius of the drawn pole, pixels.
     """
 
     views: tuple[str, ...] = ("corner", "top")
@@ -52,7 +52,7 @@ def draw(scene: Scene, style: Style | None = None) -> np.ndarray:
     """Draw a scene, or a batch of them.
 
     Args:
-      scene: what there is; leaves () or (L,).
+      scene: places and sizes; leaves () or (L,).
       style: None for the view from the corner and the view from above.
 
     Returns:

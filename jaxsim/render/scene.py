@@ -1,4 +1,4 @@
-"""What a camera looks at: places and sizes of one observation, whatever the world."""
+"""The scene of a camera: places and sizes from an observation of any world."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +86,7 @@ def scene(env: Env, params: Params, state: State) -> Scene:
 
 def scene_of(env: Env, params: Params, observation: Any) -> Scene:
     """Return the scene of an observation of an environment; see `scene`."""
-    while hasattr(observation, "observation"):  # of a wrapper that shows more beside it
+    while hasattr(observation, "observation"):  # of a wrapper that adds to it
         env, observation = getattr(env, "env", env), observation.observation
     if not isinstance(observation, Observation):
         lifted = getattr(embed(env), "lifted", None)
@@ -110,7 +110,7 @@ def observed(observation: Observation, params: Params = None) -> Scene:
 
 
 def _sizes(params: Params) -> dict[str, Any]:
-    """Fields of a scene that parameters hold; a world without a room has its track."""
+    """Fields of a scene that parameters hold; a world without a room uses its track."""
     names = ("pole_length", "block_radius")
     sizes = {name: getattr(params, name) for name in names if hasattr(params, name)}
     if hasattr(params, "room_half_width"):
@@ -122,19 +122,20 @@ def _sizes(params: Params) -> dict[str, Any]:
     elif hasattr(params, "position_limit"):
         limit = params.position_limit
         if isinstance(params, cartpole.Params):
-            sizes["pole_length"] = 2 * params.pole_length  # its own is to the centre of mass
+            # The parameter is the distance to the centre of mass.
+            sizes["pole_length"] = 2 * params.pole_length
         sizes |= {"half_width": limit, "floor": 0.0 * limit, "ceiling": 2 * limit}
     return sizes
 
 
 def _blocks(observation: Observation) -> tuple[Vector, jax.Array]:
-    """Centres of all slots, leaves (..., N), and which of them are there and finite."""
+    """Centres of all slots, leaves (..., N), and the mask of those alive and finite."""
     lanes = jnp.ndim(observation.cart_position.x)
     slots = list(zip(observation.block_position, observation.block_alive, strict=True))
     none = jnp.zeros((*jnp.shape(observation.cart_position.x), 0), jnp.float32)
     columns: list[list[jax.Array]] = [[none], [none], [none], [none > 0]]
-    for position, there in slots:
-        for column, part in zip(columns, (*position, there), strict=True):
+    for position, flag in slots:
+        for column, part in zip(columns, (*position, flag), strict=True):
             leaf = jnp.asarray(part)
             # One block, or many behind one another.
             column.append(leaf if leaf.ndim > lanes else leaf[..., None])

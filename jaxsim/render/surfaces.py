@@ -59,8 +59,8 @@ def cylinder(begin: Vector, way: Vector, body: Cylinder) -> tuple[jax.Array, jax
 
     steep = jnp.where(jnp.abs(way_along) < TINY, TINY, way_along)
     end = (jnp.where(way_along < 0, body.length, 0.0) - to_along) / steep
-    off = add(to_across, scale(way_across, end))
-    meets_end = (dot(off, off) < square) & (end > 0)
+    offset = add(to_across, scale(way_across, end))
+    meets_end = (dot(offset, offset) < square) & (end > 0)
 
     side = jnp.where(meets_side, side, FAR)
     end = jnp.where(meets_end, end, FAR)

@@ -29,8 +29,8 @@ def get(name: str, settings: Settings | None = None, sight: Sight | None = None)
     Args:
       name: one of `LEARNERS`.
       settings: hyper-parameters; None for the learner's own.
-      sight: how it sees; None for the learner's own, which is of CartPole3D, and of
-        CartPole3DLeans for `ppo+leans`; `features.flat(env, params)` for other environments.
+      sight: makes inputs of observations; None for that of CartPole3D, or of CartPole3DLeans for
+        `ppo+leans`; `features.flat(env, params)` for other environments.
 
     Raises:
       ValueError: no such learner.

@@ -13,16 +13,16 @@ def advantages(
     discount: jax.Array,
     decay: jax.Array,
 ) -> jax.Array:
-    """Estimate by how much each decision was better than what the critic expected.
+    """Estimate by how much each decision was better than the critic expected.
 
-    An episode that a limit ended goes on in the critic's eyes: its last value stands for what would
-    have come. One that the task ended does not.
+    In an episode that a limit ended, the final value stands for the rewards that would follow. In
+    one that the task ended, they are 0.
 
     Args:
       rewards: (W, T).
       values: (W, T) of the observations that the decisions were made on.
       final: (W,) value of the observation that the episode ended with.
-      length: (W,) int32, steps of each episode; what is behind them means nothing.
+      length: (W,) int32, steps of each episode; entries behind them are ignored.
       terminated: (W,) bool, whether the task ended it.
       discount: ().
       decay: () lambda.
@@ -35,14 +35,14 @@ def advantages(
     """
     step = jnp.arange(rewards.shape[1])
     mask, last = step < length[:, None], step == length[:, None] - 1
-    beyond = jnp.where(terminated, 0.0, final)[:, None]
-    following = jnp.where(last, beyond, jnp.roll(values, -1, axis=1))
-    surprise = jnp.where(mask, rewards + discount * following - values, 0.0)
+    final_values = jnp.where(terminated, 0.0, final)[:, None]
+    next_values = jnp.where(last, final_values, jnp.roll(values, -1, axis=1))
+    error = jnp.where(mask, rewards + discount * next_values - values, 0.0)
 
     def back(after: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        surprise, mask = now
-        total = jnp.where(mask, surprise + discount * decay * after, 0.0)
+        error, mask = now
+        total = jnp.where(mask, error + discount * decay * after, 0.0)
         return total, total
 
-    rows = (surprise.T, mask.T)
+    rows = (error.T, mask.T)
     return jax.lax.scan(back, jnp.zeros_like(final), rows, reverse=True)[1].T

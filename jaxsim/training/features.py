@@ -1,4 +1,4 @@
-"""What a learner's network is shown of an observation."""
+"""Inputs of a learner's network from an observation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from jaxsim.worlds.cartpole3d.types import ACTIONS, DT, Observation, Vector
 BLOCKS = 3
 """Blocks that are shown, the most urgent first."""
 MIDDLE = 0.6  # m, height of the middle of cart and pole, from which distances are measured
-HORIZON = 1.5  # s, no block is looked at further ahead
-HASTE = 8.0  # m/s, speed by which a distance counts as a time
-ROOM, SPEED = 5.0, 10.0  # m and m/s, sizes that stand for one
+HORIZON = 1.5  # s, longest extrapolation of a block
+HASTE = 8.0  # m/s, speed that converts a distance to a time
+ROOM, SPEED = 5.0, 10.0  # m and m/s, scales of places and speeds
 PAIRS = 4  # horizontal vectors that describe cart and pole
 EACH = 11  # numbers that describe a block
 BODY = 64
@@ -30,7 +30,7 @@ class View(NamedTuple):
     """An observation as a learner sees it."""
 
     inputs: jax.Array  # (F,) float32, for the network
-    body: jax.Array  # (D,) float32, what follows from step to step by a law that can be learned
+    body: jax.Array  # (D,) float32, numbers whose change in a step follows a learnable law
     actions: jax.Array  # (A,) int32, the action that each of the network's outputs stands for
     around: Around  # blocks, whose flight can be learned as well
 
@@ -41,8 +41,8 @@ class Sight:
 
     Attributes:
       name: short name.
-      size: length of what the network sees, F.
-      body: length of what the learned model predicts, D.
+      size: length of the network's input, F.
+      body: length of the body that the learned model predicts, D.
       actions: number of actions, A.
       look: observation -> view.
     """
@@ -59,9 +59,9 @@ Pair = tuple[Any, Any]
 
 
 class Frame(NamedTuple):
-    """One of the eight ways to turn and to mirror a square room."""
+    """One of the eight symmetries of a square room."""
 
-    x: jax.Array  # () 1 or -1, sign that x is given
+    x: jax.Array  # () 1 or -1, factor of x
     y: jax.Array  # ()
     swap: jax.Array  # () bool, whether x and y then change places
 
@@ -70,7 +70,7 @@ class Frame(NamedTuple):
         """The frame in which a horizontal vector points along x more than along y, forwards."""
         return cls(_sign(x), _sign(y), jnp.abs(y) > jnp.abs(x))
 
-    def seen(self, x: Leaf, y: Leaf) -> tuple[jax.Array, jax.Array]:
+    def turned(self, x: Leaf, y: Leaf) -> tuple[jax.Array, jax.Array]:
         """Turn a horizontal vector."""
         x, y = self.x * x, self.y * y
         return jnp.where(self.swap, y, x), jnp.where(self.swap, x, y)
@@ -84,10 +84,10 @@ class Frame(NamedTuple):
 
 
 def _look(observation: Observation) -> View:
-    """Cart and pole, then the blocks that come closest soonest, as if the pole fell to the right.
+    """Cart and pole, then the most urgent blocks, turned so that the pole falls to the right.
 
-    The room looks the same from all four sides and in a mirror. So every observation is turned to
-    where the pole falls along x more than along y, and forwards of both; what is learned there
+    The room is symmetric in quarter turns and mirrors. So every observation is turned to the case
+    where the pole falls along x more than along y, in positive directions; what is learned there
     holds in the seven other cases as well. Actions are turned with it.
     """
     if not isinstance(observation, Observation):
@@ -99,8 +99,8 @@ def _look(observation: Observation) -> View:
     pairs = cart_and_pole(o)
     (lx, ly), (dlx, dly) = pairs[:2]
     frame = Frame.of(lx + RATE_GAIN * dlx, ly + RATE_GAIN * dly)
-    seen = jnp.concatenate([told(pairs, frame), urgent_blocks(turned(o, frame)).ravel()])
-    return View(seen, told(pairs), frame.actions(), around.of(o))
+    inputs = jnp.concatenate([scaled(pairs, frame), urgent_blocks(turned(o, frame)).ravel()])
+    return View(inputs, scaled(pairs), frame.actions(), around.of(o))
 
 
 def cart_and_pole(o: Observation) -> list[Pair]:
@@ -112,12 +112,12 @@ def cart_and_pole(o: Observation) -> list[Pair]:
     return [(lx, ly), (dlx, dly), (p.x, p.y), (v.x, v.y)]
 
 
-def told(pairs: list[Pair], frame: Frame | None = None) -> jax.Array:
-    """What `cart_and_pole` found, each about 1, turned into a frame if there is one."""
+def scaled(pairs: list[Pair], frame: Frame | None = None) -> jax.Array:
+    """Vectors of `cart_and_pole` scaled to about 1, turned into a frame if there is one."""
     (lx, ly), rate, (x, y), speed = pairs
-    shown = [(10 * lx, 10 * ly), rate, (x / ROOM, y / ROOM), speed]
-    shown = [frame.seen(*pair) for pair in shown] if frame else shown
-    return jnp.stack([number for pair in shown for number in pair])
+    numbers = [(10 * lx, 10 * ly), rate, (x / ROOM, y / ROOM), speed]
+    numbers = [frame.turned(*pair) for pair in numbers] if frame else numbers
+    return jnp.stack([number for pair in numbers for number in pair])
 
 
 def _sign(number: Leaf) -> jax.Array:
@@ -125,10 +125,10 @@ def _sign(number: Leaf) -> jax.Array:
 
 
 def turned(o: Observation, frame: Frame) -> Observation:
-    """Turn what is said of the cart's place and speed and of the blocks."""
+    """Turn places and velocities of the cart and the blocks."""
 
     def vector(v: Vector) -> Vector:
-        return Vector(*frame.seen(v.x, v.y), v.z)
+        return Vector(*frame.turned(v.x, v.y), v.z)
 
     return replace(
         o,
@@ -145,38 +145,44 @@ def urgent_blocks(o: Observation) -> jax.Array:
     alive = jnp.stack(o.block_alive).reshape(count)
     place = jnp.stack([jnp.stack(p) for p in zip(*o.block_position, strict=True)])
     speed = jnp.stack([jnp.stack(v) for v in zip(*o.block_velocity, strict=True)])
-    here = jnp.stack([o.cart_position.x, o.cart_position.y, o.cart_position.z + MIDDLE])
-    moving = jnp.stack(o.cart_velocity)
-    away = place.reshape(3, count) - here[:, None]  # (3, N) m
-    going = speed.reshape(3, count) - moving[:, None]  # (3, N) m/s
-    squared = jnp.maximum(jnp.sum(going * going, 0), 1e-3)
-    wait = jnp.clip(-jnp.sum(away * going, 0) / squared, 0.0, HORIZON)
-    miss = away + wait * going
-    late = wait + jnp.sqrt(jnp.sum(miss * miss, 0)) / HASTE + jnp.where(wait > 0, 0.0, 1.0)
-    late = jnp.where(alive, late, jnp.inf)
-    told = jnp.concatenate(
-        [away / ROOM, going / SPEED, miss / ROOM, jnp.exp(-2 * wait)[None], jnp.ones((1, count))]
+    cart_place = jnp.stack([o.cart_position.x, o.cart_position.y, o.cart_position.z + MIDDLE])
+    cart_velocity = jnp.stack(o.cart_velocity)
+    offset = place.reshape(3, count) - cart_place[:, None]  # (3, N) m
+    velocity = speed.reshape(3, count) - cart_velocity[:, None]  # (3, N) m/s
+    squared = jnp.maximum(jnp.sum(velocity * velocity, 0), 1e-3)
+    wait = jnp.clip(-jnp.sum(offset * velocity, 0) / squared, 0.0, HORIZON)
+    miss = offset + wait * velocity
+    delay = wait + jnp.sqrt(jnp.sum(miss * miss, 0)) / HASTE + jnp.where(wait > 0, 0.0, 1.0)
+    delay = jnp.where(alive, delay, jnp.inf)
+    numbers = jnp.concatenate(
+        [
+            offset / ROOM,
+            velocity / SPEED,
+            miss / ROOM,
+            jnp.exp(-2 * wait)[None],
+            jnp.ones((1, count)),
+        ]
     )
-    told = jnp.where(alive, told, 0.0)
+    numbers = jnp.where(alive, numbers, 0.0)
     rows = []
     for _ in range(BLOCKS):
-        chosen = (jnp.arange(count) == jnp.argmin(late)) & jnp.isfinite(late)
-        rows.append(jnp.sum(jnp.where(chosen, told, 0.0), axis=1))
-        late = jnp.where(chosen, jnp.inf, late)
+        chosen = (jnp.arange(count) == jnp.argmin(delay)) & jnp.isfinite(delay)
+        rows.append(jnp.sum(jnp.where(chosen, numbers, 0.0), axis=1))
+        delay = jnp.where(chosen, jnp.inf, delay)
     return jnp.stack(rows)
 
 
 cartpole3d = Sight("cartpole3d", 2 * PAIRS + BLOCKS * EACH, 2 * PAIRS, len(ACTIONS), _look)
-"""Of CartPole3D and the worlds embedded in its observation; the number of slots is free."""
+"""Sight of CartPole3D and the worlds embedded in its observation, for any number of slots."""
 
 
 def flat(env: Env, params: Params) -> Sight:
     """Return the sight of any environment: all numbers of its observation, one after the other.
 
-    Of an observation with a picture it is the picture alone, as `spaces.flatten` has it.
+    For an observation with a picture it is the picture alone, as in `spaces.flatten`.
 
-    The model of the world predicts them too, or of more than `BODY`, as those of a picture, the
-    means of so many equal stretches.
+    The model of the world predicts these numbers too. If there are more than `BODY`, as in a
+    picture, it predicts the means of `BODY` equal stretches.
     """
 
     def look(observation: Any) -> View:

@@ -1,8 +1,8 @@
-"""A learned model of the world: what bodies do within a step while nothing hits them.
+"""A learned model of the world: how bodies move within a step without hits.
 
-Three linear laws are learned by robust least squares. One tells how the body changes, from where it
-is and what is done. Two are of blocks, axis by axis: how one flies, and how one comes back from a
-wall. Nothing is told of gravity, drag, pushes or restitution.
+Three linear laws are learned by robust least squares. One predicts the change of the body from its
+state and the action. Two predict the speeds of blocks, axis by axis: in flight, and after a bounce
+off a wall. Gravity, drag, pushes and restitution are not given.
 """
 
 from typing import NamedTuple
@@ -15,19 +15,19 @@ from jaxsim.training.around import Blocks
 from jaxsim.training.regression import Fit
 
 WINDOW = 320.0
-"""Episodes that the model looks back on."""
+"""Episodes that the model averages over."""
 BODY_FLOOR = 1e-3
 """Smallest standard error of a change of the body."""
 SPEED_FLOOR = 5e-3  # m/s, smallest standard error of a block's speed
-SLOW = 0.5  # m/s, towards a wall; slower blocks at one are not looked at
-SPEED = 10.0  # m/s, that stands for one
-ROOM = 5.0  # m, that stand for one
+SLOW = 0.5  # m/s, towards a wall; slower blocks at a wall are ignored
+SPEED = 10.0  # m/s, scale of speeds
+ROOM = 5.0  # m, scale of places
 FEATURES = 4
-"""Of a block along an axis."""
+"""Number of features of a block along an axis."""
 
 
 class Model(NamedTuple):
-    """What was learned."""
+    """The learned laws."""
 
     body: Fit
     flying: Fit  # leaves (3, ...), by axis
@@ -35,7 +35,7 @@ class Model(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """Blocks in the terms of the model, (..., 3) by axis, and features."""
+    """Blocks as the model needs them: (..., 3) by axis, and features."""
 
     flies: jax.Array  # bool, whether it touches nothing along the axis
     bounces: jax.Array  # bool, whether it goes into a wall
@@ -56,7 +56,7 @@ class Lessons(NamedTuple):
 
 
 def init(body: int, actions: int) -> Model:
-    """Return a model that knows nothing.
+    """Return the model before it has learned.
 
     Args:
       body: numbers of a body, D.
@@ -67,12 +67,12 @@ def init(body: int, actions: int) -> Model:
 
 
 def features(body: jax.Array, action: jax.Array) -> jax.Array:
-    """What the body's law is linear in, (..., 2 D + A): as drag is, in speeds and their squares."""
+    """Features of the body's law, (..., 2 D + A): body, signed squares (as in drag), and action."""
     return jnp.concatenate([body, body * jnp.abs(body), action], axis=-1)
 
 
 def flight(blocks: Blocks) -> Flight:
-    """Put blocks in the terms of the model; leaves (..., 3) and (..., 3, 4)."""
+    """Features of blocks for the model; leaves (..., 3) and (..., 3, 4)."""
     alone, speed = blocks.alone[..., None], blocks.speed
     depth = jnp.abs(blocks.place) - jnp.array(around.REACH)
     outward = jnp.where(blocks.place < 0, -1.0, 1.0)
@@ -95,34 +95,34 @@ def body_after(model: Model, body: jax.Array, action: jax.Array) -> jax.Array:
 
 def speed_after(model: Model, blocks: Blocks) -> jax.Array:
     """Predict the speeds of blocks after a step, (..., 3) m/s."""
-    here = flight(blocks)
-    flown = jnp.sum(here.flying * model.flying.weight[..., 0], axis=-1)
-    back = jnp.sum(here.bouncing * model.bouncing.weight[..., 0], axis=-1) * here.outward
-    return blocks.speed + jnp.where(here.bounces, back, flown)
+    terms = flight(blocks)
+    flying = jnp.sum(terms.flying * model.flying.weight[..., 0], axis=-1)
+    bouncing = jnp.sum(terms.bouncing * model.bouncing.weight[..., 0], axis=-1) * terms.outward
+    return blocks.speed + jnp.where(terms.bounces, bouncing, flying)
 
 
 def learn(model: Model, lessons: Lessons, steps: jax.Array, episodes: jax.Array) -> Model:
     """Learn from steps.
 
     Args:
-      model: what was learned before.
-      lessons: drawn from the steps that were made, B of them.
-      steps: () how many were made.
-      episodes: () in how many episodes.
+      model: learned before.
+      lessons: B steps, drawn from all.
+      steps: () number of all steps.
+      episodes: () number of their episodes.
     """
     keep = jnp.exp(-episodes / WINDOW)
-    each = steps / lessons.calm.shape[0]
-    here, change = flight(lessons.block), (lessons.speed - lessons.block.speed)[..., None]
+    weight = steps / lessons.calm.shape[0]
+    terms, change = flight(lessons.block), (lessons.speed - lessons.block.speed)[..., None]
     body = regression.update(
         model.body,
         features(lessons.body, lessons.action),
         lessons.after - lessons.body,
-        each * lessons.calm,
+        weight * lessons.calm,
         keep,
         BODY_FLOOR,
     )
     by_axis = jax.vmap(regression.update, in_axes=(0, 1, 1, 1, None, None))
-    flying = by_axis(model.flying, here.flying, change, each * here.flies, keep, SPEED_FLOOR)
-    back, returns = change * here.outward[..., None], each * here.bounces
-    bouncing = by_axis(model.bouncing, here.bouncing, back, returns, keep, SPEED_FLOOR)
+    flying = by_axis(model.flying, terms.flying, change, weight * terms.flies, keep, SPEED_FLOOR)
+    rebound, bounce_weight = change * terms.outward[..., None], weight * terms.bounces
+    bouncing = by_axis(model.bouncing, terms.bouncing, rebound, bounce_weight, keep, SPEED_FLOOR)
     return Model(body, flying, bouncing)

@@ -42,10 +42,10 @@ def init(key: jax.Array, inputs: int, hidden: tuple[int, ...], actions: int) -> 
 def orthogonal(key: jax.Array, rows: int, columns: int) -> jax.Array:
     """Draw a matrix whose rows or columns, whichever are fewer, are orthonormal.
 
-    It is uniform among them: normal vectors, of which each gives up what it shares with those
-    before it, twice for the accuracy (Giraud, Langou and Rozloznik, 2005). Without a library for
-    linear algebra: in jaxlib 0.10.2 two factorisations of many matrices at once wait for each
-    other for ever on a processor of two cores, since each holds a thread that the other needs.
+    It is uniform among them: Gram and Schmidt's method on normal vectors, twice for the accuracy
+    (Giraud, Langou and Rozloznik, 2005). No library for linear algebra is called: in jaxlib 0.10.2
+    two factorisations of many matrices at the same time are a deadlock on a processor of two cores,
+    since each holds a thread that the other needs.
 
     Args:
       key: typed key.
@@ -56,17 +56,17 @@ def orthogonal(key: jax.Array, rows: int, columns: int) -> jax.Array:
       (I, O) float32.
     """
     few, many = sorted((rows, columns))
-    drawn = jax.random.normal(key, (few, many))
+    start = jax.random.normal(key, (few, many))
 
-    def settle(index: jax.Array, done: jax.Array) -> jax.Array:
-        before = jnp.where(jnp.arange(few)[:, None] < index, done, 0.0)
-        vector = done[index]
+    def settle(index: jax.Array, matrix: jax.Array) -> jax.Array:
+        previous = jnp.where(jnp.arange(few)[:, None] < index, matrix, 0.0)
+        vector = matrix[index]
         for _ in range(2):
-            shared = jnp.sum(before * vector, axis=1)
-            vector = vector - jnp.sum(before * shared[:, None], axis=0)
-        return done.at[index].set(vector / jnp.sqrt(jnp.sum(vector**2)))
+            shared = jnp.sum(previous * vector, axis=1)
+            vector = vector - jnp.sum(previous * shared[:, None], axis=0)
+        return matrix.at[index].set(vector / jnp.sqrt(jnp.sum(vector**2)))
 
-    vectors = jax.lax.fori_loop(0, few, settle, drawn)
+    vectors = jax.lax.fori_loop(0, few, settle, start)
     return vectors if rows <= columns else vectors.T
 
 
@@ -85,22 +85,22 @@ def apply(network: Network, x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def read(out: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Split what the heads put out into log-probabilities and value."""
+    """Split the output of the heads into log-probabilities and value."""
     return jax.nn.log_softmax(out[..., :-1]), out[..., -1]
 
 
 def layers(network: Network, x: jax.Array, nudges: Any = None) -> list[jax.Array]:
-    """Return what each layer takes in, from the input on, and what the heads put out.
+    """Return the input of each layer, and the output of the heads.
 
     Args:
       network: its parameters.
       x: (..., F) input.
-      nudges: added to what each layer puts out before its nonlinearity, if given.
+      nudges: added to the output of each layer before its nonlinearity; None for nothing.
     """
-    taken = [x]
+    inputs = [x]
     for index, layer in enumerate((*network.trunk, network.head)):
-        out = taken[-1] @ layer.weight + layer.bias
+        out = inputs[-1] @ layer.weight + layer.bias
         if nudges is not None:
             out = out + nudges[index]
-        taken.append(jnp.tanh(out) if index < len(network.trunk) else out)
-    return taken
+        inputs.append(jnp.tanh(out) if index < len(network.trunk) else out)
+    return inputs

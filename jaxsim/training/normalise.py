@@ -1,4 +1,4 @@
-"""Running mean and variance of what a learner sees, as part of its memory."""
+"""Running mean and variance of a learner's inputs, as part of its memory."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 CLIP = 8.0
-"""Standard deviations beyond which nothing is told apart."""
+"""Standard deviations at which normalised inputs are clipped."""
 FLOOR = 1e-4
 """Smallest standard deviation that is divided by."""
 
@@ -21,24 +21,24 @@ class Moments(NamedTuple):
 
 
 def init(size: int) -> Moments:
-    """Moments before anything was seen: zero and one, with the weight of one vector."""
+    """Moments before any input: zero and one, with the weight of one vector."""
     return Moments(jnp.float32(1.0), jnp.zeros(size), jnp.ones(size), jnp.ones(size))
 
 
 def apply(moments: Moments, x: jax.Array) -> jax.Array:
     """Shift and scale vectors (..., F) to mean 0 and variance 1.
 
-    The factor is kept and not found here: XLA takes what does not change out of a loop, for every
-    use by itself, and then no longer sees that two networks in the loop are one.
+    The factor is stored and not computed here: XLA hoists loop invariants separately for every use,
+    and then no longer sees that two networks in the loop are one.
     """
     return jnp.clip((x - moments.mean) * moments.factor, -CLIP, CLIP)
 
 
 def update(moments: Moments, x: jax.Array, mask: jax.Array) -> Moments:
-    """Count vectors in.
+    """Add vectors to the moments.
 
     Args:
-      moments: of what was seen before.
+      moments: of earlier vectors.
       x: (..., F) vectors.
       mask: (...) bool, which of them count.
 
@@ -46,12 +46,12 @@ def update(moments: Moments, x: jax.Array, mask: jax.Array) -> Moments:
     """
     weight = mask.astype(x.dtype)[..., None]
     axes = tuple(range(x.ndim - 1))
-    more = jnp.sum(weight)
-    share = 1 / jnp.maximum(more, 1.0)
+    count = jnp.sum(weight)
+    share = 1 / jnp.maximum(count, 1.0)
     mean = jnp.sum(jnp.where(weight > 0, x, 0.0), axes) * share
     variance = jnp.sum(jnp.where(weight > 0, (x - mean) ** 2, 0.0), axes) * share
-    number = moments.number + more
-    part, gap = more / number, mean - moments.mean
-    joined = (1 - part) * moments.variance + part * variance + part * (1 - part) * gap**2
-    factor = 1 / jnp.maximum(jnp.sqrt(joined), FLOOR)
-    return Moments(number, moments.mean + part * gap, joined, factor)
+    number = moments.number + count
+    part, gap = count / number, mean - moments.mean
+    total = (1 - part) * moments.variance + part * variance + part * (1 - part) * gap**2
+    factor = 1 / jnp.maximum(jnp.sqrt(total), FLOOR)
+    return Moments(number, moments.mean + part * gap, total, factor)

@@ -2,8 +2,8 @@
 
 Between two calls of `learn` the agent acts with one set of parameters in W episodes. From their
 steps it estimates advantages and takes a fixed number of optimiser steps, each on decisions drawn
-evenly from all that were made, so that what learning costs does not depend on how long episodes
-are. While the schedule does not let it learn it takes the most probable action.
+evenly from all, so that the cost of learning does not depend on the length of episodes. While the
+schedule does not let it learn, it takes the most probable action.
 
 Source: J. Schulman et al., "Proximal policy optimization algorithms", 2017.
 """
@@ -30,7 +30,7 @@ from jaxsim.training.settings import Hyper, Settings
 FAULTS = ("the loss is not a finite number", "a parameter is not a finite number")
 BAD_LOSS, BAD_PARAMETER = 1, 2
 LESSONS = 1024
-"""Steps that the model of the world is taught by at each call of `learn`."""
+"""Steps that the model of the world learns from at each call of `learn`."""
 
 _ADAM = optax.scale_by_adam(eps=1e-5)
 
@@ -42,51 +42,51 @@ class Memory:
 
     parameters: Network
     optimiser: Any
-    moments: Moments  # of what it sees, (F,)
+    moments: Moments  # of its inputs, (F,)
     model: forward_model.Model  # of the world
     usual: surprise.Usual
     hyper: Hyper
     key: jax.Array  # typed, of the lifetime
     rounds: jax.Array  # () int32, calls of `learn`
     fault: jax.Array  # () int32, place in `FAULTS` + 1, 0 for none
-    learning: jax.Array  # () bool, whether what is played now is learned from
-    extra: Any  # a variant's loss_key
+    learning: jax.Array  # () bool, whether it learns from the present block
+    extra: Any  # a variant's own part
     watch: surprise.Watch  # the episode in play
 
 
 class Step(NamedTuple):
-    """What is kept of a step."""
+    """Trace of a step."""
 
-    seen: jax.Array  # (F,)
+    inputs: jax.Array  # (F,)
     body: jax.Array  # (D,)
-    output: jax.Array  # () int32, the network's output that stood for the action
+    output: jax.Array  # () int32, the network's output for the action
     action: jax.Array  # () int32
     chance: jax.Array  # () log-probability of the action
     value: jax.Array  # ()
     calm: jax.Array  # () bool, whether nothing hits the body
     block: Blocks  # one of the blocks, a step before
     speed: jax.Array  # (3,) m/s, of the same block now
-    told: jax.Array  # (6,) of the episode so far, see `surprise.numbers`
+    numbers: jax.Array  # (6,) of the episode so far, see `surprise.numbers`
 
 
 class Decisions(NamedTuple):
     """Decisions drawn to learn from, leaves (B, ...)."""
 
-    seen: jax.Array  # (B, F)
+    inputs: jax.Array  # (B, F)
     output: jax.Array  # (B, A) one-hot, of the network
     chance: jax.Array  # (B,)
     advantage: jax.Array  # (B,)
-    value: jax.Array  # (B,) to aim at
+    value: jax.Array  # (B,) target
 
 
 class Variant(NamedTuple):
-    """What a lifelong variant adds to the learner.
+    """Functions that a lifelong variant adds to the learner.
 
     Attributes:
-      init: (parameters) -> its loss_key part of the memory.
+      init: (parameters) -> its own part of the memory.
       enter: (memory, entry, fresh) -> memory, as a block begins; `fresh(memory)` forgets all.
       penalty: (memory, parameters, key) -> () added to the loss.
-      after: (memory, decisions, key) -> its loss_key part of the memory, at the end of `learn`.
+      after: (memory, decisions, key) -> its own part of the memory, at the end of `learn`.
     """
 
     init: Callable[[Any], Any]
@@ -95,7 +95,7 @@ class Variant(NamedTuple):
     after: Callable[[Memory, Decisions, jax.Array], Any]
 
 
-def _nothing_more(memory: Memory, decisions: Decisions, key: jax.Array) -> Any:
+def _keep_extra(memory: Memory, decisions: Decisions, key: jax.Array) -> Any:
     return memory.extra
 
 
@@ -104,11 +104,11 @@ def no_penalty(memory: Memory, parameters: Any, key: jax.Array) -> float:
     return 0.0
 
 
-def _just_go_on(memory: Memory, entry: Entry, fresh: Tree) -> Memory:
+def _keep_memory(memory: Memory, entry: Entry, fresh: Tree) -> Memory:
     return memory
 
 
-plain = Variant(lambda parameters: (), _just_go_on, no_penalty, _nothing_more)
+plain = Variant(lambda parameters: (), _keep_memory, no_penalty, _keep_extra)
 """No variant."""
 
 
@@ -118,8 +118,8 @@ def learner(name: str, settings: Settings, sight: Sight, variant: Variant = plai
     Args:
       name: of the agent.
       settings: hyper-parameters.
-      sight: how it sees.
-      variant: what it does beyond that.
+      sight: makes inputs of observations.
+      variant: functions of a lifelong variant.
     """
     return Agent(
         name,
@@ -140,7 +140,7 @@ def ppo(settings: Settings | None = None, sight: Sight = features.cartpole3d) ->
 
     Args:
       settings: hyper-parameters; None for good ones for CartPole3D.
-      sight: how it sees; `features.flat(env, params)` for other environments.
+      sight: makes inputs of observations; `features.flat(env, params)` for other environments.
     """
     return learner("ppo", settings or Settings(), sight)
 
@@ -149,8 +149,8 @@ def ppo(settings: Settings | None = None, sight: Sight = features.cartpole3d) ->
 
 
 def _init(settings: Settings, sight: Sight, variant: Variant, key: jax.Array) -> Memory:
-    drawn = jax.random.split(key)[0]  # the key itself is what later ones are folded from
-    parameters = network.init(drawn, sight.size, settings.hidden, sight.actions)
+    init_key = jax.random.split(key)[0]  # later keys are folded from the key itself
+    parameters = network.init(init_key, sight.size, settings.hidden, sight.actions)
     return Memory(
         parameters=parameters,
         optimiser=_ADAM.init(parameters),
@@ -175,10 +175,10 @@ def _enter(
     settings: Settings, sight: Sight, variant: Variant, memory: Memory, entry: Entry
 ) -> Memory:
     def fresh(memory: Memory) -> Memory:
-        """All as at birth, but for the numbers given and for the randomness."""
+        """Reset the memory, except hyper-parameters and fault, with new randomness."""
         key = jax.random.fold_in(memory.key, entry.block)
-        born = _init(settings, sight, variant, key)
-        return replace(born, hyper=memory.hyper, fault=memory.fault)
+        new = _init(settings, sight, variant, key)
+        return replace(new, hyper=memory.hyper, fault=memory.fault)
 
     return variant.enter(replace(memory, learning=entry.learning), entry, fresh)
 
@@ -194,35 +194,35 @@ def _begin(sight: Sight, memory: Memory, key: jax.Array) -> Memory:
 def _view(
     sight: Sight, memory: Memory, observation: Observation
 ) -> tuple[View, surprise.Watch, jax.Array, jax.Array]:
-    """See an observation: its view, how it surprises, log-probabilities and value."""
+    """Evaluate an observation: view, watch with its errors, log-probabilities and value."""
     view = sight.look(observation)
     x = normalise.apply(memory.moments, view.inputs)
-    watch = surprise.seen(memory.model, memory.watch, view.body, view.around)
+    watch = surprise.compare(memory.model, memory.watch, view.body, view.around)
     return view, watch, *network.apply(memory.parameters, x)
 
 
 def _act(
     sight: Sight, memory: Memory, observation: Observation, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
-    """Draw an action, or take the best one where nothing is to be learned."""
+    """Draw an action, or take the most probable one while not learning."""
     view, watch, chances, _ = _view(sight, memory, observation)
     noise = rng.uniform(rng.words(key), jnp.arange(sight.actions), low=1e-7, high=1.0)
-    drawn = chances - jnp.where(memory.learning, jnp.log(-jnp.log(noise)), 0.0)
-    output = jnp.arange(sight.actions) == jnp.argmax(drawn)
+    scores = chances - jnp.where(memory.learning, jnp.log(-jnp.log(noise)), 0.0)
+    output = jnp.arange(sight.actions) == jnp.argmax(scores)
     action = jnp.sum(jnp.where(output, view.actions, 0)).astype(jnp.int32)
     prediction = surprise.judge(memory.usual, watch, memory.hyper.false_alarms)
-    done = jax.nn.one_hot(action, sight.actions)
-    watch = surprise.expect(memory.model, watch, view.body, view.around, done)
+    one_hot = jax.nn.one_hot(action, sight.actions)
+    watch = surprise.expect(memory.model, watch, view.body, view.around, one_hot)
     return action, prediction, replace(memory, watch=watch)
 
 
 def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.Array) -> Step:
-    """Keep what a step teaches; the same values as in `_act`, which the compiler shares."""
+    """Record a step to learn from; the compiler shares the values with `_act`."""
     view, watch, chances, value = _view(sight, memory, observation)
     output = view.actions == action
     block, speed = surprise.lesson(memory.watch, view.around)
     return Step(
-        seen=view.inputs,
+        inputs=view.inputs,
         body=view.body,
         output=jnp.sum(jnp.where(output, jnp.arange(sight.actions), 0)).astype(jnp.int32),
         action=jnp.asarray(action, jnp.int32),
@@ -231,7 +231,7 @@ def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.A
         calm=watch.calm & view.around.calm,
         block=block,
         speed=speed,
-        told=surprise.numbers(watch),
+        numbers=surprise.numbers(watch),
     )
 
 
@@ -241,10 +241,10 @@ def _trace(sight: Sight, memory: Memory, observation: Observation, action: jax.A
 def _learn(
     settings: Settings, sight: Sight, variant: Variant, memory: Memory, episodes: Episodes
 ) -> Memory:
-    """Learn from W episodes; what is broken, or not to be learned from, changes nothing."""
-    played = True if episodes.played is None else episodes.played[:, None]
+    """Learn from W episodes; after a fault, or while not learning, nothing changes."""
+    episode_mask = True if episodes.played is None else episodes.played[:, None]
     steps = jnp.arange(episodes.rewards.shape[1])
-    mask = (steps < episodes.length[:, None]) & played
+    mask = (steps < episodes.length[:, None]) & episode_mask
     key = jax.random.fold_in(memory.key, memory.rounds)
     rows = _Rows.of(mask)
     draw = _drawing(settings, sight, memory, episodes, rows)
@@ -262,31 +262,31 @@ def _learn(
 
     start = (memory.parameters, memory.optimiser)
     (parameters, optimiser), losses = jax.lax.scan(update, start, jnp.arange(settings.updates))
-    sound = all_finite(parameters)
+    finite = all_finite(parameters)
     fault = jnp.where(jnp.all(jnp.isfinite(losses)), 0, BAD_LOSS)
-    fault = jnp.where((fault == 0) & ~sound, BAD_PARAMETER, fault)
+    fault = jnp.where((fault == 0) & ~finite, BAD_PARAMETER, fault)
     last = rng.fold(rng.words(key), settings.updates)
     new = replace(
         memory,
         parameters=parameters,
         optimiser=optimiser,
-        moments=normalise.update(memory.moments, episodes.trace.seen, mask),
-        model=_taught(sight, memory.model, episodes, rows, rng.fold(last, 2)),
-        usual=surprise.calibrate(memory.usual, episodes.final.told, mask[:, 0]),
+        moments=normalise.update(memory.moments, episodes.trace.inputs, mask),
+        model=_learned_model(sight, memory.model, episodes, rows, rng.fold(last, 2)),
+        usual=surprise.calibrate(memory.usual, episodes.final.numbers, mask[:, 0]),
         rounds=memory.rounds + 1,
     )
     new = replace(new, extra=variant.after(new, draw(last), rng.to_key(rng.fold(last, 1))))
-    goes_on = memory.learning & (memory.fault == 0)
-    new = choose(goes_on & (fault == 0), new, memory)
-    return replace(new, fault=jnp.where(goes_on, fault, memory.fault).astype(jnp.int32))
+    learns = memory.learning & (memory.fault == 0)
+    new = choose(learns & (fault == 0), new, memory)
+    return replace(new, fault=jnp.where(learns, fault, memory.fault).astype(jnp.int32))
 
 
 class _Rows(NamedTuple):
     """The steps of W episodes as rows of one table."""
 
-    mask: jax.Array  # (W, T) bool, which were made
+    mask: jax.Array  # (W, T) bool, False for padding
     lengths: jax.Array  # (W,)
-    ends: jax.Array  # (W,) steps made up to the end of each episode
+    ends: jax.Array  # (W,) number of steps up to the end of each episode
 
     @classmethod
     def of(cls, mask: jax.Array) -> "_Rows":
@@ -294,7 +294,7 @@ class _Rows(NamedTuple):
         return cls(mask, lengths, jnp.cumsum(lengths))
 
     def draw(self, words: rng.Words, number: int) -> tuple[jax.Array, jax.Array]:
-        """Draw a step from each of as many equal shares: its row and its episode, (B,) each."""
+        """Draw a step from each of `number` equal shares: its row and its episode, (B,) each."""
         width, horizon = self.mask.shape
         slots = jnp.arange(number)
         place = (slots + rng.uniform(words, slots)) * (self.ends[-1] / number)
@@ -311,12 +311,12 @@ class _Rows(NamedTuple):
 def _drawing(
     settings: Settings, sight: Sight, memory: Memory, episodes: Episodes, rows: _Rows
 ) -> Callable[[rng.Words], Decisions]:
-    """Return how to draw decisions of the episodes, with what they turned out to be worth."""
+    """Return a function that draws decisions of the episodes, with their advantages."""
     hyper, step = memory.hyper, episodes.trace
     # Scaled like this, values are about as large as rewards.
     gains = hyper.reward_weight * episodes.rewards + hyper.survival_reward
     rewards = (1 - hyper.discount) * gains
-    better = advantages.advantages(
+    estimates = advantages.advantages(
         rewards,
         step.value,
         episodes.final.value,
@@ -327,16 +327,16 @@ def _drawing(
     )
     mask = rows.mask
     number = jnp.maximum(jnp.sum(mask), 1)
-    mean = jnp.sum(jnp.where(mask, better, 0.0)) / number
-    spread = jnp.sqrt(jnp.sum(jnp.where(mask, (better - mean) ** 2, 0.0)) / number)
-    numbers = jnp.stack([step.output, step.chance, better, step.value], axis=-1)
-    seen, kept = rows.flat(step.seen), rows.flat(numbers)
+    mean = jnp.sum(jnp.where(mask, estimates, 0.0)) / number
+    spread = jnp.sqrt(jnp.sum(jnp.where(mask, (estimates - mean) ** 2, 0.0)) / number)
+    numbers = jnp.stack([step.output, step.chance, estimates, step.value], axis=-1)
+    inputs, numbers = rows.flat(step.inputs), rows.flat(numbers)
 
     def draw(words: rng.Words) -> Decisions:
-        at, _ = rows.draw(words, settings.samples)
-        output, chance, gain, value = kept[at].T
+        index, _ = rows.draw(words, settings.samples)
+        output, chance, gain, value = numbers[index].T
         return Decisions(
-            seen=seen[at],
+            inputs=inputs[index],
             output=jax.nn.one_hot(output.astype(jnp.int32), sight.actions),
             chance=chance,
             advantage=(gain - mean) / (spread + 1e-8),
@@ -346,24 +346,24 @@ def _drawing(
     return draw
 
 
-def _taught(
+def _learned_model(
     sight: Sight, model: forward_model.Model, episodes: Episodes, rows: _Rows, words: rng.Words
 ) -> forward_model.Model:
-    """Learn how the world moves from steps of the episodes."""
+    """Update the model of the world from steps of the episodes."""
     step, final = episodes.trace, episodes.final
-    at, episode = rows.draw(words, LESSONS)
+    index, episode = rows.draw(words, LESSONS)
     body, block, speed, action, calm = jax.tree.map(
-        lambda leaf: rows.flat(leaf)[at],
+        lambda leaf: rows.flat(leaf)[index],
         (step.body, step.block, step.speed, step.action, step.calm),
     )
     width, horizon = rows.mask.shape
-    last = at - episode * horizon == rows.lengths[episode] - 1
-    follows = rows.flat(step.body)[jnp.minimum(at + 1, width * horizon - 1)]
-    after = jnp.where(last[:, None], final.body[episode], follows)
-    done = jax.nn.one_hot(action, sight.actions)
-    lessons = forward_model.Lessons(body, done, after, calm, block, speed)
-    played = jnp.sum(rows.lengths > 0).astype(jnp.float32)
-    return forward_model.learn(model, lessons, rows.ends[-1].astype(jnp.float32), played)
+    last = index - episode * horizon == rows.lengths[episode] - 1
+    next_body = rows.flat(step.body)[jnp.minimum(index + 1, width * horizon - 1)]
+    after = jnp.where(last[:, None], final.body[episode], next_body)
+    one_hot = jax.nn.one_hot(action, sight.actions)
+    lessons = forward_model.Lessons(body, one_hot, after, calm, block, speed)
+    count = jnp.sum(rows.lengths > 0).astype(jnp.float32)
+    return forward_model.learn(model, lessons, rows.ends[-1].astype(jnp.float32), count)
 
 
 def _loss(
@@ -373,17 +373,17 @@ def _loss(
     decisions: Decisions,
     key: jax.Array,
 ) -> jax.Array:
-    """What gradients descend on."""
+    """Loss of a batch of decisions."""
     hyper = memory.hyper
-    x = normalise.apply(memory.moments, decisions.seen)
+    x = normalise.apply(memory.moments, decisions.inputs)
     chances, value = network.apply(parameters, x)
     ratio = jnp.exp(jnp.sum(decisions.output * chances, axis=-1) - decisions.chance)
     clipped = jnp.clip(ratio, 1 - hyper.clip, 1 + hyper.clip)
     gain = jnp.mean(jnp.minimum(ratio * decisions.advantage, clipped * decisions.advantage))
     entropy = -jnp.mean(jnp.sum(jnp.exp(chances) * chances, axis=-1))
-    miss = jnp.mean((value - decisions.value) ** 2)
+    value_error = jnp.mean((value - decisions.value) ** 2)
     return (
-        hyper.value_weight * miss
+        hyper.value_weight * value_error
         - gain
         - hyper.entropy_weight * entropy
         + variant.penalty(memory, parameters, key)
@@ -393,11 +393,11 @@ def _loss(
 def _stepped(
     hyper: Hyper, parameters: Network, optimiser: Any, gradients: Network
 ) -> tuple[Network, Any]:
-    """Take one step of Adam, the actor-critic's gradient scaled down to its limit."""
+    """Take one step of Adam, with the gradient scaled down to its limit."""
     norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
     scale = jnp.minimum(1.0, hyper.gradient_limit / (norm + 1e-8))
-    shorter = jax.tree.map(lambda g: scale * g, gradients)
-    moves, optimiser = _ADAM.update(shorter, optimiser)
+    clipped = jax.tree.map(lambda g: scale * g, gradients)
+    moves, optimiser = _ADAM.update(clipped, optimiser)
     moved = jax.tree.map(lambda p, m: p - hyper.learning_rate * m, parameters, moves)
     return moved, optimiser
 

@@ -1,4 +1,4 @@
-"""What a learner that holds leans is shown: what would come of each, and what it sees besides."""
+"""Inputs of a learner that acts by leans: cart and pole, blocks, and the outlook of each lean."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from jaxsim.training import around, features, ppo
 from jaxsim.training.features import BLOCKS, EACH, PAIRS, Frame, Sight, View
 from jaxsim.training.settings import Settings
 
-NEAR, LEANING = 0.3, 0.1  # m and rad, sizes that stand for one
+NEAR, LEANING = 0.3, 0.1  # m and rad, scales of gaps and leans
 
 
 def _alike() -> np.ndarray:
@@ -21,48 +21,48 @@ def _alike() -> np.ndarray:
     for x, y, swap in itertools.product((0, 1), repeat=3):
         lean_x, lean_y = LEANS.T[::-1] if swap else LEANS.T
         turned = np.stack([lean_x * (1 - 2 * x), lean_y * (1 - 2 * y)], axis=1)
-        apart = ((turned[:, None] - LEANS) ** 2).sum(axis=2)
-        table[x, y, swap] = apart.argmin(axis=1)
+        squared = ((turned[:, None] - LEANS) ** 2).sum(axis=2)
+        table[x, y, swap] = squared.argmin(axis=1)
     return table
 
 
 ALIKE = _alike()
 
 
-def _look(seen: Leaned) -> View:
-    """Cart and pole, the most urgent blocks, and the outlook, as if the first came along x.
+def _look(leaned: Leaned) -> View:
+    """Cart and pole, urgent blocks and outlook, turned so that the first block comes along x.
 
     As for `features.cartpole3d`, what is learned in one view of the square room holds in all eight.
     """
-    if not isinstance(seen, Leaned):
+    if not isinstance(leaned, Leaned):
         raise ValueError(
-            f"an observation of type {type(seen).__name__} shows no leans; play CartPole3DLeans"
+            f"an observation of type {type(leaned).__name__} shows no leans; play CartPole3DLeans"
         )
-    o = seen.observation
+    o = leaned.observation
     pairs = features.cart_and_pole(o)
-    coming = features.urgent_blocks(o)[0]
-    frame = Frame.of(coming[3], coming[4])
+    block = features.urgent_blocks(o)[0]
+    frame = Frame.of(block[3], block[4])
     leans = jnp.asarray(ALIKE)[
         (frame.x < 0).astype(jnp.int32),
         (frame.y < 0).astype(jnp.int32),
         frame.swap.astype(jnp.int32),
     ]
-    shown = (
-        features.told(pairs, frame),
+    inputs = (
+        features.scaled(pairs, frame),
         features.urgent_blocks(features.turned(o, frame)).ravel(),
-        _told(seen.outlook)[:, leans].ravel(),
+        _scaled(leaned.outlook)[:, leans].ravel(),
     )
-    return View(jnp.concatenate(shown), features.told(pairs), leans, around.nothing())
+    return View(jnp.concatenate(inputs), features.scaled(pairs), leans, around.nothing())
 
 
-def _told(outlook: Outlook) -> jnp.ndarray:
-    """(3, A) an outlook, each number about 1."""
+def _scaled(outlook: Outlook) -> jnp.ndarray:
+    """(3, A) an outlook, scaled to about 1."""
     return jnp.stack([outlook.upright, jnp.tanh(outlook.gap / NEAR), outlook.end / LEANING])
 
 
 PARTS = len(Outlook._fields)
 sight = Sight("leans", 2 * PAIRS + BLOCKS * EACH + PARTS * len(LEANS), 2 * PAIRS, len(LEANS), _look)
-"""Of `jaxsim.lean_actions.Leaning`."""
+"""Sight of `jaxsim.lean_actions.Leaning`."""
 
 SETTINGS = Settings(updates=32, discount=0.96, trace_decay=0.96)
 """For some 256 episodes side by side; a step is several ticks, and a dodge takes a second."""

@@ -1,4 +1,4 @@
-"""Robust recursive least squares: a linear law that is learned as it is seen, old data fading."""
+"""Robust recursive least squares with forgetting."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ RIDGE = 1e-6
 DOUBT = 5.0
 """Standard errors from which a sample counts for less than half.
 
-So the scale of errors shakes off samples of another law while they are fewer than 1 in 25."""
+So samples of another law do not raise the scale of errors while they are fewer than 1 in 25."""
 UNKNOWN = 1e3
-"""Standard error before anything was learned."""
+"""Standard error before any sample."""
 
 
 class Fit(NamedTuple):
-    """A linear map from I features to O targets, and what it was found from."""
+    """A linear map from I features to O targets, and the sums that it is computed from."""
 
     gram: jax.Array  # (I, I) weighted sum of products of features
     cross: jax.Array  # (I, O) of features and targets
@@ -26,7 +26,7 @@ class Fit(NamedTuple):
 
 
 def init(features: int, targets: int) -> Fit:
-    """Return the map to zero, before anything was seen."""
+    """Return the map to zero, before any sample."""
     square, wide = jnp.zeros((features, features)), jnp.zeros((features, targets))
     return Fit(square, wide, jnp.zeros(targets), jnp.float32(0.0), wide)
 
@@ -42,15 +42,15 @@ def update(
 ) -> Fit:
     """Learn from samples.
 
-    Each counts as in a regression with Cauchy's distribution of errors, so that a few that follow
-    another law do not spoil it.
+    They are weighted as for Cauchy's distribution of errors, so that a few samples of another law
+    do not spoil the map.
 
     Args:
-      fit: what was learned before.
+      fit: learned before.
       x: (B, I) features.
       y: (B, O) targets.
       weight: (B,) how much each sample counts, 0 for none.
-      keep: () share of what was learned before that still counts.
+      keep: () forgetting factor, the share of the earlier sums that is kept.
       floor: smallest standard error of a target.
 
     Source: P. Holland and R. Welsch, "Robust regression using iteratively reweighted
@@ -67,7 +67,7 @@ def update(
 
 
 def solve(gram: jax.Array, cross: jax.Array) -> jax.Array:
-    """Solve gram w = cross for w, (I, O), with a ridge by which any gram can be solved.
+    """Solve gram w = cross for w, (I, O), with a ridge that makes any gram regular.
 
     Gauss and Jordan's elimination, of features scaled to one; no library is called, see
     `network.orthogonal`.

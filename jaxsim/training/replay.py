@@ -24,20 +24,20 @@ from jaxsim.training.network import Network
 from jaxsim.training.settings import Settings
 
 BATCH = 128
-"""Rehearsed decisions of each step of the optimiser, at most."""
+"""Most rehearsed decisions of each step of the optimiser."""
 RENEWED = 8
 """Calls of `learn` within which the store of the present phase is filled anew."""
 
 
 class Store(NamedTuple):
-    """Observations with what to answer to them; M slots."""
+    """Observations with the policies and values to keep; M slots."""
 
-    seen: jax.Array  # (M, F) of earlier phases, as seen
+    seen: jax.Array  # (M, F) inputs of earlier phases, not normalised
     chances: jax.Array  # (M, A) log-probabilities
     value: jax.Array  # (M,)
-    phases: jax.Array  # () int32, how many there are in it
-    now: jax.Array  # (M, F) observations of the present phase
-    rounds: jax.Array  # () int32, calls of `learn` in it
+    phases: jax.Array  # () int32, number of stored phases
+    now: jax.Array  # (M, F) inputs of the present phase
+    rounds: jax.Array  # () int32, calls of `learn` in the present phase
 
 
 def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) -> Agent:
@@ -54,47 +54,47 @@ def _init(size: int, sight: Sight, parameters: Network) -> Store:
 
 
 def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
-    """Take the observations of the phase before in."""
+    """Add the observations of the phase that has ended to the store."""
     store: Store = memory.extra
     x = normalise.apply(memory.moments, store.now)
     chances, value = network.apply(memory.parameters, x)
     words = rng.fold(rng.words(memory.key), entry.block, 7)
-    drawn = rng.uniform(words, jnp.arange(store.value.size))
-    taken = drawn * (store.phases + 1) < 1
-    joined = Store(
-        jnp.where(taken[:, None], store.now, store.seen),
-        jnp.where(taken[:, None], chances, store.chances),
-        jnp.where(taken, value, store.value),
+    draws = rng.uniform(words, jnp.arange(store.value.size))
+    mask = draws * (store.phases + 1) < 1
+    new_store = Store(
+        jnp.where(mask[:, None], store.now, store.seen),
+        jnp.where(mask[:, None], chances, store.chances),
+        jnp.where(mask, value, store.value),
         store.phases + 1,
         store.now,
         jnp.int32(0),
     )
     ends = entry.new_phase & (store.rounds > 0)
-    return replace(memory, extra=ppo.choose(ends, joined, store))
+    return replace(memory, extra=ppo.choose(ends, new_store, store))
 
 
 def _penalty(size: int, memory: ppo.Memory, parameters: Network, key: jax.Array) -> jax.Array:
-    """Divergence of the policy from what is remembered, and the squared error of the value."""
+    """Divergence of the policy from the stored one, and squared error of the value."""
     store: Store = memory.extra
     start = rng.bits(rng.words(key), 0) % jnp.uint32(size)
-    at = (start + jnp.arange(min(BATCH, size), dtype=jnp.uint32)) % jnp.uint32(size)
-    x = normalise.apply(memory.moments, store.seen[at])
+    index = (start + jnp.arange(min(BATCH, size), dtype=jnp.uint32)) % jnp.uint32(size)
+    x = normalise.apply(memory.moments, store.seen[index])
     chances, value = network.apply(parameters, x)
-    meant = store.chances[at]
-    apart = jnp.mean(jnp.sum(jnp.exp(meant) * (meant - chances), axis=-1))
-    miss = jnp.mean((value - store.value[at]) ** 2)
+    target = store.chances[index]
+    divergence = jnp.mean(jnp.sum(jnp.exp(target) * (target - chances), axis=-1))
+    value_error = jnp.mean((value - store.value[index]) ** 2)
     weight = jnp.where(store.phases > 0, memory.hyper.rehearsal, 0.0)
-    return weight * (apart + memory.hyper.value_weight * miss)
+    return weight * (divergence + memory.hyper.value_weight * value_error)
 
 
 def _after(memory: ppo.Memory, decisions: ppo.Decisions, key: jax.Array) -> Store:
-    """Put observations of this call in the place of older ones of the phase."""
+    """Replace a share of the present phase's observations by those of this call."""
     store: Store = memory.extra
     size = store.value.size
     slots = jnp.arange(size)
     words = rng.words(key)
     # In the first call of a phase the whole store is filled, later a share of it.
-    renewed = (rng.uniform(words, slots) * RENEWED < 1) | (store.rounds == 0)
-    at = rng.bits(words, slots + size) % jnp.uint32(decisions.seen.shape[0])
-    now = jnp.where(renewed[:, None], decisions.seen[at], store.now)
+    mask = (rng.uniform(words, slots) * RENEWED < 1) | (store.rounds == 0)
+    index = rng.bits(words, slots + size) % jnp.uint32(decisions.inputs.shape[0])
+    now = jnp.where(mask[:, None], decisions.inputs[index], store.now)
     return store._replace(now=now, rounds=store.rounds + 1)

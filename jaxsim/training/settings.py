@@ -1,4 +1,4 @@
-"""Hyper-parameters of the learners: what shapes the program, and what is data in it."""
+"""Hyper-parameters of the learners: those that shape the program, and those that are data."""
 
 import math
 from collections.abc import Sequence
@@ -60,19 +60,19 @@ class Settings:
     Attributes:
       hidden: units of the layers between observation and heads.
       updates: steps of the optimiser at each call of `learn`.
-      samples: decisions that each of them sees, drawn evenly from all that were made.
+      samples: decisions of each of these steps, drawn evenly from all.
       rehearsed: decisions of earlier phases that `ppo+replay` remembers.
       learning_rate: of Adam.
       discount: of rewards by step.
       trace_decay: lambda of generalised advantage estimation.
-      clip: how far the ratio of new to old probability may count, beside 1.
+      clip: largest distance from 1 at which the ratio of new to old probability is clipped.
       entropy_weight: of the policy's entropy, nats.
       value_weight: of the squared error of the value.
       gradient_limit: norm that gradients are scaled down to.
-      reward_weight: what a reward of the task counts.
-      survival_reward: what a step counts that the learner has made, whatever it was paid.
+      reward_weight: weight of the task's rewards.
+      survival_reward: reward added to each step.
       consolidation: strength of elastic weight consolidation, of `ppo+ewc`.
-      rehearsal: weight of what is rehearsed, of `ppo+replay`.
+      rehearsal: weight of rehearsal, of `ppo+replay`.
       false_alarms: share of usual episodes that may be called a novelty, by the learned tail.
     """
 
@@ -94,10 +94,10 @@ class Settings:
     false_alarms: Numbers = 0.001
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
+        """Check all fields.
 
         Raises:
-          ValueError: names the field, its value and what it may be.
+          ValueError: names the field, its value and the allowed values.
         """
         if not 1 <= len(self.hidden) <= MOST_LAYERS:
             raise ValueError(
@@ -114,7 +114,7 @@ class Settings:
             object.__setattr__(self, name, values[0] if len(values) == 1 else values)
 
     def of_lifetime(self, number: Any) -> Hyper:
-        """What a lifetime learns with, by its number."""
+        """Hyper-parameters of a lifetime, by its number."""
         return Hyper(*(_chosen(getattr(self, name), number) for name in Hyper._fields))
 
     def sweeps(self) -> dict[str, tuple[float, ...]]:

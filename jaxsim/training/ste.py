@@ -1,4 +1,4 @@
-"""The single-task expert: PPO that learns the first thing it meets, and nothing else."""
+"""The single-task expert: PPO that learns the first task it may learn, and no other."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from jaxsim.training.settings import Settings
 
 
 def agent(settings: Settings | None = None, sight: Sight = features.cartpole3d) -> Agent:
-    """PPO that learns the first task and parameters it is let learn, only; see `ppo.ppo`."""
+    """PPO that learns only the first task and parameters it may learn; see `ppo.ppo`."""
     return ppo.learner("ste", settings or Settings(), sight, VARIANT)
 
 
@@ -23,9 +23,9 @@ def _init(parameters: Network) -> Any:
 
 
 def _enter(memory: ppo.Memory, entry: Entry, fresh: Tree) -> ppo.Memory:
-    mine = jnp.where((memory.extra < 0) & entry.learning, entry.variant, memory.extra)
-    learning = entry.learning & (entry.variant == mine)
-    return replace(memory, extra=mine, learning=learning)
+    variant = jnp.where((memory.extra < 0) & entry.learning, entry.variant, memory.extra)
+    learning = entry.learning & (entry.variant == variant)
+    return replace(memory, extra=variant, learning=learning)
 
 
 VARIANT = ppo.plain._replace(init=_init, enter=_enter)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from benchmarks.siege import Blow, __main__, calls, disks, runs
-from benchmarks.siege.tampered import _same, _spoilt, tampered
+from benchmarks.siege.tampered import _corrupted, _is_same_content, tampered
 
 
 def test_changed_files_of_every_kind_are_refused_or_read():
@@ -16,27 +16,27 @@ def test_changed_files_of_every_kind_are_refused_or_read():
     kinds = {blow.what for blow in found}
     assert len(kinds) == 7
     for kind in kinds:
-        assert any(b.came == "refused in one line" for b in found if b.what == kind), kind
+        assert any(b.outcome == "refused in one line" for b in found if b.what == kind), kind
 
 
 def test_a_try_follows_from_the_seed():
     content = bytes(range(256)) * 4
 
-    def spoilt(seed):
-        return [_spoilt(content, random.Random(f"{seed} {number}")) for number in range(20)]
+    def corrupted(seed):
+        return [_corrupted(content, random.Random(f"{seed} {number}")) for number in range(20)]
 
-    assert spoilt(1) == spoilt(1)
-    assert spoilt(1) != spoilt(2)
+    assert corrupted(1) == corrupted(1)
+    assert corrupted(1) != corrupted(2)
 
 
 def test_another_layout_of_json_is_no_change():
     good = b'{"a": [1, 2]}'
-    assert _same(good, b'{ "a": [1,2]}')
-    assert not _same(good, b'{"a": [1, 3]}')
-    assert not _same(good, b'{"a": [true, 2]}')
-    assert not _same(good, good[:-1])
-    assert _same(b"\x00", b"\x00")
-    assert not _same(b"\x00", b"\x01")
+    assert _is_same_content(good, b'{ "a": [1,2]}')
+    assert not _is_same_content(good, b'{"a": [1, 3]}')
+    assert not _is_same_content(good, b'{"a": [true, 2]}')
+    assert not _is_same_content(good, good[:-1])
+    assert _is_same_content(b"\x00", b"\x00")
+    assert not _is_same_content(b"\x00", b"\x01")
 
 
 @pytest.mark.parametrize("failure", ["", "try 3: something"])
@@ -103,20 +103,20 @@ def test_runs_are_killed_inside_system_calls():
     attack = calls.calls(1, 0, CHEAP)
     blow = next(attack)
     attack.close()
-    assert (blow.failure, blow.came) == ("", "the same files in the end")
+    assert (blow.failure, blow.outcome) == ("", "the same files in the end")
     assert blow.count > 0
 
 
 def test_without_strace_a_word_says_so(monkeypatch):
     monkeypatch.setattr(calls.shutil, "which", lambda name: None)
-    assert [b.came for b in calls.calls(0)] == ["left out, there is no `strace` that may trace"]
+    assert [b.outcome for b in calls.calls(0)] == ["left out, there is no `strace` that may trace"]
 
 
 def test_runs_meet_a_full_disk():
     attack = disks.full(0, 0, CHEAP, mounted=False)
     blow = next(attack)
     attack.close()
-    assert (blow.failure, blow.came) == ("", "said so, and the same files with room")
+    assert (blow.failure, blow.outcome) == ("", "said so, and the same files with room")
 
 
 def test_folders_become_read_only():
@@ -125,7 +125,7 @@ def test_folders_become_read_only():
     attack.close()
     assert blow.failure == ""
     mounted = disks.can_mount() or os.geteuid()
-    assert blow.came.startswith("said so" if mounted else "left out")
+    assert blow.outcome.startswith("said so" if mounted else "left out")
 
 
 @pytest.mark.parametrize(
@@ -143,5 +143,5 @@ def test_how_an_attacked_run_may_end(code, said, wrong):
 
 
 def test_files_that_differ_are_named():
-    assert runs.differing({"a": b"1"}, {"a": b"1"}) == ""
-    assert runs.differing({"a": b"1", "c": b""}, {"a": b"2", "b": b""}) == "a, b, c differ"
+    assert runs.difference({"a": b"1"}, {"a": b"1"}) == ""
+    assert runs.difference({"a": b"1", "c": b""}, {"a": b"2", "b": b""}) == "a, b, c differ"

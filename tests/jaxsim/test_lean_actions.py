@@ -232,7 +232,7 @@ def test_leans_turn_with_the_room():
     for place in np.ndindex(2, 2, 2):
         x, y, swap = place
         frame = Frame(jnp.float32(1 - 2 * x), jnp.float32(1 - 2 * y), jnp.asarray(bool(swap)))
-        seen = [frame.seen(*leans.LEANS[number]) for number in sights.ALIKE[place]]
+        seen = [frame.turned(*leans.LEANS[number]) for number in sights.ALIKE[place]]
         np.testing.assert_allclose(np.array(seen), leans.LEANS, atol=1e-6)
 
 

@@ -21,7 +21,9 @@ def test_episodes_end_when_the_original_ones_do(recorded_data, tmp_path, workloa
     rows = [row for row in table if row["difficulty"] == difficulty][:EPISODES]
     if not rows:
         pytest.skip(f"no episodes of level {level} {difficulty} in this excerpt")
-    params, starts = bullet_scene.drawn(level, difficulty, [int(row["seed"]) for row in rows])
+    params, starts = bullet_scene.draw_episodes(
+        level, difficulty, [int(row["seed"]) for row in rows]
+    )
     lengths = []
     for start in starts:
         with closing(bullet_scene.Episode(params, start, tmp_path)) as episode:

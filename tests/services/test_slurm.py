@@ -75,7 +75,7 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     assert len(plan.units) == 24
     options = submitting.JobOptions(jobs=JOBS, cpus=1, memory=1.0, minutes=30)
     sent = submitting.submit(plan, options)
-    assert (len(sent.jobs), sent.left) == (JOBS, 24)
+    assert (len(sent.jobs), sent.units) == (JOBS, 24)
     shares = [range(24)[k::JOBS] for k in range(JOBS)]
     array = str(sent.jobs[0].job_id).split("_")[0]
 
@@ -95,7 +95,8 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
             with contextlib.suppress(OSError):
                 task = _task(pid)
                 os.kill(pid, signal.SIGSTOP)
-                if len(set(store.left(plan)).intersection(shares[int(task.split("_")[1])])) > 1:
+                share = shares[int(task.split("_")[1])]
+                if len(set(store.unfinished(plan)).intersection(share)) > 1:
                     return pid, task
                 os.kill(pid, signal.SIGCONT)
         return None
@@ -119,7 +120,7 @@ def test_killed_and_preempted_jobs_give_the_same_bytes(slurmed, tmp_path):
     assert 0 < found.done < 24
     # Sent again, it sends what is left.
     again = submitting.submit(plan, options)
-    assert again.left == 24 - found.done
+    assert again.units == 24 - found.done
     assert submitting.wait(again) == 0
     assert submitting.submit(plan, submitting.JobOptions()).jobs == ()
     sweep.merge(plan)

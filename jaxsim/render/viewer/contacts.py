@@ -6,7 +6,7 @@ from jaxsim.render.scene import CART_BOTTOM, CART_RADIUS, CART_TOP, POLE_RADIUS
 
 CONTACTS = ("block and cart", "block and pole", "cart and wall", "block and wall", "blocks")
 """Kinds of contact; kind i is bit i."""
-NEAR = 0.02  # m, a gap at which the physics holds bodies apart
+NEAR = 0.02  # m, gap at which the physics separates bodies
 
 
 def contacts(
@@ -38,25 +38,25 @@ def contacts(
       (T,) int32, bits of `CONTACTS`; cart and pole count as cylinders.
     """
     reach = radius + NEAR
-    off = blocks - cart[:, None]
-    across = np.maximum(np.hypot(off[..., 0], off[..., 1]) - CART_RADIUS, 0)
-    over = np.maximum(np.maximum(CART_BOTTOM - off[..., 2], off[..., 2] - CART_TOP), 0)
+    offset = blocks - cart[:, None]
+    across = np.maximum(np.hypot(offset[..., 0], offset[..., 1]) - CART_RADIUS, 0)
+    over = np.maximum(np.maximum(CART_BOTTOM - offset[..., 2], offset[..., 2] - CART_TOP), 0)
     along = tip - foot
     share = ((blocks - foot[:, None]) * along[:, None]).sum(-1) / np.square(along).sum(-1)[:, None]
     nearest = foot[:, None] + np.clip(share, 0, 1)[..., None] * along[:, None]
     sideways = half_width - np.abs(blocks[..., :2]).max(-1)
     upwards = np.minimum(blocks[..., 2] - floor, ceiling - blocks[..., 2])
-    # A block that bounced in this tick has left the wall by up to a tick's way, so its gap is
-    # taken as the physics has it: overlapping.
+    # A block that bounced in this tick is up to a tick's way from the wall, so its gap is compared
+    # without `NEAR`: with an overlap, as in the physics.
     walls = np.minimum(sideways, upwards) <= radius
     between = np.linalg.norm(blocks[:, :, None] - blocks[:, None], axis=-1) <= 2 * radius
-    both = alive[:, :, None] & alive[:, None] & np.triu(np.ones(between.shape[1:], bool), 1)
+    pairs = alive[:, :, None] & alive[:, None] & np.triu(np.ones(between.shape[1:], bool), 1)
     kinds = (
         (alive & (np.hypot(across, over) <= reach)).any(-1),
         (alive & (np.linalg.norm(blocks - nearest, axis=-1) - POLE_RADIUS <= reach)).any(-1),
         np.abs(cart[:, :2]).max(-1) + CART_RADIUS >= half_width - NEAR,
         (alive & walls).any(-1),
-        (between & both).any((-1, -2)),
+        (between & pairs).any((-1, -2)),
     )
     bits = np.stack(kinds).astype(np.int32) << np.arange(len(kinds), dtype=np.int32)[:, None]
     return np.asarray(bits.sum(0, dtype=np.int32))

@@ -20,13 +20,13 @@ from jaxsim.worlds.cartpole3d.types import Vector
 MILLIMETRES = 1000
 LEAN = 30000
 FARTHEST = 32.0
-"""m; what is farther away is shown there."""
+"""m; places farther away are shown there."""
 MOST_TICKS = 20_000
 DIGITS = 4
 
 
 class Predictions(NamedTuple):
-    """What an agent predicted of novelty after each observation, (T,) each."""
+    """An agent's novelty predictions after each observation, (T,) each."""
 
     level: Sequence[int]
     probability: Sequence[float]
@@ -129,20 +129,20 @@ def film(env: Env, params: Params, states: Any, **fields: Any) -> Film:
     """
     places = poses(env, params, states)
     names = getattr(env, "actions", None) or [str(i) for i in range(env.num_actions)]
-    made = Film(**{"places": places, "names": names, "dt": float(env.dt(params)), **fields})
+    result = Film(**{"places": places, "names": names, "dt": float(env.dt(params)), **fields})
     rows = len(np.asarray(places.cart.x))
-    if not made.ticks + 1 == rows == len(made.reward) + 1:
+    if not result.ticks + 1 == rows == len(result.reward) + 1:
         raise ValueError(
             f"a film of {rows} states needs {rows - 1} actions and rewards, and there are "
-            f"{made.ticks} and {len(made.reward)}"
+            f"{result.ticks} and {len(result.reward)}"
         )
-    if made.ticks > MOST_TICKS:
-        raise ValueError(f"a film has {made.ticks} ticks; it can have {MOST_TICKS:,} at most")
-    return made
+    if result.ticks > MOST_TICKS:
+        raise ValueError(f"a film has {result.ticks} ticks; it can have {MOST_TICKS:,} at most")
+    return result
 
 
 def poses(env: Any, params: Params, states: Any) -> Scene:
-    """Return where everything is, not what sensors that are a tick late report of it.
+    """Return the true places, not those that sensors report a tick late.
 
     Args:
       env: environment.
@@ -170,7 +170,7 @@ def _rows(points: Any) -> np.ndarray:
 
 
 def _one(value: Any) -> float:
-    """A size, which is the same at every tick."""
+    """A size that is the same at every tick, as a number."""
     return round(float(np.ravel(np.asarray(value))[0]), 6)
 
 

@@ -39,7 +39,7 @@ class Viewer:
     """Films that a notebook shows.
 
     Attributes:
-      films: what is shown side by side.
+      films: shown side by side.
       title: of the page.
       height: of the frame in a notebook, pixels.
     """

@@ -15,7 +15,7 @@ from evaluation.checkpoints import store
 from tests.evaluation import learner
 
 MOMENTS = {
-    "arrays": (store, "_sealed"),  # written, but nothing says so yet
+    "arrays": (store, "_size_and_digest"),  # written, but nothing says so yet
     "rename": (Path, "rename"),  # before the step gets its name, or an old one loses its own
     "prune": (store, "remove"),  # after the step has got its name
     "write": (files, "_write_whole"),  # results, beside their places

@@ -331,7 +331,7 @@ def test_arrays_of_other_content_are_damaged(folder):
 
     def seal(content):
         for name in content["files"]:
-            content["files"][name] = store._sealed(step / name)
+            content["files"][name] = store._size_and_digest(step / name)
 
     reseal(step, seal)
     with pytest.raises(CheckpointError, match="is damaged"):

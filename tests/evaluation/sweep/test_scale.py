@@ -72,7 +72,7 @@ def test_status_and_submit_list_each_folder_and_open_no_unit(plan):
     # Each once, and the newest again for the rate, below the folder of all.
     assert calls == {("os.listdir", "units"): 4, ("os.scandir", "units"): 1}
     with counted() as calls:
-        assert store.left(plan) == list(range(UNITS - 5, UNITS))
+        assert store.unfinished(plan) == list(range(UNITS - 5, UNITS))
     assert calls == {("os.listdir", "units"): 3}
 
 

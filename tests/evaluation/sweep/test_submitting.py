@@ -46,7 +46,7 @@ def plan(tmp_path):
 
 
 def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, plan, monkeypatch):
-    monkeypatch.setattr(submitting.store, "left", lambda plan: [1, 2, 4, 5, 6, 7, 8, 9, 10])
+    monkeypatch.setattr(submitting.store, "unfinished", lambda plan: [1, 2, 4, 5, 6, 7, 8, 9, 10])
     options = submitting.JobOptions(
         "slurm", 4, 2, "night", "us", 1, 5, 1.5, 7, ("module load",), {"slurm_qos": "low"}
     )
@@ -71,12 +71,12 @@ def test_jobs_share_what_is_left_and_ask_for_what_the_options_say(scheduler, pla
     }
     assert [share.numbers for share in executor.shares] == [[1, 6, 10], [2, 7], [4, 8], [5, 9]]
     assert all((share.folder, share.force) == (str(plan.folder), True) for share in executor.shares)
-    assert (len(sent.jobs), sent.left) == (4, 9)
+    assert (len(sent.jobs), sent.units) == (4, 9)
 
 
 def test_no_more_jobs_are_sent_than_units_are_left(scheduler, plan, monkeypatch):
     left = []
-    monkeypatch.setattr(submitting.store, "left", lambda plan: left)
+    monkeypatch.setattr(submitting.store, "unfinished", lambda plan: left)
     assert submitting.submit(plan, submitting.JobOptions()) == ((), 0)
     left += [4, 7]
     submitting.submit(plan, submitting.JobOptions())

@@ -408,5 +408,5 @@ def test_two_results_of_one_unit_are_named(tmp_path):
     rows = pq.read_table(store.finished_one(plan, 6)[0].rows)
     store.write(plan, unit, rows.slice(1), pq.read_table(store.finished_one(plan, 6)[0].cells))
     assert sweep.status(plan).doubled == 1
-    with pytest.raises(ValueError, match="unit 6 is there with two results, as of different"):
+    with pytest.raises(ValueError, match="unit 6 has two results, as of different"):
         sweep.merge(plan)

@@ -195,7 +195,7 @@ def test_errors_are_squares_by_the_square_of_the_standard_error(start):
     watch = surprise.watch(features.cartpole3d.body)._replace(
         steps=jnp.int32(1), speed=now.blocks.speed - 3.0, before=now.blocks, body=body
     )
-    seen = surprise.seen(model, watch, body, now)
+    seen = surprise.compare(model, watch, body, now)
     np.testing.assert_allclose(seen.counts, [1, 12, 0])
     np.testing.assert_allclose(seen.errors, [0, 4 * 9 * (4 + 1 + 1 / 4), 0], rtol=1e-6)
 

@@ -280,7 +280,7 @@ def test_recent_importance_is_the_mean_of_a_phase_and_later_a_running_one(monkey
     # Nothing has been learned that could be held on to.
     jax.tree.map(np.testing.assert_array_equal, first.extra, memory.extra)
     monkeypatch.setattr(ewc, "fisher", lambda p, x, a: jax.tree.map(lambda leaf: 0 * leaf + 3, p))
-    decisions = SimpleNamespace(seen=jnp.zeros((2, memory.moments.mean.size)), output=None)
+    decisions = SimpleNamespace(inputs=jnp.zeros((2, memory.moments.mean.size)), output=None)
     ones = jax.tree.map(jnp.ones_like, memory.extra.recent)
     for rounds, share in ((0, 1.0), (4, 1 / 5), (30, 1 / ewc.WINDOW)):
         held = memory.extra._replace(recent=ones, rounds=jnp.int32(rounds))
@@ -475,7 +475,7 @@ def test_a_lesson_is_a_step_and_what_follows_it(monkeypatch):
 
     monkeypatch.setattr(ppo.forward_model, "learn", learn)
     words = rng.words(jax.random.key(1))
-    ppo._taught(features.cartpole3d, memory.model, episodes, ppo._Rows.of(there), words)
+    ppo._learned_model(features.cartpole3d, memory.model, episodes, ppo._Rows.of(there), words)
     (lessons,) = taught
     bodies, final = np.asarray(episodes.trace.body), np.asarray(episodes.final.body)
     follows = {}
@@ -517,7 +517,7 @@ def test_the_store_of_a_phase_is_filled_at_once_and_then_renewed_bit_by_bit():
     after = agent.learn.args[2].after
 
     def decisions(value):
-        return SimpleNamespace(seen=jnp.full((50, features.cartpole3d.size), value))
+        return SimpleNamespace(inputs=jnp.full((50, features.cartpole3d.size), value))
 
     first = replace(memory, extra=after(memory, decisions(1.0), jax.random.key(0)))
     assert float(first.extra.now.min()) == 1.0
