@@ -1,10 +1,9 @@
-"""Write cartpole.json: CartPole3D for machines, with the range of every sensor on every level.
+"""Write cartpole.json: a specification of CartPole3D with the range of each sensor by level.
 
 python -m tools.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
 
-Bounds are what no value can leave. Ranges are what was observed in every level and difficulty:
-half of the episodes played by `pd` and half by `random`, which between them hold the pole for
-long and push everything about.
+Bounds hold for all values. Ranges were observed in every level and difficulty: half of the episodes
+are played by `pd`, so that they last long, and half by `random`, so that all bodies move about.
 """
 
 import argparse
@@ -134,7 +133,7 @@ def _sensors(ranges: Ranges) -> dict[str, Any]:
 
 
 def _bounds(part: str, name: str) -> list[float] | None:
-    """What a reading cannot leave; None where nothing holds it."""
+    """Bounds of a reading; None if it has none."""
     if name.endswith("_quaternion"):
         return [-1.0, 1.0]
     if part == "cart" and name.startswith("z_"):
@@ -167,7 +166,7 @@ def _extremes(env: CartPole3D, params: Params) -> tuple[_Extremes, _Extremes]:
 def _play(
     env: CartPole3D, params: Params, agent: Any, key: jax.Array
 ) -> tuple[_Extremes, _Extremes]:
-    """Play episodes side by side; the extremes over all of them."""
+    """Play episodes in parallel; return the extremes over all of them."""
     lanes = EPISODES // len(PLAYERS)
     starts, steps, begins, acts = jax.random.split(key, 4)
     keys = jax.random.split(starts, lanes)
@@ -230,7 +229,7 @@ def _ranges(low: _Extremes, high: _Extremes) -> Ranges:
 
 
 def _within(bounds: list[float] | None, low: float, high: float) -> Range:
-    """A rounded range, which must not leave the bounds."""
+    """A rounded range, clipped to the bounds."""
     return (max(low, bounds[0]), min(high, bounds[1])) if bounds else (low, high)
 
 
@@ -244,7 +243,7 @@ def outward(number: float, way: int) -> float:
 
 
 def _union(all_ranges: Sequence[Ranges]) -> Ranges:
-    """The ranges that hold all of several."""
+    """The smallest ranges that contain several."""
     return {
         part: {
             name: (

@@ -56,8 +56,8 @@ def field_table(heading: str, fields: Mapping[str, str]) -> Iterator[str]:
 
 def errors() -> dict[str, str]:
     """First line on each exception of the grader's own."""
-    found = inspect.getmembers(exceptions, inspect.isclass)
-    return {name: (inspect.getdoc(kind) or "").splitlines()[0] for name, kind in found}
+    classes = inspect.getmembers(exceptions, inspect.isclass)
+    return {name: (inspect.getdoc(kind) or "").splitlines()[0] for name, kind in classes}
 
 
 def _escaped(text: str) -> str:

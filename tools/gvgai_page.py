@@ -24,8 +24,8 @@ def attributes(kind: type) -> dict[str, str]:
     """Names and meanings of a class's attributes, from its docstring."""
     text = inspect.getdoc(kind) or ""
     _, _, listed = text.partition("Attributes:\n")
-    found = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", listed, re.MULTILINE)
-    return {name: " ".join(meaning.split()).removesuffix(".") for name, meaning in found}
+    entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", listed, re.MULTILINE)
+    return {name: " ".join(meaning.split()).removesuffix(".") for name, meaning in entries}
 
 
 def _meanings(kind: type) -> Iterator[tuple[str, str]]:
@@ -67,7 +67,7 @@ def objects() -> Iterator[str]:
 
 
 def actions() -> Iterator[str]:
-    """What each action does."""
+    """Effect of each action."""
 
     def does(code: int) -> str:
         if code == ESCAPE:

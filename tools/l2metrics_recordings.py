@@ -1,8 +1,8 @@
-"""Records what the real l2metrics 3.1 makes of the random lifetimes of the tests.
+"""Record the results of l2metrics 3.1 for the random lifetimes of the tests.
 
     python -m tools.l2metrics_recordings --peer peer/bin/python
 
-`benchmarks.l2metrics` says how the peer's environment is made.
+`benchmarks.l2metrics` says how to make the peer's environment.
 """
 
 import argparse
@@ -24,7 +24,7 @@ LEFT_OUT = ("run_id", "runtime", "complexity", "difficulty", "scenario_type", "m
 
 def record(peer: str, seed: int) -> list[dict[str, Any]]:
     """Run the peer on one case; one mapping for each call that computes metrics."""
-    found = []
+    calls = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "l2data" / "taskinfo").mkdir(parents=True)
@@ -37,8 +37,8 @@ def record(peer: str, seed: int) -> list[dict[str, Any]]:
             metrics = json.loads((root / "out" / "out_metrics.json").read_text())
             with (root / "out" / "out_regime.tsv").open(newline="") as stream:
                 regimes = list(csv.DictReader(stream, delimiter="\t"))
-            found.append({"arguments": words, "metrics": _strict(metrics), "regimes": regimes})
-    return found
+            calls.append({"arguments": words, "metrics": _strict(metrics), "regimes": regimes})
+    return calls
 
 
 def _strict(value: Any) -> Any:

@@ -4,11 +4,10 @@
     python -m tools.novelty_list runs/novelty_space.parquet --name open-world-1 \\
       --out evaluation/sailon/open-world-1.jsonl
 
-Degenerate samples are left out. Of each family, samples are taken at equal steps of rank by their
-difficulty for control, and so are compositions; in the list, rounds of one sample a family follow
-one another, so that every beginning of it is balanced. Families are split by a seed: a third is
-held out, none of those that levels of the catalogue change, and with them the compositions that
-hold one of them.
+Degenerate samples are left out. For each family, and for compositions, samples are chosen at equal
+steps of rank by their difficulty for control. The list is ordered in rounds of one sample a family,
+so every prefix is balanced. Families are split by a seed: a third is held out, but none that a
+level of the catalogue changes. Compositions with a held-out family are held out too.
 """
 
 import argparse
@@ -35,7 +34,7 @@ DIGITS = 3
 
 
 def in_catalogue() -> frozenset[str]:
-    """Families that set what a level of the catalogue sets: agents know them from there."""
+    """Families that set a parameter of some level of the catalogue, so that agents know them."""
     levels = [level for level in CATALOGUE.values() if level.task == "CartPole3D"]
     fields = {field for level in levels for overrides in level.overrides for field in overrides}
     paths = {path for path, field in FIELDS.items() if field in fields}
@@ -49,14 +48,14 @@ def held_out(seed: int) -> frozenset[str]:
 
 
 def spread(rows: Sequence[int], number: int) -> list[int]:
-    """A number of rows at equal steps of rank; rows are in the order of difficulty."""
+    """A number of rows at equal steps of rank; rows are sorted by difficulty."""
     if len(rows) <= number:
         return list(rows)
     return [rows[place] for place in np.linspace(0, len(rows) - 1, number).round().astype(int)]
 
 
-def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: int) -> list[int]:
-    """Places of the samples that the list takes, in its order.
+def choose(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: int) -> list[int]:
+    """Indices of the chosen samples, in the order of the list.
 
     Args:
       names: of each sample, families joined.
@@ -70,11 +69,11 @@ def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: 
         if useful[place]:
             members["+" if "+" in names[place] else names[place]].append(int(place))
     composed = spread(members.pop("+", []), round(COMPOSED * SIZE))
-    wanted = SIZE - len(composed)
-    each = {name: min(len(rows), wanted // len(members)) for name, rows in members.items()}
-    # What some families lack, the others give, one after the other.
+    number = SIZE - len(composed)
+    each = {name: min(len(rows), number // len(members)) for name, rows in members.items()}
+    # If some families have too few samples, the others fill up, one by one.
     for name in sorted(members, key=lambda name: -len(members[name])) * SIZE:
-        if sum(each.values()) == wanted:
+        if sum(each.values()) == number:
             break
         each[name] += each[name] < len(members[name])
     queues = {name: spread(rows, each[name]) for name, rows in members.items()}
@@ -93,12 +92,12 @@ def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: 
     return [row for *_, row in sorted(keyed)]
 
 
-def made(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
-    """The list of calibrated samples in columns."""
+def build(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
+    """Build the list from a table of calibrated samples."""
     useful = np.array(table["degenerate"]) == ""
     apart = held_out(seed)
     entries = []
-    for row in chosen(table["name"], np.array(table["control"]), useful, seed):
+    for row in choose(table["name"], np.array(table["control"]), useful, seed):
         novelty = Novelty.from_json(json.loads(table["novelty"][row]))
         difficulties = (round(float(table[kind][row]), DIGITS) for kind in ("control", "detection"))
         split = not apart.isdisjoint(novelty.families)
@@ -114,13 +113,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of split and order (1)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     a = parser.parse_args()
-    chosen_list = made(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
+    novelty_list = build(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
     if a.out.exists():
         parser.error(f"{a.out} exists; a list is never edited: give it another name")
-    chosen_list.write(a.out)
-    print(
-        f"{len(chosen_list.entries)} novelties, {len(chosen_list.part(split='held out'))} held out"
-    )
+    novelty_list.write(a.out)
+    entries, held = novelty_list.entries, novelty_list.part(split="held out")
+    print(f"{len(entries)} novelties, {len(held)} held out")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Write what is generated of docs/open-world.md, between its markers.
+"""Write the generated parts of docs/open-world.md, between its markers.
 
     python -m tools.open_world_page --out docs/open-world.md
     python -m tools.open_world_page --calibration runs/novelty_space.parquet \\
       --report runs/open/report.json --parity runs/parity.txt --out docs/open-world.md
 
-Families come from the code and the shipped list from its file. What is given is reduced to the
-numbers that the page shows and kept in `docs/open-world.json`; what is not given stays.
+Families come from the code, and the shipped list from its file. Given files are reduced to the
+numbers of the page, which are stored in `docs/open-world.json`; all other numbers stay.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from jaxsim.worlds.cartpole3d.parameter_table import PARAMETERS
 
 NONE = "–"
 STARTS = 128
-"""In which it is looked whether anything differs."""
+"""Starts in which reports are compared with those of the nominal world."""
 QUARTILES = (0.25, 0.5, 0.75)
 MEASURES = ("cdt", "false_alarms", "mean_delay", "performance_post", "baseline_post")
 HEADINGS = "| trials of | trials | detected | false alarms | mean delay | agent | baseline |"
@@ -57,7 +57,7 @@ def _parameters(family: Family) -> Iterator[str]:
 
 
 def of_calibration(path: Path) -> dict[str, Any]:
-    """What the page shows of calibrated samples."""
+    """Numbers of the page from calibrated samples."""
     table = pq.read_table(path).to_pydict()
     names, degenerate = np.array(table["name"]), np.array(table["degenerate"])
     composed = np.array(["+" in name for name in names])
@@ -77,7 +77,7 @@ def of_calibration(path: Path) -> dict[str, Any]:
 
 def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
     """The table of calibrated samples."""
-    yield "Of difficulties, quartiles: a quarter of the samples is below the first number."
+    yield "Difficulties are quartiles: a quarter of the samples is below the first number."
     yield ""
     yield "| samples of | number | nothing differs | nobody stands | control | first tick |"
     yield "| --- | --- | --- | --- | --- | --- |"
@@ -90,13 +90,13 @@ def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
 
 
 def of_report(path: Path) -> dict[str, Any]:
-    """What the page shows of a report of `jaxsim sailon evaluate --novelties`."""
+    """Numbers of the page from a report of `jaxsim sailon evaluate --novelties`."""
     report = json.loads(path.read_text(encoding="utf-8"))
     places = ("overall", "splits", "difficulties", "levels")
     rows = []
     for place in places:
         for row in report[place]:
-            # Of families, those in which a trial was missed are shown.
+            # Of families, only those with a missed trial.
             if row["visibility"] == 0 and (place != "levels" or (row["cdt"] or 0) < 1):
                 name = " ".join(str(row[k]) for k in ("level", "difficulty") if row[k] is not None)
                 values = {m: row[m] for m in MEASURES}
@@ -110,10 +110,10 @@ def of_report(path: Path) -> dict[str, Any]:
 
 
 def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
-    """Share of trials in which anything differs, of families in which a trial was missed.
+    """Expected share of trials in which any report differs, for families with a missed trial.
 
-    It is expected from the share of starts, not those of the trials, in which a report
-    differs from that of the nominal world; see `benchmarks.novelty_space`.
+    It follows from the share of other starts in which a report differs from that of the nominal
+    world; see `benchmarks.novelty_space`.
     """
     settings = report["settings"]
     novel = settings["testing_episodes"] - settings["pre_novel_episodes"]
@@ -130,7 +130,7 @@ def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
 
 
 def missed(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of families, and of compositions, in which a trial was missed."""
+    """Rows of families and compositions with a missed trial."""
     rows = [row for row in report["rows"] if row["place"] == "levels"]
     return sorted(
         (row for row in rows if (row["values"]["cdt"] or 0) < 1),
@@ -154,10 +154,10 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{settings['novelty_list']}, {settings['trials']} trials of each novelty of "
         f"{settings['testing_episodes']} episodes, {settings['pre_novel_episodes']} of them before "
-        f"novelty, seed {settings['seed']}, not told: {timing.get('steps', 0):,} steps in "
-        f"{seconds:.0f} s of the processor, compiling included where the cache did not hold the "
-        "program. Mean delay of trials that are detected, in episodes; performance from the first "
-        "novel episode on. 95 % intervals."
+        f"novelty, seed {settings['seed']}, without hints: {timing.get('steps', 0):,} steps in "
+        f"{seconds:.0f} s of CPU time, with compilation of programs that were not cached. Mean "
+        "delay of detected trials, in episodes; performance from the first novel episode on. 95 % "
+        "intervals."
     )
     yield ""
     yield HEADINGS
@@ -170,16 +170,16 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _missed(report: Mapping[str, Any]) -> Iterator[str]:
-    """What was not detected, and in how many of these trials there was anything to detect."""
+    """Families with missed trials, and the share of trials with anything to detect."""
     differ = report["differing"]
     whole = next(row for row in report["rows"] if row["place"] == "overall")
     without = sum((1 - differ[row["name"]]) * row["trials"] for row in missed(report))
     detected = whole["values"]["cdt"] * whole["trials"]
     yield (
-        "Trials were missed of these families. Some of their trials hold nothing to detect: what "
-        "is novel shows in hits, or where an episode ends, and there may be none. The share of "
-        "trials in which any report differs is expected from "
-        f"{STARTS} other starts of each novelty. "
+        "Trials of these families were missed. Some of them have nothing to detect: the novelty "
+        "shows only in hits, or at the end of an episode, and there may be none. The share of "
+        f"trials in which any report differs is estimated from {STARTS} other starts of each "
+        "novelty. "
         f"Of the {whole['trials'] - without:,.0f} trials that are expected to differ, "
         f"{detected / (whole['trials'] - without):.1%} are detected."
     )
@@ -205,7 +205,7 @@ def _cell(value: float | None, interval: list[float | None] | None) -> str:
 
 
 def of_parity(path: Path) -> dict[str, Any]:
-    """What `python -m tests.parity.bullet_novelties` has printed, as numbers."""
+    """Numbers from the output of `python -m tests.parity.bullet_novelties`."""
     lines = path.read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if "samples; largest errors" in line)
     comparison: dict[str, Any] = {"samples": int(lines[start].split()[0]), "kinds": {}}
@@ -223,8 +223,8 @@ def _parity(comparison: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"{comparison['samples']:,} samples of the families that a scene of PyBullet can express, "
-        "an episode each with `pd`; one tick of ours from each of its states, in double precision "
-        "(`python -m tests.parity.bullet_novelties`). Largest errors."
+        "an episode each with `pd`: largest errors of one tick of ours from each of its states, in "
+        "double precision (`python -m tests.parity.bullet_novelties`)."
     )
     yield ""
     yield "| ticks | number | cart, m/s | pole, rad/s | blocks, m/s |"
@@ -249,13 +249,13 @@ def page(text: str, numbers: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Reduce what is given, and write the page."""
+    """Reduce the given files, and write the page."""
     parser = argparse.ArgumentParser(description="Write the generated parts of a page.")
     parser.add_argument("--calibration", type=Path, metavar="FILE", help="of novelty_space")
     parser.add_argument(
         "--report", type=Path, action="append", default=[], metavar="FILE", help="report.json"
     )
-    parser.add_argument("--parity", type=Path, metavar="FILE", help="what bullet_novelties printed")
+    parser.add_argument("--parity", type=Path, metavar="FILE", help="output of bullet_novelties")
     parser.add_argument("--numbers", type=Path, default=Path("docs/open-world.json"))
     parser.add_argument("--out", type=Path, default=Path("docs/open-world.md"))
     a = parser.parse_args()

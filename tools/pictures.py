@@ -1,8 +1,8 @@
-"""Draw a still of every level for docs/pictures: its hard variant as the original starts seed 7.
+"""Draw a still of every level for docs/pictures: the start of seed 7 at hard.
 
     python -m tools.pictures
 
-The GIF beside them is made by
+This makes the GIF beside them:
 
     jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --gif docs/pictures/episode.gif
 """
@@ -28,7 +28,7 @@ STYLE = render.Style(("corner",), 200, samples=2)
 
 
 def scene(level: Any) -> render.Scene:
-    """Return what there is at the start of a level."""
+    """Scene of the start of a level."""
     values = {"novelty/level": level.number, "novelty/difficulty": DIFFICULTY}
     env, params = jaxsim.make(level.task, values)
     if level.task == "CartPole2D":
@@ -39,7 +39,7 @@ def scene(level: Any) -> render.Scene:
 
 
 def main() -> None:
-    """Draw them all."""
+    """Draw all levels."""
     parser = argparse.ArgumentParser(description="Draw a still of every level.")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures", metavar="DIR")
     out = parser.parse_args().out

@@ -30,7 +30,7 @@ def requests() -> Iterator[str]:
 
 
 def passages(module: ModuleType, *firsts: str) -> Iterator[str]:
-    """Passages of a module's docstring that begin so, each up to the next gap."""
+    """Passages of a module's docstring with given beginnings, each up to a blank line."""
     lines = (inspect.getdoc(module) or "").splitlines()
     for number, first in enumerate(firsts):
         start = next(index for index, line in enumerate(lines) if line.startswith(first))
@@ -39,7 +39,7 @@ def passages(module: ModuleType, *firsts: str) -> Iterator[str]:
 
 
 def documents() -> Iterator[str]:
-    """The two grammars, and what a number is, as the module of the documents has them."""
+    """The two grammars and the form of numbers, from the docstring of the module."""
     lines = (inspect.getdoc(document) or "").splitlines()
     yield "```"
     yield from (line[4:] for line in lines[2:] if line.startswith("    ") or not line)
@@ -55,7 +55,7 @@ def states() -> Iterator[str]:
 
 
 def differences() -> Iterator[str]:
-    """What the original does otherwise."""
+    """Differences of the original."""
     rows = (
         (f"`{name}`", each.here, each.there, "older" if name in legacy.OLDER_ONLY else "both")
         for name, each in (legacy.SCHEDULING | legacy.GENERATION).items()
