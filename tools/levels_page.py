@@ -71,16 +71,16 @@ def _changes() -> Iterator[str]:
 
 
 def _hints() -> Iterator[str]:
-    shown = [number for number in HINT_LEVELS if number >= 0]
+    hint_levels = [number for number in HINT_LEVELS if number >= 0]
     yield ""
     yield "## Hints"
     yield ""
     yield from HINTS
     yield ""
-    yield "| level | " + " | ".join(f"hint level {number}" for number in shown) + " |"
-    yield "| --- " * (1 + len(shown)) + "|"
+    yield "| level | " + " | ".join(f"hint level {number}" for number in hint_levels) + " |"
+    yield "| --- " * (1 + len(hint_levels)) + "|"
     for level in jaxsim.levels():
-        cells = [told(level, number) for number in shown]
+        cells = [told(level, number) for number in hint_levels]
         yield f"| {level.number} | " + " | ".join(cells) + " |"
 
 

@@ -82,11 +82,11 @@ def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
     yield "| samples of | number | nothing differs | nobody stands | control | first tick |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for name, row in rows.items():
-        shown = f"`{name}`" if name in FAMILIES else name
+        label = f"`{name}`" if name in FAMILIES else name
         control = ", ".join(f"{q:.2f}" for q in row["control"])
         first = ", ".join(f"{q:.0f}" for q in row["first"])
         counts = " | ".join(str(row[kind]) for kind in ("samples", "same", "lost"))
-        yield f"| {shown} | {counts} | {control} | {first} |"
+        yield f"| {label} | {counts} | {control} | {first} |"
 
 
 def of_report(path: Path) -> dict[str, Any]:
@@ -101,8 +101,8 @@ def of_report(path: Path) -> dict[str, Any]:
                 name = " ".join(str(row[k]) for k in ("level", "difficulty") if row[k] is not None)
                 values = {m: row[m] for m in MEASURES}
                 intervals = {m: row["intervals"][m] for m in MEASURES}
-                kept = {"place": place, "name": name or "all", "trials": row["trials"]}
-                rows.append({**kept, "values": values, "intervals": intervals})
+                entry = {"place": place, "name": name or "all", "trials": row["trials"]}
+                rows.append({**entry, "values": values, "intervals": intervals})
     agent = report["agent"]["agent"]
     settings = report["experiment"]["settings"]
     timing = report.get("timing", {})

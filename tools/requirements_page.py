@@ -89,9 +89,9 @@ def marked_files() -> list[str]:
 def run(*options: str) -> tuple[Marks, int]:
     """Run pytest on the marked tests; return their outcomes and the exit code."""
     marks = Marks()
-    chosen = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
+    arguments = ["-m", "requirement and not long", "-q", "-p", "no:cacheprovider", *options]
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(sys.stderr):
-        code = pytest.main([*chosen, *marked_files()], plugins=[marks])
+        code = pytest.main([*arguments, *marked_files()], plugins=[marks])
     return marks, int(code)
 
 

@@ -54,7 +54,7 @@ def get(name: str) -> Agent:
     """
     names = (*AGENTS, *LEARNERS)
     # The longest match, as some names contain a plus.
-    fitting = [known for known in names if f"{name}+".startswith(f"{known}+")]
+    fitting = [candidate for candidate in names if f"{name}+".startswith(f"{candidate}+")]
     if not fitting:
         raise ValueError(parameters.unknown("agent", name.split("+", 1)[0], names))
     controller = max(fitting, key=len)

@@ -110,26 +110,26 @@ def outlook(observation: Observation) -> Outlook:
     blocks = (tuple(o.block_position), tuple(o.block_velocity))
 
     def tick(carry: Tree, t: jax.Array) -> Any:
-        body, (place, speed), (moved, sped), up, least = carry
+        body, (place, speed), (shift, kick), up, least = carry
         # Of full shape: XLA turns a division by a broadcast value into a multiplication.
         one = opaque_one(body.x)
-        held = (t < HELD).astype(jnp.float32)
-        body = materialise(_pushed(body, held * reference[0], held * reference[1]), one)
+        hold = (t < HELD).astype(jnp.float32)
+        body = materialise(_pushed(body, hold * reference[0], hold * reference[1]), one)
         speed = _block_velocities(place, speed, o.block_alive, opaque_one(place[0].x))
         pivot = Vector(body.x, body.y, PIVOT_HEIGHT)
-        relative = [geo.sub(geo.add(a, b), pivot) for a, b in zip(place, moved, strict=True)]
+        relative = [geo.sub(geo.add(a, b), pivot) for a, b in zip(place, shift, strict=True)]
         lz = 1 - 0.5 * (body.lx * body.lx + body.ly * body.ly)
         axis = Vector(body.lx, body.ly, lz)
         gap = jnp.full_like(body.x, NOTHING_NEAR)
         for nearest, radius in ((_cart, 0.0), (_pole, POLE_RADIUS)):
-            speeds = [geo.add(a, b) for a, b in zip(speed, sped, strict=True)]
+            speeds = [geo.add(a, b) for a, b in zip(speed, kick, strict=True)]
             number, place_of, speed_of = _nearest(
                 [nearest(axis, r)[0] for r in relative], relative, speeds, o.block_alive, one
             )
             away, height = nearest(axis, place_of)
             body, change, distance = _collide(body, away, height, speed_of, radius, one)
             gap = jnp.minimum(gap, distance)
-            sped = tuple(_add_where(number == n, change, s) for n, s in enumerate(sped))
+            kick = tuple(_add_where(number == n, change, s) for n, s in enumerate(kick))
         body = materialise(_stopped(body), one)
         body = body._replace(
             x=body.x + DT * body.vx,
@@ -138,11 +138,11 @@ def outlook(observation: Observation) -> Outlook:
             ly=body.ly + DT * body.dy,
         )
         place = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(place, speed, strict=True))
-        moved = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(moved, sped, strict=True))
+        shift = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(shift, kick, strict=True))
         least = jnp.where(up < t, least, jnp.minimum(least, gap))
         tipped = jnp.maximum(jnp.abs(body.lx), jnp.abs(body.ly)) > math.sin(ROOM.lean_limit)
         up = jnp.where((up < t) | tipped, up, up + 1.0)
-        return (body, (place, speed), (moved, sped), up, least), None
+        return (body, (place, speed), (shift, kick), up, least), None
 
     carry: Tree = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
     (body, _, _, up, least), _ = jax.lax.scan(tick, carry, jnp.arange(LOOK, dtype=jnp.float32))

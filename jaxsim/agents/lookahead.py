@@ -200,7 +200,7 @@ def rollout(
         now = _tick(model, body, plan, remaining, now, False)[0]
         return state(now._replace(block=futures.now.block), now.block, futures.apart)
 
-    def met(futures: _Futures) -> _Futures:
+    def with_contacts(futures: _Futures) -> _Futures:
         lead = futures.now.block
         block = jax.tree.map(partial(jnp.where, futures.apart), futures.hit, lead)
         now, impulse = _tick(model, body, plan, remaining, futures.now._replace(block=block), True)
@@ -210,11 +210,11 @@ def rollout(
         apart = futures.apart | jnp.any(counts & (impulse > 0))
         return state(now._replace(block=lead), now.block, apart)
 
-    def passed(futures: _Futures) -> _Futures:
+    def advance(futures: _Futures) -> _Futures:
         for tick, needed in (
             (free, lambda f: f.going & ~f.near & ~f.apart),
             (free_apart, lambda f: f.going & ~f.near & f.apart),
-            (met, lambda f: f.near),
+            (with_contacts, lambda f: f.near),
         ):
             futures = jax.lax.while_loop(needed, tick, futures)
         return futures
@@ -222,7 +222,7 @@ def rollout(
     start = _start(model, world, plan)
     hit = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), start.block)
     first = state(start, hit, jnp.asarray(model.field.cart != 0))
-    now = jax.lax.while_loop(lambda futures: futures.going, passed, first).now
+    now = jax.lax.while_loop(lambda futures: futures.going, advance, first).now
     return _total(now, remaining), now.used
 
 
@@ -318,9 +318,9 @@ def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
     speeds = []
     for c, v in ((pose.x, velocity.vx), (pose.y, velocity.vy)):
         out = jnp.where(c > 0, v, -v)
-        held = (jnp.abs(c) + DT * out > CART_ROOM) & (out > 0)
-        cost = cost + jnp.where(held, AT_WALL + WALL_SPEED * out, 0.0)
-        speeds.append(jnp.where(held, 0.0, v))
+        at_wall = (jnp.abs(c) + DT * out > CART_ROOM) & (out > 0)
+        cost = cost + jnp.where(at_wall, AT_WALL + WALL_SPEED * out, 0.0)
+        speeds.append(jnp.where(at_wall, 0.0, v))
     return replace(velocity, vx=speeds[0], vy=speeds[1]), cost
 
 

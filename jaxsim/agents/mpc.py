@@ -130,9 +130,9 @@ def _act(
 def _world(memory: Memory, fit: Fit, report: Seen, block: Block) -> BodyState:
     """The present state; velocities of blocks on lines come from their last two places."""
     pose, velocity = sight.moving(report)
-    moved = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
+    mean_velocity = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
     hidden = fit.still & ~memory.first
-    v = Vector(*(jnp.where(hidden, a, b) for a, b in zip(moved, block.v, strict=True)))
+    v = Vector(*(jnp.where(hidden, a, b) for a, b in zip(mean_velocity, block.v, strict=True)))
     # On lines, places are reported one tick late as well.
     ahead = sight.place_next(block.p, v)
     p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
@@ -194,11 +194,11 @@ def _best(plans: LeanPlan, costs: jax.Array) -> tuple[LeanPlan, jax.Array]:
     """The cheapest plans, the best first; of one lane or of a batch."""
     order = jnp.argsort(costs, axis=0)[:ELITES]
 
-    def chosen(leaf: jax.Array) -> jax.Array:
+    def select(leaf: jax.Array) -> jax.Array:
         where = jnp.broadcast_to(order, leaf.shape[: leaf.ndim - order.ndim] + order.shape)
         return jnp.take_along_axis(leaf, where, axis=leaf.ndim - order.ndim)
 
-    return jax.tree.map(chosen, plans), chosen(costs)
+    return jax.tree.map(select, plans), select(costs)
 
 
 def _with_usual(plans: LeanPlan) -> LeanPlan:
@@ -217,9 +217,9 @@ def _with_usual(plans: LeanPlan) -> LeanPlan:
 
 def _candidates(number: int, plans: LeanPlan, key: rng.Words) -> LeanPlan:
     """A generation: places to go to, leans to hold and then a place, mutations of the best."""
-    drawn = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
-    one = opaque_one(drawn[0])
-    u = materialise(tuple(drawn), one)
+    numbers = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
+    one = opaque_one(numbers[0])
+    u = materialise(tuple(numbers), one)
     kind = u[0]
     elite = (ELITES * u[14]).astype(jnp.int32)
 
@@ -264,8 +264,8 @@ def _holds(
     last = until + jnp.where(counter > 0, 5 + 20 * counter, 0.0)
     x, y = _polar(u[0], LARGEST_HOLD * u[1])
     x, y, until, last, counter = materialise((x, y, until, last, counter), one)
-    held = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0))
-    return held * x, held * y, last
+    hold = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0))
+    return hold * x, hold * y, last
 
 
 def _mutations(

@@ -299,6 +299,6 @@ def model_of(fit: Fit, report: Seen) -> tuple[Model, Block, jax.Array]:
         restitution_block=bounce,
     )
     model = Model(params, force, field(fit), fit.still)
-    known = fit.crowded | (fit.unexplained < LOST)
-    block = replace(report.block, alive=report.block.alive & known)
+    predictable = fit.crowded | (fit.unexplained < LOST)
+    block = replace(report.block, alive=report.block.alive & predictable)
     return model, block, fit.doubt == 0

@@ -85,9 +85,9 @@ class CartPole(World):
 def _advance(state: State, action: jax.Array, params: Params) -> State:
     """One step of the motion; the hidden step only increases the count."""
     force = jnp.where(action == 1, params.force, -params.force)
-    moved = dynamics.move(params, state.motion, force)
+    after = dynamics.move(params, state.motion, force)
     hidden = state.step < 0
-    motion = jax.tree.map(lambda a, b: jnp.where(hidden, a, b), state.motion, moved)
+    motion = jax.tree.map(lambda a, b: jnp.where(hidden, a, b), state.motion, after)
     return State(motion, state.step + 1, state.done)
 
 

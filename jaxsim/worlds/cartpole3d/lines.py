@@ -66,13 +66,13 @@ def glide(block: Block, v: Vector) -> Block:
     """
     assert block.rail is not None
     rail, slip = block.rail, block.rail.lag
-    moved = DT * component(rail, v) + slip
+    distance = DT * component(rail, v) + slip
     p = Vector(
         block.p.x + DT * v.x + rail.x * slip,
         block.p.y + DT * v.y + rail.y * slip,
         block.p.z + DT * v.z + rail.drop,
     )
-    return Block(p, v, block.alive, replace(rail, lag=moved))
+    return Block(p, v, block.alive, replace(rail, lag=distance))
 
 
 def reported(block: Block) -> tuple[Vector, Vector]:

@@ -132,9 +132,9 @@ def _draw_lines(
         spread = BLOCK_SPREAD
         return Vector(spread * (2 * px - 1), spread * (2 * py - 1), 2 * jnp.pi * turn)
 
-    def in_band(inputs: Any, drawn: Vector) -> jax.Array:
+    def in_band(inputs: Any, candidate: Vector) -> jax.Array:
         _, _, x, y, near, far = inputs
-        px, py, angle = drawn
+        px, py, angle = candidate
         distance = jnp.abs(jnp.cos(angle) * (py - y) - jnp.sin(angle) * (px - x))
         return (far <= 0) | ((distance >= near) & (distance <= far))
 
@@ -151,13 +151,13 @@ def _draw_lines(
         s = joint_position(s, lean, engine)
         return Vector(s, 0.0 * s, 0.0 * s)
 
-    def inside(inputs: Any, drawn: Vector) -> jax.Array:
+    def inside(inputs: Any, candidate: Vector) -> jax.Array:
         _, _, _, px, py, angle, far = inputs
-        return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, drawn.x)
+        return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, candidate.x)
 
     point = Vector(px, py, height)
-    drawn = (k, base, lean, px, py, angle, far)
-    s = rarely_fitting(place, inside, LINE_REDRAWS, drawn).x
+    line_inputs = (k, base, lean, px, py, angle, far)
+    s = rarely_fitting(place, inside, LINE_REDRAWS, line_inputs).x
     low, high = params.block_speed_min, params.block_speed_max
     speed = sign(k, base + _SLOT_SIGN) * (low + (high - low) * unit(k, base, _SLOT_SPEED))
     on_lines = on_line(point, angle, s, speed)

@@ -53,8 +53,8 @@ TOLD: dict[int, Told] = {
 
 
 def _words(place: int) -> tuple[str, ...]:
-    known = (words[place] for words in TOLD.values())
-    return tuple(sorted({word for word in known if word is not None}))
+    column = (words[place] for words in TOLD.values())
+    return tuple(sorted({word for word in column if word is not None}))
 
 
 ENTITIES, ATTRIBUTES, CHANGES = (_words(place) for place in range(3))
@@ -114,7 +114,10 @@ def codes_of(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
       catalogue has.
     """
     words = zip(FIELDS[1:], (ENTITIES, ATTRIBUTES, CHANGES), strict=True)
-    codes = [known.index(part[name]) if part[name] in known else -1 for name, known in words]
+    codes = [
+        vocabulary.index(part[name]) if part[name] in vocabulary else -1
+        for name, vocabulary in words
+    ]
     return -1 if part["level"] is None else part["level"], codes[0], codes[1], codes[2]
 
 
