@@ -105,7 +105,7 @@ def _act(
     useful = ~mpc.fallen(view) & (remaining > 0)
     model = _model(everything.params, everything.state)
     first = memory.tick == 0
-    plans, more = mpc.planned(BUDGET, model, world, memory.plans, remaining, first, useful, key)
+    plans, more = mpc.replan(BUDGET, model, world, memory.plans, remaining, first, useful, key)
     action = mpc.push(world, plans).astype(jnp.int32)
     after = Memory(memory.tick + 1, plans, memory.rollouts + more)
     return action, NoveltyPrediction.none(), after

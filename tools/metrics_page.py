@@ -17,20 +17,20 @@ FAMILIES = {
     "2019 command": "Of blocks, in the command of 2019",
     "3.1": "Of tasks and lifetimes: `run`, `compare` and `l2metrics`",
     "predictions": "Of novelty predictions: `run`, `train` and `compare`",
-    "experiment": "Of trials: `sailon analyze`; what needs predictions is also in `run`",
+    "experiment": "Of trials: `sailon analyze`; those that need predictions also in `run`",
 }
 INTRODUCTION = """
-`jaxsim metrics` lists what is here, `jaxsim metrics recovery_time` prints all of one metric, and
-`--json` all of all. What a number is missing for stands beside it in every result file.
+`jaxsim metrics` lists these metrics, `jaxsim metrics recovery_time` prints all about one, and
+`--json` all about all. In every result file, a missing number has its reason beside it.
 
 ## A metric of your own
 
-A function in a file, with a row:
+Write a function in a file, with a row for the table:
 """
 AFTER = """
-`--metric FILE.py` takes it in `run`, `train`, `compare`, `l2metrics` and `sailon analyze`, and
-shows it in the same tables, with the same intervals. A file may have several. A plain function of
-`(values, counts)` without a row has one number a block.
+`run`, `train`, `compare`, `l2metrics` and `sailon analyze` take it with `--metric FILE.py` and show
+it in the same tables, with the same intervals. A file may have several. A plain function of
+`(values, counts)` without a row returns one number a block.
 
 * The function takes any of the fields below by their names. A field that a command does not have is
   an error that lists those it has.
@@ -38,8 +38,8 @@ shows it in the same tables, with the same intervals. A file may have several. A
   all. Metrics of blocks are also averaged over the lifetime. In `sailon analyze` a trial is a
   lifetime of two blocks, before novelty and from it on.
 * NaN needs a reason: return `(numbers, "why")`, or put `missing="why"` into the row.
-* `bounds=(0, 1)` in the row keeps intervals between them, and refuses a number beyond. Of a metric
-  whose unit is `performance` they hold where the measure is between 0 and 1.
+* `bounds=(0, 1)` in the row limits intervals to this range and rejects numbers outside. For a
+  metric with the unit `performance` they apply if the measure is between 0 and 1.
 * A function that raises, returns another shape, or has the name of another metric is an error of
   one line, with exit code 2; nothing is written.
 

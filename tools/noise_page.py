@@ -30,7 +30,7 @@ def false_alarms(measured: dict[str, Any]) -> Iterator[str]:
 
 
 def delays(measured: dict[str, Any]) -> Iterator[str]:
-    """Mean delays by change and size, beside the best test."""
+    """Mean delays by change and size, beside CUSUM."""
     rows = []
     for one in measured["noises"]["middle"]["changes"]:
         missed = f"{one['missed']} and {one['missed_by_optimum']} of {one['lifetimes']}"
@@ -44,7 +44,7 @@ def delays(measured: dict[str, Any]) -> Iterator[str]:
 
 
 def page(text: str, measured: dict[str, Any]) -> str:
-    """The page with its generated parts written anew."""
+    """The page with renewed generated parts."""
     parts = {
         "false alarms": lambda: false_alarms(measured),
         "delays": lambda: delays(measured),

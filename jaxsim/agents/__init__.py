@@ -30,16 +30,16 @@ AGENTS: dict[str, Agent] = {
         wow.agent(published=True),
     )
 }
-"""Agents that act; all but `wow` say nothing of novelty by themselves."""
+"""Agents that act; of these only `wow` predicts novelty by itself."""
 
 DETECTORS: dict[str, Detector] = {
     detector.name: detector
     for detector in (residual.residual, wow.detector(), wow.detector(published=True))
 }
-"""Novelty detectors, which join any of them."""
+"""Novelty detectors, which join any agent."""
 
 LEARNERS = ("ppo", "a2c", "ppo+ewc", "ppo+replay", "ppo+reset", "ste", "ppo+leans")
-"""Agents that learn, of `jaxsim.training`, which is imported only when one of them is asked for."""
+"""Agents of `jaxsim.training`, which is imported only when one of them is looked up."""
 
 
 @cache
@@ -47,14 +47,14 @@ def get(name: str) -> Agent:
     """Look up a built-in agent.
 
     Args:
-      name: of an agent, as "pd" or "ppo+ewc", or of one that a detector joins, as "pd+residual".
+      name: of an agent, as "pd" or "ppo+ewc", or of an agent and a detector, as "pd+residual".
 
     Raises:
       ValueError: no agent or detector has that name; the message lists those that exist.
     """
     names = (*AGENTS, *LEARNERS)
-    # The longest name that fits, as some have a plus of their own.
-    fitting = [known for known in names if f"{name}+".startswith(f"{known}+")]
+    # The longest match, as some names contain a plus.
+    fitting = [candidate for candidate in names if f"{name}+".startswith(f"{candidate}+")]
     if not fitting:
         raise ValueError(parameters.unknown("agent", name.split("+", 1)[0], names))
     controller = max(fitting, key=len)
@@ -66,15 +66,15 @@ def get(name: str) -> Agent:
 
 
 def fitted(name: str, env: Env, params: Params) -> Agent:
-    """Look up a built-in agent for an environment that looks unlike CartPole3D.
+    """Look up a built-in agent for an environment with other observations than CartPole3D.
 
-    Learners are shown all numbers of its observation, and `random` draws from its actions; any
-    other is as `get` has it.
+    Learners get all numbers of the observation, and `random` draws from the environment's actions.
+    Other agents are those of `get`.
 
     Args:
       name: of an agent.
       env: environment.
-      params: of it, scalar leaves.
+      params: of the environment, scalar leaves.
 
     Raises:
       ValueError: as `get`.
@@ -85,7 +85,7 @@ def fitted(name: str, env: Env, params: Params) -> Agent:
 
 
 def _learner(name: str, of: tuple[Any, Any] | None = None) -> Agent:
-    # Imported here, so that those who do not learn do not wait for optax.
+    # Imported here, as optax is slow to import and only learners need it.
     from jaxsim import training
 
     return training.get(name, sight=training.features.flat(*of) if of else None)

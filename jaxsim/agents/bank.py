@@ -1,8 +1,8 @@
-"""The model bank: which known change of the physics explains what a nominal prediction misses.
+"""The model bank: known changes of the physics that may explain errors of nominal predictions.
 
-Two banks. Of cart and pole every model is a set of parameters, and all are predicted at once. Of
-blocks most models are a force of unknown size in a known direction, fitted tick by tick; the size
-is then free, so that a model holds for all difficulties and for strengths in between.
+There are two banks. Models of cart and pole are sets of parameters, and all are predicted at once.
+Most models of blocks are a force of unknown size in a known direction, fitted tick by tick. As the
+size is free, such a model holds for all difficulties and for strengths in between.
 """
 
 from typing import NamedTuple
@@ -28,8 +28,8 @@ STRUCTURE_LEVELS = (0, *(level for level, _ in _OF_STRUCTURE))
 """Level of each model of cart and pole; the first is nominal."""
 
 BLOCK_LEVELS = (104, 106, 107, 207, 206, 105, 205)
-"""Level of each model of the blocks. The last model serves two levels, told by the sign of its
-force."""
+"""Level of each model of the blocks. The last model serves two levels; the sign of its force says
+which."""
 MODELS = len(BLOCK_LEVELS) - 1
 CENTROID, AWAY = MODELS - 1, MODELS
 
@@ -39,7 +39,7 @@ TINY = 1e-6  # keeps quotients finite
 
 
 def structure_params() -> Params:
-    """Parameters of the models of cart and pole, (M,) where they differ."""
+    """Parameters of the models of cart and pole; leaves that differ are (M,)."""
     names = {name for _, overrides in _OF_STRUCTURE for name in overrides}
     nominal = Params()
     columns = {
@@ -56,43 +56,43 @@ def structure_params() -> Params:
 
 
 class Errors(NamedTuple):
-    """What models of the blocks leave unexplained in one tick."""
+    """Residuals of the models of the blocks in one tick."""
 
     total: jax.Array  # (6,) m/s^2, summed over blocks; in the order of `BLOCK_LEVELS`
-    missed: jax.Array  # (6,) m/s^2, what the nominal world leaves of the same blocks
+    missed: jax.Array  # (6,) m/s^2, residuals of the nominal world for the same blocks
     number: jax.Array  # (6,) blocks
     inward: jax.Array  # () m/s^2, force towards the centroid
 
 
 def unexplained(
-    seen: Seen, change: Vector, free: jax.Array, wide: Vector, clear: jax.Array
+    report: Seen, change: Vector, free: jax.Array, wide: Vector, clear: jax.Array
 ) -> Errors:
-    """What is left of accelerations of blocks after the best fit of each model.
+    """Residual accelerations of blocks after the best fit of each model.
 
     Args:
-      seen: the observation before the tick.
-      change: (4,) m/s^2, what a nominal prediction misses.
-      free: (4,) bool, blocks that touch nothing, of nominal size.
-      wide: (4,) m/s^2, what a prediction with blocks of level 104 misses.
-      clear: (4,) bool, blocks of that size that touch at most walls.
+      report: the observation before the tick.
+      change: (4,) m/s^2, error of a nominal prediction.
+      free: (4,) bool, blocks that touch nothing if they have the nominal size.
+      wide: (4,) m/s^2, error of a prediction with blocks of level 104.
+      clear: (4,) bool, blocks that touch at most walls if they have that size.
     """
-    p, alive = seen.block.p, seen.block.alive
+    p, alive = report.block.p, report.block.alive
     zero = jnp.zeros_like(p.x)
     number = jnp.maximum(jnp.sum(alive), 1)
     centroid = Vector(*(jnp.sum(jnp.where(alive, c, 0.0)) / number for c in p))
-    cart = Vector(seen.reported.x, seen.reported.y, zero + TARGET_HEIGHT)
+    cart = Vector(report.reported.x, report.reported.y, zero + TARGET_HEIGHT)
     pulls = [towards(target, p) for target in (Vector(zero, zero, zero), cart, centroid)]
     sizes = [_fit(u, change, free) for u in pulls]
-    left = [geo.sub(change, geo.scale(u, s)) for u, s in zip(pulls, sizes, strict=True)]
+    residuals = [geo.sub(change, geo.scale(u, s)) for u, s in zip(pulls, sizes, strict=True)]
     fall = geo.sub(change, Vector(zero, zero, zero + FALLING))
-    errors = [wide, fall, left[0], left[1], _off_wind(p, change, free), left[2]]
-    counted = [clear & free, *(free,) * (MODELS - 1)]
+    errors = [wide, fall, residuals[0], residuals[1], _off_wind(p, change, free), residuals[2]]
+    masks = [clear & free, *(free,) * (MODELS - 1)]
 
-    def total(which: list[Vector]) -> jax.Array:
-        sizes = (jnp.where(m, dynamics.norm(e), 0.0) for e, m in zip(which, counted, strict=True))
+    def total(vectors: list[Vector]) -> jax.Array:
+        sizes = (jnp.where(m, dynamics.norm(e), 0.0) for e, m in zip(vectors, masks, strict=True))
         return jnp.stack([jnp.sum(size) for size in sizes])
 
-    counts = jnp.stack([jnp.sum(m, dtype=jnp.float32) for m in counted])
+    counts = jnp.stack([jnp.sum(m, dtype=jnp.float32) for m in masks])
     return Errors(total(errors), total([change] * MODELS), counts, sizes[2])
 
 
@@ -103,13 +103,13 @@ def towards(target: Vector, p: Vector) -> Vector:
 
 
 def _fit(u: Vector, change: Vector, free: jax.Array) -> jax.Array:
-    """The one size of a force along unit vectors that fits best, by least squares."""
+    """Least-squares size of a force along unit vectors, the same for all blocks."""
     along = jnp.sum(jnp.where(free, geo.dot(u, change), 0.0))
     return along / jnp.maximum(jnp.sum(free), 1)
 
 
 def _off_wind(p: Vector, change: Vector, free: jax.Array) -> Vector:
-    """What a wind of the profile of level 206 leaves; it blows towards -x and -y only."""
+    """Residual of a wind of the profile of level 206; it blows towards -x and -y only."""
     slab = jnp.where(free, wind_on_block(p.z), 0.0)
     square = jnp.maximum(jnp.sum(slab * slab), TINY)
     x, y = (jnp.minimum(jnp.sum(slab * c) / square, 0.0) for c in (change.x, change.y))
@@ -117,7 +117,7 @@ def _off_wind(p: Vector, change: Vector, free: jax.Array) -> Vector:
 
 
 def wind_on_block(z: Scalar) -> jax.Array:
-    """Sum of the squared profile over the air that pushes a block at a height."""
+    """Sum of the squared wind profile over the layers that push a block at a height."""
     table = jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(PROFILE, jnp.float32) ** 2)])
     low, high = (
         jnp.clip(jnp.trunc(PER_METRE * jnp.asarray(z + reach)).astype(jnp.int32), 0, CELLS)
@@ -133,5 +133,5 @@ def blocks_after(params: Params, block: Block) -> Vector:
 
 
 def missed(observed: Vector, expected: Vector) -> Vector:
-    """Acceleration that is not expected, m/s^2, from velocities after the tick."""
+    """Unexpected acceleration, m/s^2, from velocities after the tick."""
     return geo.scale(geo.sub(observed, expected), 1 / DT)

@@ -1,4 +1,4 @@
-"""The agent contract: pure functions around one memory.
+"""The agent contract: pure functions of one memory.
 
 An agent is written for a single lifetime; engines batch it with `jax.vmap`. Its memory is any
 pytree of arrays and lasts for a lifetime.
@@ -22,66 +22,66 @@ UNNAMED = -1
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class NoveltyPrediction:
-    """What an agent says about novelty after an observation."""
+    """Novelty prediction of an agent after an observation."""
 
     level: jax.Array  # () int32, 0 (none) to 10
     probability: jax.Array  # () that the world has changed, in [0, 1]
-    threshold: jax.Array  # () probability from which the agent calls it a detection
+    threshold: jax.Array  # () probability from which it counts as a detection
 
     @classmethod
     def none(cls) -> "NoveltyPrediction":
-        """Never report novelty."""
+        """Return the prediction that nothing is novel."""
         return cls(jnp.int32(0), jnp.float32(0.0), jnp.float32(1.0))
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Episodes:
-    """What `learn` is given: the results of the W episodes just played side by side."""
+    """Input of `learn`: results of the W episodes that were just played in parallel."""
 
     reward: jax.Array  # (W,) sum of rewards
     performance: jax.Array  # (W,) in [0, 1]
     length: jax.Array  # (W,) int32, steps
     terminated: jax.Array  # (W,) bool; False where a limit ended the episode
-    played: Any = None  # (W,) bool, which are there: a block may end in fewer; None for all
-    trace: Tree = None  # leaves (W, T, ...), what `Agent.trace` keeps of each step; see there
-    rewards: Any = None  # (W, T) of each step, if there is a trace
-    final: Any = None  # leaves (W, ...), what `Agent.trace` says to the last observation
+    played: Any = None  # (W,) bool mask, as the last batch of a block may be smaller; None for all
+    trace: Tree = None  # leaves (W, T, ...), `Agent.trace` of each step
+    rewards: Any = None  # (W, T) of each step, with a trace only
+    final: Any = None  # leaves (W, ...), `Agent.trace` of the last observation
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Entry:
-    """What `enter` is given: the block of the schedule that begins."""
+    """Input of `enter`: the block of the schedule that begins."""
 
     block: Any  # () int32, from 0
     phase: Any  # () int32, number of its phase, from 1
-    variant: Leaf  # () int32, number of what is played, task and parameters, from 0
-    learning: Any  # () bool, whether `learn` will be called in it
-    new_phase: Any  # () bool, whether a training or testing phase begins with it
+    variant: Leaf  # () int32, number of the task and its parameters, from 0
+    learning: Any  # () bool, whether `learn` is called in the block
+    new_phase: Any  # () bool, whether a training or testing phase begins with the block
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Told:
-    """What a protocol tells an agent of the novelty of the episode that comes next.
+    """Hint of a protocol about the novelty of the next episode.
 
-    Words are codes: places in `hints.ENTITIES`, `hints.ATTRIBUTES` and `hints.CHANGES`.
+    Words are indices into `hints.ENTITIES`, `hints.ATTRIBUTES` and `hints.CHANGES`.
     """
 
-    novel: jax.Array  # () int32, 1 for novel, 0 for not, -1 for not told
-    level: jax.Array  # () int32, digit of the level as hints give it, -1 for not told
-    entity: jax.Array  # () int32, -1 for not told
-    attribute: jax.Array  # () int32, -1 for not told
-    change: jax.Array  # () int32, -1 for not told
+    novel: jax.Array  # () int32, 1 for novel, 0 for not novel, -1 for no hint
+    level: jax.Array  # () int32, digit of the level in hints, -1 for no hint
+    entity: jax.Array  # () int32, -1 for no hint
+    attribute: jax.Array  # () int32, -1 for no hint
+    change: jax.Array  # () int32, -1 for no hint
 
 
 def _keep_memory(memory: Memory, key: jax.Array) -> Memory:
     return memory
 
 
-def hear_nothing(memory: Memory, told: Told) -> Memory:
-    """Ignore what a protocol tells."""
+def hear_nothing(memory: Memory, hint: Told) -> Memory:
+    """Ignore hints."""
     return memory
 
 
@@ -105,10 +105,10 @@ def _take_no_number(memory: Memory, number: jax.Array) -> Memory:
 
 
 def check_pushes(observation: Observation) -> None:
-    """Refuse an observation of a task whose actions are no pushes.
+    """Reject an observation of a task whose actions are not pushes.
 
     Raises:
-      ValueError: it is of CartPole3DLeans.
+      ValueError: the observation is of CartPole3DLeans.
     """
     if hasattr(observation, "outlook"):
         raise ValueError(
@@ -140,25 +140,24 @@ class Agent:
       init: (key) -> memory of a new lifetime.
       begin: (memory, key) -> memory, at an episode's first observation.
       learn: (memory, episodes) -> memory, called only while the schedule says learning.
-      tell: (memory, told) -> memory, before `begin`, by protocols that tell of novelty.
-      named: (memory) -> () int32, the level of the novelty catalogue that the agent takes the
-        world for, 0 for none; `UNNAMED` for no more than what its predictions say.
-      acting: an agent that acts in the same way and only says less of novelty; None for none.
-      trace: (memory, observation, action) -> pytree, what to keep of a step for `learn`; None to
-        keep nothing. The memory is that before `act`. `learn` then gets the steps of the episodes
-        beside their totals: those of an episode are the first `length` of T, what is behind them
-        means nothing. Of the observation that an episode ended with it is asked once more, with
-        action 0.
+      tell: (memory, hint) -> memory, before `begin`, in protocols that give hints.
+      named: (memory) -> () int32, the level of the novelty catalogue that the agent identifies,
+        0 for none; `UNNAMED` if it only predicts.
+      acting: an agent with the same actions but without the novelty predictions; None for none.
+      trace: (memory, observation, action) -> pytree to keep of a step for `learn`; None to keep
+        nothing. The memory is that before `act`. `learn` then gets the steps of the episodes
+        beside their totals: the first `length` of T, the rest is padding. It is called once more
+        with the last observation of an episode and action 0.
       enter: (memory, entry) -> memory, before the first episode of each block.
-      assign: (memory, number () uint32) -> memory, once behind `init`, with the lifetime's number.
-      fault: (memory) -> () int32, 0 while all is well, else 1 + the place of the reason in
-        `faults`. Episodes that begin with a fault are recorded as not complete.
-      faults: reasons, for people.
-      costly: whether a decision costs more than the rest of a step. Lanes whose step needs more
-        effort are then served after every step, so that they do not decide again meanwhile.
+      assign: (memory, number () uint32) -> memory, once after `init`, with the lifetime's number.
+      fault: (memory) -> () int32, 0 without a fault, else 1 + the index of its text in `faults`.
+        Episodes that begin with a fault are recorded as not complete.
+      faults: texts, for people.
+      costly: whether a decision costs more than the rest of a step. Lanes whose step needs extra
+        passes then get them after every step, so that no decision is computed for them meanwhile.
 
-    A leaf of the memory that `begin` and `act` hand on untouched is not copied for episodes that
-    are played side by side, however large it is.
+    A leaf of the memory that `begin` and `act` return unchanged is not copied for episodes that
+    are played in parallel, however large it is.
     """
 
     name: str

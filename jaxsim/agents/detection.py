@@ -1,7 +1,7 @@
 """Novelty detectors, and how one joins a controller.
 
-A detector watches what a controller does and what becomes of it; it never acts. Any detector joins
-any controller, and the two then play exactly as the controller would by itself.
+A detector watches the actions and observations of a controller; it never acts. Any detector joins
+any controller, and the actions stay exactly those of the controller alone.
 """
 
 from collections.abc import Callable
@@ -29,10 +29,10 @@ from jaxsim.worlds.cartpole3d.types import Observation
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Transition:
-    """What a detector is shown with every observation."""
+    """Input of a detector at every observation."""
 
-    before: Seen  # the last observation; of no meaning at the first of an episode
-    action: jax.Array  # () int32, what was done then
+    before: Seen  # the last observation; ignored at the first of an episode
+    action: jax.Array  # () int32, action between the two
     after: Seen  # the present observation
     first: jax.Array  # () bool, whether it is the first of its episode
 
@@ -74,7 +74,7 @@ class Joined:
 
 
 def joined(controller: Agent, detector: Detector) -> Agent:
-    """An agent that acts as one and says of novelty what the other finds."""
+    """Join an agent that acts as the controller and predicts novelty as the detector."""
 
     def init(key: jax.Array) -> Joined:
         return Joined(
@@ -92,21 +92,25 @@ def joined(controller: Agent, detector: Detector) -> Agent:
     def act(
         memory: Joined, observation: Observation, key: jax.Array
     ) -> tuple[jax.Array, NoveltyPrediction, Joined]:
-        seen = see(observation)
-        shown = Transition(memory.before, memory.action, seen, memory.first)
-        watched, said = detector.watch(memory.detector, shown)
-        action, _, thought = controller.act(memory.controller, observation, key)
-        done = jnp.asarray(action, jnp.int32)
-        return action, said, Joined(thought, watched, seen, done, jnp.asarray(False))
+        report = see(observation)
+        transition = Transition(memory.before, memory.action, report, memory.first)
+        detector_memory, prediction = detector.watch(memory.detector, transition)
+        action, _, controller_memory = controller.act(memory.controller, observation, key)
+        code = jnp.asarray(action, jnp.int32)
+        return (
+            action,
+            prediction,
+            Joined(controller_memory, detector_memory, report, code, jnp.asarray(False)),
+        )
 
     def learn(memory: Joined, episodes: Episodes) -> Joined:
         return replace(memory, controller=controller.learn(memory.controller, episodes))
 
-    def tell(memory: Joined, told: Told) -> Joined:
+    def tell(memory: Joined, hint: Told) -> Joined:
         return replace(
             memory,
-            controller=controller.tell(memory.controller, told),
-            detector=detector.tell(memory.detector, told),
+            controller=controller.tell(memory.controller, hint),
+            detector=detector.tell(memory.detector, hint),
         )
 
     def named(memory: Joined) -> jax.Array:

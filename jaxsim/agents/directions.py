@@ -1,9 +1,9 @@
-"""Ways in which a world may differ a little: what each does to the next state, by unit of size.
+"""Directions of small changes of the world: effect of each on the next state, by unit of size.
 
-A direction is a derivative of one tick of the simulator, or of the sensors. Of cart and pole some
-are quotients of differences between predictions with one parameter changed, and the rest are forces
-and torques; of blocks they are accelerations along known lines. Directions need not name a
-novelty: a change of gravity, say, is found as a torque that leans with the pole.
+A direction is a derivative of one tick of the simulator, or of the sensors. For cart and pole, some
+are finite differences of predictions with one parameter changed, and the rest are forces and
+torques. For blocks they are accelerations along known lines. Directions need not match a novelty: a
+change of gravity, for instance, is detected as a torque that leans with the pole.
 """
 
 import jax
@@ -29,8 +29,8 @@ OF_CARTPOLE: tuple[str, ...] = (
     "torque_forward",
     "offset_angle",
 )
-"""Changes of cart and pole: sizes are relative, but for turns, rad, forces, N, torques, as an
-angular acceleration, rad/s^2, and an offset of the readings of angles, rad."""
+"""Changes of cart and pole. Sizes are relative, except those of turns, rad, forces, N, torques, as
+angular acceleration, rad/s^2, and of an offset of the readings of angles, rad."""
 
 OF_BLOCKS: tuple[str, ...] = (
     "block_weight",
@@ -40,16 +40,16 @@ OF_BLOCKS: tuple[str, ...] = (
     "wind_x",
     "wind_y",
 )
-"""Changes of the motion of blocks: accelerations, m/s^2; of wind by its profile."""
+"""Changes of the motion of blocks: accelerations, m/s^2; wind is scaled by its profile."""
 
 NAMES = OF_CARTPOLE + OF_BLOCKS
-"""Every direction, in the order of arrays."""
+"""All directions, in the order of arrays."""
 
 
 def models() -> Params:
-    """Parameters whose predictions the directions of cart and pole come from, (5,).
+    """Parameters of the models that give the directions of cart and pole, (5,).
 
-    The first are nominal.
+    The first model is nominal.
     """
     nominal = Params()
     count = 1 + len(_PARAMETERS)
@@ -71,7 +71,7 @@ def along_axes(velocity: Velocity, spin: Vector) -> tuple[jax.Array, jax.Array]:
 def of_motion(
     velocity: jax.Array, rate: jax.Array, action: jax.Array, response: np.ndarray
 ) -> tuple[jax.Array, jax.Array]:
-    """What each direction adds to cart and pole in a tick.
+    """Effect of each direction on cart and pole in a tick.
 
     Args:
       velocity: (2, 5) m/s, predictions of the models along two axes.
@@ -102,7 +102,7 @@ def of_motion(
 
 
 def of_blocks(mean: Seen) -> jax.Array:
-    """What each direction adds to the velocity of blocks in a tick, m/s, (6, 3, 4)."""
+    """Effect of each direction on the velocity of blocks in a tick, m/s, (6, 3, 4)."""
     p, alive = mean.block.p, mean.block.alive
     zero = jnp.zeros_like(p.x)
     number = jnp.maximum(jnp.sum(alive), 1)
@@ -120,7 +120,7 @@ def of_blocks(mean: Seen) -> jax.Array:
 
 
 def of_angles() -> jax.Array:
-    """What each direction adds to readings of the pole's angles about the two axes, (11, 2)."""
+    """Effect of each direction on readings of the pole's angles about the two axes, (11, 2)."""
     rows = np.zeros((len(OF_CARTPOLE), 2), np.float32)
     # One offset for the rotations about x and y, of which the second axis has the other sign.
     rows[OF_CARTPOLE.index("offset_angle")] = 1.0, -1.0

@@ -1,13 +1,13 @@
-"""Kalman filters of what sensors that err report, and how well each direction explains the rest.
+"""Kalman filters of noisy readings, and how well each direction explains their innovations.
 
-The filter follows cart, pole and blocks of the nominal world, one reading after the other (an
+The filter tracks cart, pole and blocks of the nominal world, one reading after the other (an
 extended Kalman filter with sequential updates; Anderson and Moore, Optimal Filtering, 1979,
-chapters 6 and 8). What readings differ from its predictions by, the innovations, are then
-independent and normal with known variances. A small change of the world moves their means by its
-size times a sensitivity, which obeys the filter's own recursion.
+chapters 6 and 8). Its innovations, the errors of its predictions, are then independent and normal
+with known variances. A small change of the world moves their means by its size times a sensitivity,
+which obeys the filter's own recursion.
 
-Cart and pole move alike along two axes, so their covariances are the same: (position, velocity,
-angle, rate) of each axis. The three components of a block share one as well.
+The two axes of cart and pole share one covariance, of (position, velocity, angle, rate). The three
+components of a block share one as well.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from jaxsim.agents.sight import SLOTS, Seen
 from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Vector
 
 Covariance = tuple[tuple[Any, ...], ...]
-"""Symmetric matrix as rows of scalars or of one number for each block."""
+"""Symmetric matrix: rows of scalars, or of arrays with a number for each block."""
 
 LINEARISED = 0.05  # relative error of what is propagated linearly
 EXACT = 1e-4  # deviation of readings without noise: m, m/s, rad, rad/s; a pole is a little twisted
@@ -35,7 +35,7 @@ AXES = 2
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Scores:
-    """What innovations say of each direction, in one episode so far.
+    """Evidence of the innovations of one episode so far, for each direction.
 
     Attributes:
       slope: (J,) derivative of the log likelihood by the direction's size, at zero.
@@ -57,16 +57,16 @@ class Scores:
 
 
 SPREADS = np.array([0.5, 1.4, 2.0, 4.0], np.float32)
-"""Factors of the noise's standard deviation that are held against a factor of one."""
+"""Factors of the noise's standard deviation that are tested against a factor of one."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Track:
-    """What the filter believes.
+    """State of the filter.
 
     Attributes:
-      mean: as an observation without noise.
+      mean: estimate, as an observation without noise.
       covariance: (4, 4) of one axis of cart and pole.
       sensitivity: 4 arrays (11, 2), error of the mean by unit of each direction of cart and pole.
       block_covariance: (2, 2) of rows (4,), of one component of each block.
@@ -97,7 +97,7 @@ class Track:
 
 @cache
 def _response() -> tuple[np.ndarray, np.ndarray]:
-    """Linear motion of one axis about upright, (4, 4), and what a push of 1 N adds, (4,)."""
+    """Linear motion of one axis about upright, (4, 4), and effect of a push of 1 N, (4,)."""
 
     def following(state: Any, force: float) -> np.ndarray:
         position, velocity, angle, rate = (jnp.float32(c) for c in state)
@@ -141,17 +141,17 @@ def follow(
     followed: jax.Array,
     free: jax.Array,
 ) -> tuple[Track, Scores]:
-    """Predict an observation, weigh what differs, and take it in.
+    """Predict an observation, score the innovations, and update the filter.
 
     Args:
-      track: what is believed of the observation before.
+      track: estimate of the observation before.
       scores: of the episode.
       deviations: (4,) of the noise by kind.
-      action: () int32, what was done.
+      action: () int32, action between the two observations.
       after: the observation.
-      followed: () bool, whether the nominal motion of cart and pole leads to it; elsewhere the
-        filter begins anew with this observation.
-      free: (4,) bool, the same of blocks.
+      followed: () bool, whether cart and pole moved freely since; if not, the filter restarts from
+        this observation.
+      free: (4,) bool, the same for blocks.
     """
     floor = _floor(deviations)
     variance = tuple(deviations[kind] ** 2 + floor[kind] ** 2 for kind in range(4))
@@ -170,9 +170,9 @@ def follow(
 
 
 def _floor(deviations: jax.Array) -> jax.Array:
-    """Deviations of readings of a kind without noise, as far as the filter can tell, (4,).
+    """Model errors of the filter, as standard deviations of the readings of each kind, (4,).
 
-    What it leaves out is smaller, but not independent from tick to tick.
+    The true errors are smaller, but not independent from tick to tick.
     """
     by_others = FROM_OTHERS * np.abs(motion() - np.eye(4, dtype=np.float32))
     shares = [sum(float(n) * d for n, d in zip(row, deviations, strict=True)) for row in by_others]
@@ -180,7 +180,7 @@ def _floor(deviations: jax.Array) -> jax.Array:
 
 
 def _summed(cart: "_Followed", blocks: "_Followed") -> jax.Array:
-    """What both bodies say of noise of another size, (4, V)."""
+    """Log likelihood ratios of noise of another size, summed over all bodies, (4, V)."""
     zero = jnp.zeros(len(SPREADS))
     return jnp.stack(cart.surprise) + jnp.stack([*blocks.surprise, zero, zero])
 
@@ -190,7 +190,7 @@ def _summed(cart: "_Followed", blocks: "_Followed") -> jax.Array:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a reading, or many that share a variance, did."""
+    """Update by a reading, or by many that share a variance."""
 
     covariance: Covariance
     mean: tuple[Any, ...]
@@ -211,17 +211,17 @@ def _take(
     shift: Any,
     counted: Any,
 ) -> _Taken:
-    """Take in a reading of one component of a state of N components.
+    """Update with a reading of one component of a state of N components.
 
     Args:
       covariance: (N, N), leaves () or one number for each block.
       mean: N corrections so far, of the readings' shape.
       sensitivity: N arrays (J, ...).
-      place: which component it is a reading of.
-      innovation: what it differs from the prediction by.
-      variance: of its noise.
-      shift: (J, ...) what directions add to the reading itself; 0 for nothing.
-      counted: whether it is evidence.
+      place: index of the component.
+      innovation: reading minus prediction.
+      variance: of the reading's noise.
+      shift: (J, ...) effect of directions on the reading itself; 0 for none.
+      counted: whether the reading is evidence.
     """
     innovation = innovation - mean[place]
     spread = covariance[place][place] + variance
@@ -256,7 +256,7 @@ def _take(
 
 @dataclass(frozen=True)
 class _Followed:
-    """What became of a body."""
+    """Result of the update of a body."""
 
     mean: Any
     block: Any
@@ -276,7 +276,7 @@ def _take_all(
     shifts: list[Any],
     counted: Any,
 ) -> tuple[tuple[Any, ...], Any]:
-    """Take in a reading of each component; return corrections of the mean and the sums."""
+    """Update with a reading of each component; return corrections of the mean and the sums."""
     mean: tuple[Any, ...] = (jnp.zeros_like(innovations[0]),) * len(innovations)
     steps = []
     for place, innovation in enumerate(innovations):
@@ -303,7 +303,7 @@ def _take_all(
 
 
 def _propagated(covariance: Covariance, motion: np.ndarray) -> Covariance:
-    """Covariance after a linear motion, with what linearisation adds."""
+    """Covariance after a linear motion, with the error of linearisation."""
     size = len(covariance)
     half = [
         [_dot(motion[i], [row[j] for row in covariance]) for j in range(size)] for i in range(size)
@@ -317,7 +317,7 @@ def _propagated(covariance: Covariance, motion: np.ndarray) -> Covariance:
 
 
 def _dot(numbers: Any, values: Any) -> Any:
-    """Sum of products with numbers that are known now; those that are zero cost nothing."""
+    """Sum of products with constants; zeros are left out at trace time."""
     products = [float(n) * v for n, v in zip(numbers, values, strict=True) if abs(n) > 1e-9]
     return sum(products[1:], products[0]) if products else 0.0
 
@@ -401,7 +401,7 @@ def tilt_between(a: Pose, b: Pose) -> jax.Array:
 
 
 def _corrected(pose: Pose, spin: Vector, speed: Any, mean: tuple[Any, ...]) -> Seen:
-    """Predictions of the nominal model, corrected; the twist of the pole is left as predicted."""
+    """Corrected predictions of the nominal model; the twist of the pole stays as predicted."""
     nominal = jax.tree.map(lambda leaf: jnp.ravel(leaf)[0], (speed, spin))
     position, velocity, angle, rate = mean
     turn = _turned(pose, angle)
@@ -425,7 +425,7 @@ def _turned(pose: Pose, angle: jax.Array) -> dict[str, jax.Array]:
 
 
 def _fresh(after: Seen) -> Seen:
-    """An observation as a first belief: a pole is not twisted at the start."""
+    """First estimate from an observation: at the start the pole is not twisted."""
     r = after.reported
     length = jnp.sqrt(r.qx * r.qx + r.qy * r.qy + r.qw * r.qw)
     reported = replace(
@@ -435,7 +435,7 @@ def _fresh(after: Seen) -> Seen:
 
 
 def _level(spin: Vector) -> Vector:
-    """The same without a component along the vertical."""
+    """Angular velocity without its vertical component."""
     return Vector(spin.x, spin.y, jnp.zeros_like(spin.z))
 
 

@@ -1,9 +1,9 @@
-"""What the nominal simulator makes of a tick in which something hits cart, pole or a block.
+"""Nominal prediction of a tick in which something hits cart, pole or a block.
 
-It is a whole tick, contacts included, from what an observation tells. Of a cart that may have been
-turned an observation tells too little: what can be foretold is the first hit of an episode, and
-what blocks do that touch neither cart nor pole. Hits are rare: of a batch of lanes, those that need
-it are computed one after the other.
+It is a whole tick of the simulator, contacts included, from an observation. An observation lacks
+the yaw of the cart, which a hit may change. So only the first hit of an episode can be predicted,
+and collisions of blocks that touch neither cart nor pole. Hits are rare: the lanes of a batch that
+have one are computed one after the other.
 """
 
 import jax
@@ -19,7 +19,7 @@ _NOMINAL = CartPole3D(Config(max_blocks=SLOTS))
 
 
 def state_of(report: Seen) -> State:
-    """The state of the nominal world that an observation is of, of a cart that is not turned."""
+    """State of the nominal world that fits an observation, for a cart that is not turned."""
     pose, velocity = sight.moving(report)
     zero = jnp.zeros_like(report.vx)
     still = Vector(zero, zero, zero)
@@ -40,19 +40,19 @@ def state_of(report: Seen) -> State:
 
 def _after(report: Seen, action: jax.Array) -> Seen:
     params = jax.tree.map(lambda number: jnp.float32(number), Params())
-    # The nominal world draws nothing in a tick, so any key will do.
+    # The nominal world draws no random numbers in a tick, so any key will do.
     observation, *_ = _NOMINAL.step(jax.random.key(0), state_of(report), action, params)
     return sight.see(observation)
 
 
 @jax.custom_batching.custom_vmap
 def after(needed: jax.Array, report: Seen, action: jax.Array) -> Seen:
-    """The next observation of the nominal world.
+    """Predict the next observation of the nominal world.
 
     Args:
-      needed: () bool; elsewhere the observation that is given comes back.
+      needed: () bool; where it is False, `report` is returned.
       report: the present observation.
-      action: () int32, what is done.
+      action: () int32.
     """
     return jax.lax.cond(needed, _after, lambda report, action: report, report, action)
 

@@ -1,11 +1,11 @@
-"""Leans of the pole as actions, and what would come of holding each of them.
+"""Leans of the pole as actions, and a forecast for each of them.
 
-A cart that is to move must first let its pole lean that way, so a dodge is a lean that is held for
-a while. `push_towards` follows one; `outlook` says how long the pole would stay up if one were held
-for `HELD` ticks and the pole set upright after that. Cart and pole are linearised there, blocks fly
-as they do in an unchanged room, and what hits the cart or the pole does not bounce.
+To move, the cart must first let its pole lean that way, so a dodge is a lean that is held for a
+while. `push_towards` tracks a lean. `outlook` forecasts how long the pole stays up if a lean is
+held for `HELD` ticks and the pole is then set upright. The forecast linearises cart and pole,
+blocks fly as in an unchanged room, and hits of cart or pole do not bounce.
 
-Lanes are the last axis inside: leaves are (...), of leans (A, ...).
+Lanes are the last axis inside: leaves are (...), those of leans (A, ...).
 """
 
 import math
@@ -45,11 +45,11 @@ LEANS = np.array(
     ],
     np.float32,
 )
-"""(A, 2) rad, upright and then all directions of each size. The pole does not come to the larger
-ones before it is let go: until then they are pushes in one direction."""
+"""(A, 2) rad, upright and then all directions of each size. The pole does not reach the larger ones
+while they are held, so these are pushes in one direction."""
 
 HELD, LOOK = 8, 48
-"""Ticks that a lean is taken to be held, and that are looked ahead."""
+"""Ticks that a lean is held in a forecast, and ticks of the whole forecast."""
 
 ROOM = Params()
 """The unchanged room, pole and blocks."""
@@ -59,15 +59,15 @@ ROOM = Params()
 # the cart's acceleration by the lean, m/s^2 by rad. From masses of 1 and 0.1 kg, 1 m apart.
 PUSHED, SPUN, PULL = 0.992, 10.05, -0.895
 
-GAP_KEPT = 0.01  # m, within which a contact acts, and may still be closed in the tick
+GAP_KEPT = 0.01  # m, gap up to which a contact acts; the tick may still close it
 NOTHING_NEAR = 9.0  # m
 
 
 class Outlook(NamedTuple):
-    """What would come of each lean, leaves (..., A)."""
+    """Forecast of each lean, leaves (..., A)."""
 
     upright: jax.Array  # share of `LOOK` ticks until the pole falls
-    gap: jax.Array  # m, least distance of a block until then; less than 0 where one pushes
+    gap: jax.Array  # m, smallest gap to a block until then; negative where one overlaps
     end: jax.Array  # rad, size of the lean and of its rate times `RATE_GAIN` at the end
 
 
@@ -93,10 +93,10 @@ def push_towards(observation: Observation, lean_x: Scalar, lean_y: Scalar) -> ja
 
 
 def outlook(observation: Observation) -> Outlook:
-    """Follow every lean.
+    """Forecast every lean.
 
     Args:
-      observation: of one lane or of many; its block slots are looked at one by one.
+      observation: of one lane or of many; every block slot counts.
     """
     o = jax.tree.map(_single, observation)
     (lx, ly), (dlx, dly) = lean(o)
@@ -106,30 +106,30 @@ def outlook(observation: Observation) -> Outlook:
     body = _Body(*(zeros + number for number in now))
     still = tuple(Vector(zeros, zeros, zeros) for _ in o.block_alive)
     shape = (-1,) + (1,) * jnp.ndim(lx)
-    wanted = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
+    reference = (LEANS[:, 0].reshape(shape), LEANS[:, 1].reshape(shape))
     blocks = (tuple(o.block_position), tuple(o.block_velocity))
 
     def tick(carry: Tree, t: jax.Array) -> Any:
-        body, (place, speed), (moved, sped), up, least = carry
-        # As large as what it divides: a division by what is broadcast becomes a multiplication.
+        body, (place, speed), (shift, kick), up, least = carry
+        # Of full shape: XLA turns a division by a broadcast value into a multiplication.
         one = opaque_one(body.x)
-        held = (t < HELD).astype(jnp.float32)
-        body = materialise(_pushed(body, held * wanted[0], held * wanted[1]), one)
-        speed = _flown(place, speed, o.block_alive, opaque_one(place[0].x))
+        hold = (t < HELD).astype(jnp.float32)
+        body = materialise(_pushed(body, hold * reference[0], hold * reference[1]), one)
+        speed = _block_velocities(place, speed, o.block_alive, opaque_one(place[0].x))
         pivot = Vector(body.x, body.y, PIVOT_HEIGHT)
-        seen = [geo.sub(geo.add(a, b), pivot) for a, b in zip(place, moved, strict=True)]
+        relative = [geo.sub(geo.add(a, b), pivot) for a, b in zip(place, shift, strict=True)]
         lz = 1 - 0.5 * (body.lx * body.lx + body.ly * body.ly)
         axis = Vector(body.lx, body.ly, lz)
         gap = jnp.full_like(body.x, NOTHING_NEAR)
         for nearest, radius in ((_cart, 0.0), (_pole, POLE_RADIUS)):
-            going = [geo.add(a, b) for a, b in zip(speed, sped, strict=True)]
+            speeds = [geo.add(a, b) for a, b in zip(speed, kick, strict=True)]
             number, place_of, speed_of = _nearest(
-                [nearest(axis, r)[0] for r in seen], seen, going, o.block_alive, one
+                [nearest(axis, r)[0] for r in relative], relative, speeds, o.block_alive, one
             )
             away, height = nearest(axis, place_of)
-            body, change, distance = _met(body, away, height, speed_of, radius, one)
+            body, change, distance = _collide(body, away, height, speed_of, radius, one)
             gap = jnp.minimum(gap, distance)
-            sped = tuple(_changed(number == n, change, s) for n, s in enumerate(sped))
+            kick = tuple(_add_where(number == n, change, s) for n, s in enumerate(kick))
         body = materialise(_stopped(body), one)
         body = body._replace(
             x=body.x + DT * body.vx,
@@ -138,11 +138,11 @@ def outlook(observation: Observation) -> Outlook:
             ly=body.ly + DT * body.dy,
         )
         place = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(place, speed, strict=True))
-        moved = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(moved, sped, strict=True))
+        shift = tuple(geo.add(a, geo.scale(b, DT)) for a, b in zip(shift, kick, strict=True))
         least = jnp.where(up < t, least, jnp.minimum(least, gap))
         tipped = jnp.maximum(jnp.abs(body.lx), jnp.abs(body.ly)) > math.sin(ROOM.lean_limit)
         up = jnp.where((up < t) | tipped, up, up + 1.0)
-        return (body, (place, speed), (moved, sped), up, least), None
+        return (body, (place, speed), (shift, kick), up, least), None
 
     carry: Tree = (body, blocks, (still, still), zeros, zeros + NOTHING_NEAR)
     (body, _, _, up, least), _ = jax.lax.scan(tick, carry, jnp.arange(LOOK, dtype=jnp.float32))
@@ -174,7 +174,7 @@ def _pushed(body: _Body, lean_x: Scalar, lean_y: Scalar) -> _Body:
 
 
 def _stopped(body: _Body) -> _Body:
-    """Speeds of a cart that side walls stop, and of the pole on it."""
+    """Speeds of cart and pole after side walls have stopped the cart."""
     b = body
     speeds = []
     for c, v, d in ((b.x, b.vx, b.dx), (b.y, b.vy, b.dy)):
@@ -184,21 +184,21 @@ def _stopped(body: _Body) -> _Body:
     return b._replace(vx=vx, vy=vy, dx=dx, dy=dy)
 
 
-def _changed(condition: jax.Array, change: Vector, v: Vector) -> Vector:
+def _add_where(condition: jax.Array, change: Vector, v: Vector) -> Vector:
     """Add a change where a condition holds."""
     return Vector(*(jnp.where(condition, a + c, a) for a, c in zip(v, change, strict=True)))
 
 
-# Blocks, as they fly where nothing is in their way ------------------------------------------------
+# Blocks ------------------------------------------------------------------------------------------
 
 
-def _flown(
+def _block_velocities(
     place: tuple[Vector, ...],
     speed: tuple[Vector, ...],
     alive: tuple[jax.Array, ...],
     one: jax.Array,
 ) -> tuple[Vector, ...]:
-    """Speeds of blocks after drag, walls and one another."""
+    """Speeds of blocks after drag, walls and collisions with one another."""
     side = ROOM.room_half_width - ROOM.block_radius
     low, high = ROOM.room_floor + ROOM.block_radius, ROOM.room_ceiling - ROOM.block_radius
     bounds = ((-side, side), (-side, side), (low, high))
@@ -214,20 +214,20 @@ def _flown(
     change = [Vector(0.0, 0.0, 0.0)] * len(after)
     for first in range(len(after)):
         for second in range(first):
-            there = alive[first] & alive[second]
-            given = materialise(_exchanged(place, after, first, second, there), one)
-            change[first] = geo.sub(change[first], given)
-            change[second] = geo.add(change[second], given)
+            both = alive[first] & alive[second]
+            change_of_pair = materialise(_pair_exchange(place, after, first, second, both), one)
+            change[first] = geo.sub(change[first], change_of_pair)
+            change[second] = geo.add(change[second], change_of_pair)
     return tuple(materialise(geo.add(v, c), one) for v, c in zip(after, change, strict=True))
 
 
-def _exchanged(
-    place: tuple[Vector, ...], speed: list[Vector], first: int, second: int, there: jax.Array
+def _pair_exchange(
+    place: tuple[Vector, ...], speed: list[Vector], first: int, second: int, both: jax.Array
 ) -> Vector:
-    """Speed that two equal blocks which touch and approach exchange."""
+    """Velocity that two equal blocks exchange if they touch and approach."""
     d, w = geo.sub(place[first], place[second]), geo.sub(speed[first], speed[second])
     square, approach = geo.dot(d, d), geo.dot(w, d)
-    touching = there & (square <= 4 * ROOM.block_radius**2) & (square > 0) & (approach < 0)
+    touching = both & (square <= 4 * ROOM.block_radius**2) & (square > 0) & (approach < 0)
     size = jnp.where(touching, approach / jnp.where(touching, square, 1.0), 0.0)
     return geo.scale(d, size)
 
@@ -236,7 +236,7 @@ def _exchanged(
 
 
 def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
-    """From the cart, an upright cylinder, to a place, and the height of its nearest point, m."""
+    """Vector from the cart, an upright cylinder, to a place, m, and height of the contact, 0 m."""
     flat = jnp.sqrt(place.x * place.x + place.y * place.y + 1e-9)
     share = jnp.maximum(flat - CART_RADIUS, 0.0) / flat
     above = place.z - jnp.clip(place.z, -CART_HALF_HEIGHT, CART_HALF_HEIGHT)
@@ -244,7 +244,7 @@ def _cart(axis: Vector, place: Vector) -> tuple[Vector, Any]:
 
 
 def _pole(axis: Vector, place: Vector) -> tuple[Vector, Any]:
-    """From the pole's axis to a place, and the height of its nearest point, m."""
+    """Vector from the pole's axis to a place, and position of the contact along the axis, m."""
     along = jnp.clip(geo.dot(place, axis), POLE_BOTTOM, POLE_BOTTOM + ROOM.pole_length)
     return geo.sub(place, geo.scale(axis, along)), along
 
@@ -256,19 +256,19 @@ def _nearest(
     alive: tuple[jax.Array, ...],
     one: jax.Array,
 ) -> tuple[jax.Array, Vector, Vector]:
-    """Number, place and speed of the block that is nearest to something.
+    """Number, place and velocity of the block that is nearest to a body.
 
     Args:
-      away: from the nearest point of it to each block.
+      away: vector from the nearest point of the body to each block.
       place: of each block.
-      speed: of each block.
-      alive: which are there.
+      speed: velocity of each block.
+      alive: mask of the blocks.
       one: for `materialise`.
     """
     squares = materialise(
         [
-            jnp.where(there, geo.dot(r, r), NOTHING_NEAR**2)
-            for r, there in zip(away, alive, strict=True)
+            jnp.where(mask, geo.dot(r, r), NOTHING_NEAR**2)
+            for r, mask in zip(away, alive, strict=True)
         ],
         one,
     )
@@ -276,35 +276,35 @@ def _nearest(
     for n, square in enumerate(squares[1:], 1):
         number = jnp.where(square < best, float(n), number)
         best = jnp.minimum(square, best)
-    # A block that is not there is nowhere.
+    # Number -1: there is no block.
     number = jnp.where(best < NOTHING_NEAR**2, number, -1.0)
     number = materialise(number, one)
     far = Vector(NOTHING_NEAR, 0.0, 0.0)
 
-    def chosen(of: list[Vector], none: Vector) -> Vector:
-        found = none
-        for n, v in enumerate(of):
-            found = Vector(*(jnp.where(number == n, a, b) for a, b in zip(v, found, strict=True)))
-        return found
+    def select(vectors: list[Vector], default: Vector) -> Vector:
+        result = default
+        for n, v in enumerate(vectors):
+            result = Vector(*(jnp.where(number == n, a, b) for a, b in zip(v, result, strict=True)))
+        return result
 
-    return number, *materialise((chosen(place, far), chosen(speed, Vector(0.0, 0.0, 0.0))), one)
+    return number, *materialise((select(place, far), select(speed, Vector(0.0, 0.0, 0.0))), one)
 
 
-def _met(
+def _collide(
     body: _Body, away: Vector, height: Any, speed: Vector, radius: float, one: jax.Array
 ) -> tuple[_Body, Vector, jax.Array]:
-    """What a block does to cart and pole, and they to it.
+    """Contact between a block and cart or pole.
 
     Args:
       body: cart and pole.
-      away: from their nearest point to the middle of the block, m.
+      away: vector from their nearest point to the centre of the block, m.
       height: of that point above the pivot, m.
-      speed: of the block, m/s.
-      radius: of what is met, m.
+      speed: velocity of the block, m/s.
+      radius: of cart or pole about that point, m.
       one: for `materialise`.
 
     Returns:
-      The body, the block's change of speed, and the gap between them, m.
+      The body, the block's change of velocity, and the gap between them, m.
     """
     b, h = body, height
     distance = jnp.sqrt(geo.dot(away, away) + 1e-9)
@@ -313,8 +313,8 @@ def _met(
     nx, ny, nz, gap, h = materialise((nx, ny, nz, gap, jnp.asarray(h)), one)
     closing = nx * (speed.x - b.vx - h * b.dx) + ny * (speed.y - b.vy - h * b.dy) + nz * speed.z
     soft = (nx * nx + ny * ny) * (PUSHED + h * (SPUN * h - 2 * TURN))
-    wanted = -closing - gap * jnp.where(gap > 0, 1.0, ERP) / DT
-    impulse = jnp.maximum(wanted / (1 / ROOM.block_mass + soft), 0.0)
+    speed_needed = -closing - gap * jnp.where(gap > 0, 1.0, ERP) / DT
+    impulse = jnp.maximum(speed_needed / (1 / ROOM.block_mass + soft), 0.0)
     impulse = materialise(jnp.where(gap <= GAP_KEPT, impulse, 0.0), one)
     shift, spin = (PUSHED - TURN * h) * impulse, (SPUN * h - TURN) * impulse
     speeds = (b.vx - shift * nx, b.vy - shift * ny, b.dx - spin * nx, b.dy - spin * ny)

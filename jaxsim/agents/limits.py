@@ -1,4 +1,4 @@
-"""How far readings may be from their predictions, given how much the sensors err."""
+"""Limits of the errors of predictions, given the noise of the sensors."""
 
 from dataclasses import dataclass, replace
 
@@ -22,16 +22,16 @@ CROSSED = 1e-3  # of the noise of any kind, in what another kind becomes in a ti
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Limits:
-    """Allowances for noise; all are zero where sensors do not err.
+    """Allowances for noise; all are zero where sensors are exact.
 
     Attributes:
       deviations: (4,) standard deviation of the noise by kind.
-      noisy: () bool, whether any kind errs.
+      noisy: () bool, whether any kind has noise.
       position: () m, of one reading.
       velocity: () m/s.
       angle: () rad.
       rate: () rad/s.
-      place: () m, of the difference between a reading and what follows from the one before.
+      place: () m, of the difference between a reading and its prediction from the one before.
       cart_speed: () m/s, likewise.
       block_speed: () m/s.
       turn: () of components of a quaternion.
@@ -57,8 +57,8 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
     """Return allowances.
 
     Args:
-      noise: as observed.
-      nominal: () bool, whether the episode is known not to be novel, so that it is learned from.
+      noise: estimate so far.
+      nominal: () bool, whether the episode is known not to be novel, so that it adds to estimates.
     """
     deviations = noise.deviations(filtering.rate_per_angle())
     position, velocity, angle, rate = (deviations[kind] for kind in range(4))
@@ -68,7 +68,7 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
     between_bodies = jnp.sqrt(2 * position**2 + (REACH * angle) ** 2)
 
     def spread(readings: float, row: int) -> jax.Array:
-        """Allowance for two readings of a kind, of which the first also acts on through a row."""
+        """Allowance for the difference of two readings, with the noise that the motion adds."""
         terms = [readings * deviations[row] ** 2]
         for kind in range(4):
             factor = abs(float(motion[row, kind])) + CROSSED
@@ -95,7 +95,7 @@ def of(noise: NoiseScale, nominal: jax.Array) -> Limits:
 def differences(
     shown: Transition, learning: jax.Array, touched: jax.Array, free: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """What the size of the noise is estimated from; see `NoiseScale`.
+    """Squared differences that the size of the noise is estimated from; see `NoiseScale`.
 
     Args:
       shown: two observations.
@@ -104,7 +104,7 @@ def differences(
       free: (4,) bool, blocks that touch nothing.
 
     Returns:
-      Sums of squares by kind and how many numbers, (4,) each.
+      Sums of squares by kind and their numbers of terms, (4,) each.
     """
     before, after = shown.before, shown.after
     pose, _ = sight.moving(before)

@@ -1,10 +1,10 @@
-"""What a planner thinks will happen: many futures of one world under lean references.
+"""Rollouts of a planner: many futures of one world under lean references.
 
-The free motion, the shapes and the answer of cart and pole to an impulse are the simulator's own: a
-search finds plans that live on what the shapes are mistaken in. Cart and pole meet the block that
-is nearest to each, in few sweeps, cart before pole, and a cart never turns; blocks bounce off walls
-and one another. Leaves are (K,) for K futures of a lane, of blocks (4, K), or (4, 1) while the
-futures share them; lanes side by side are one more axis behind: (K, L).
+Free motion, shapes and the response of cart and pole to an impulse are those of the simulator, as a
+search would exploit errors of simpler shapes. Simplified are the contacts: cart and pole meet only
+the block that is nearest to each, in few sweeps, cart before pole, and a cart never turns. Blocks
+bounce off walls and one another. Leaves are (K,) for K futures of a lane, those of blocks (4, K),
+or (4, 1) while the futures share them. A batch of lanes is one more axis behind: (K, L).
 """
 
 from dataclasses import dataclass, replace
@@ -35,28 +35,28 @@ from jaxsim.worlds.cartpole3d.types import (
 HORIZON = 60  # ticks
 RATE_GAIN = 0.3  # s, weight of the lean's rate in the inner loop
 DEAD_BAND = 1e-3  # rad, demands below it get no push
-HOME, DAMPING = 0.08, 0.12  # rad/m and rad s/m, of the lean that brings the cart to a place
-FALL, FALL_EARLY = 2000.0, 3000.0  # cost of a fall, and of one at once besides
-HIT, HIT_FIXED = 30.0, 0.15  # cost of an impulse, 1/(N s), and what is added to each
-CLEARANCE, CLOSE = 0.12, 2.0  # m, within which a block costs, and how much at most
+HOME, DAMPING = 0.08, 0.12  # rad/m and rad s/m, gains of the lean that moves the cart to a place
+FALL, FALL_EARLY = 2000.0, 3000.0  # cost of a fall, and extra cost of a fall at tick 0
+HIT, HIT_FIXED = 30.0, 0.15  # cost of an impulse, 1/(N s), and N s that are added to each
+CLEARANCE, CLOSE = 0.12, 2.0  # m, gap below which a block costs, and cost without a gap
 AT_WALL, WALL_SPEED = 0.5, 2.0  # cost of a cart at a wall, and of its speed there
 CART_ROOM = 4.449  # m, |x| or |y| of a cart at a wall
-FAR, FAR_COST = 2.8, 0.05  # m, beyond which a place costs, 1/m^2
-NEAR = 10.0  # cost of a tick in which a block is that close, where contacts are not looked for
-LEANING = 0.5
+FAR, FAR_COST = 2.8, 0.05  # m, |x| or |y| beyond which the cart costs, and that cost, 1/m^2
+NEAR = 10.0  # cost of a tick with a block within `CLEARANCE`, in rollouts without contacts
+LEANING = 0.5  # cost of a lean, 1/rad^2
 SWEEPS = 2  # over the contacts of a tick
 END_LEAN, END_RATE, END_SPEED, END_PLACE = 100.0, 0.32, 0.5, 0.05
 
 
 class LeanPlan(NamedTuple):
-    """A reference for the pole's lean, rad: given tick by tick, then that of going to a place."""
+    """A reference for the pole's lean, rad: explicit tick by tick, then towards a place."""
 
     lean_x: Any  # (H, K)
     lean_y: Any  # (H, K)
-    switch: Any  # (K,) int32, tick from which the cart goes to a place
+    switch: Any  # (K,) int32, tick from which the cart goes to the target
     target_x: Any  # (K,) m
     target_y: Any  # (K,) m
-    cap: Any  # (K,) rad, largest lean on the way there
+    cap: Any  # (K,) rad, largest lean on the way to the target
 
 
 class Field(NamedTuple):
@@ -71,7 +71,7 @@ class Field(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:
-    """The physics that a planner believes in; leaves ()."""
+    """The physics that a planner assumes; leaves ()."""
 
     params: Params
     force: Vector  # N on the cart besides pushes; z is 0
@@ -80,7 +80,7 @@ class Model:
 
 
 class BodyState(NamedTuple):
-    """Where everything is; leaves (), of blocks (4,), and of lanes side by side (L,) and (4, L)."""
+    """State of the world; leaves (), those of blocks (4,), and of a batch (L,) and (4, L)."""
 
     pose: Pose
     velocity: Velocity
@@ -88,37 +88,37 @@ class BodyState(NamedTuple):
 
 
 class _Now(NamedTuple):
-    """Futures in the making."""
+    """Futures at the present tick."""
 
     pose: Pose  # leaves (K, ...)
     velocity: Velocity
     block: Block  # (4, K, ...), or (4, 1, ...) where nothing has hit a block
     cost: jax.Array  # (K, ...)
     fell: jax.Array  # (K, ...) bool
-    used: tuple[jax.Array, jax.Array]  # (H, K, ...) rad, references that were followed
+    used: tuple[jax.Array, jax.Array]  # (H, K, ...) rad, references so far
     tick: jax.Array  # () int32
     near: jax.Array  # (K, ...) bool, whether the next tick may have a contact that costs
 
 
 class _Futures(NamedTuple):
-    """Futures of one lane, of which some may have blocks of their own."""
+    """Futures of one lane; after a hit each has its own blocks."""
 
     now: _Now  # blocks (4, 1)
-    hit: Block  # (4, K), the blocks once one of them was hit
-    apart: jax.Array  # () bool, whether one was
+    hit: Block  # (4, K), blocks after the first hit
+    apart: jax.Array  # () bool, whether a block was hit
     going: jax.Array  # () bool, whether any future goes on
-    near: jax.Array  # () bool, whether the next tick of any of these may have a contact
+    near: jax.Array  # () bool, whether the next tick of any such future may have a contact
 
 
 def lean(r: Rotation, velocity: Velocity) -> tuple[Vector, Vector]:
-    """The pole's axis and its rate of change, 1/s, of a cart that does not turn."""
+    """The pole's axis and its rate of change, 1/s, for a cart that does not turn."""
     axis = Vector(r.x.z, r.y.z, r.z.z)
     spin = geo.rotate(r, Vector(velocity.wx, velocity.wy, velocity.wz))
     return axis, geo.cross(spin, axis)
 
 
 def going(plan: LeanPlan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar]:
-    """Lean that brings the cart to the place of a plan, rad."""
+    """Lean that moves the cart to the target of a plan, rad."""
     ax = HOME * (plan.target_x - x) - DAMPING * vx
     ay = HOME * (plan.target_y - y) - DAMPING * vy
     size = jnp.sqrt(ax * ax + ay * ay)
@@ -126,65 +126,65 @@ def going(plan: LeanPlan, x: Scalar, y: Scalar, vx: Scalar, vy: Scalar) -> tuple
     return ax * share, ay * share
 
 
-def demand(axis: Vector, rate: Vector, wanted: tuple[Scalar, Scalar]) -> tuple[Any, Any]:
-    """Direction of the push that follows a lean reference: -1, 0 or 1 along x and y."""
-    ex = axis.x + RATE_GAIN * rate.x - wanted[0]
-    ey = axis.y + RATE_GAIN * rate.y - wanted[1]
+def demand(axis: Vector, rate: Vector, reference: tuple[Scalar, Scalar]) -> tuple[Any, Any]:
+    """Direction of the push that tracks a lean reference: -1, 0 or 1 along x and y."""
+    ex = axis.x + RATE_GAIN * rate.x - reference[0]
+    ey = axis.y + RATE_GAIN * rate.y - reference[1]
     along_x = jnp.abs(ex) >= jnp.abs(ey)
     dx = jnp.where(along_x & (jnp.abs(ex) > DEAD_BAND), jnp.sign(ex), 0.0)
     dy = jnp.where(~along_x & (jnp.abs(ey) > DEAD_BAND), jnp.sign(ey), 0.0)
     return dx, dy
 
 
-def screened(
-    model: Model, world: BodyState, plan: LeanPlan, left: jax.Array
+def screen(
+    model: Model, world: BodyState, plan: LeanPlan, remaining: jax.Array
 ) -> tuple[jax.Array, Any]:
-    """Follow plans in many lanes side by side as if there were no contacts.
+    """Roll out plans of a batch of lanes without contacts.
 
     Args:
       model: the physics; leaves (L,).
-      world: where everything is now, leaves (L,) and (4, L).
-      plan: K plans of each lane, (..., K, L). A field pulls blocks to the cart of the first.
-      left: (L,) ticks until the episode is over.
+      world: the present state, leaves (L,) and (4, L).
+      plan: K plans of each lane, (..., K, L). A field pulls blocks to the cart of the first plan.
+      remaining: (L,) ticks until the episode is over.
 
     Returns:
-      (K, L) costs, those of plans that a block comes near to larger by `NEAR`, and the references
-      that were followed, x and y, (H, K, L) each.
+      (K, L) costs, with `NEAR` for each tick in which a block is near, and the references that
+      were used, x and y, (H, K, L) each.
     """
-    start = _started(model, world, plan)
+    start = _start(model, world, plan)
     body = dynamics.bodies(model.params)
 
     def tick(_: Any, now: _Now) -> _Now:
-        near = now.near & ~now.fell & (now.tick < left)
-        now = _tick(model, body, plan, left, now, False)[0]
+        near = now.near & ~now.fell & (now.tick < remaining)
+        now = _tick(model, body, plan, remaining, now, False)[0]
         return now._replace(cost=now.cost + jnp.where(near, NEAR, 0.0))
 
     now = jax.lax.fori_loop(0, HORIZON, tick, start)
-    return _total(now, left), now.used
+    return _total(now, remaining), now.used
 
 
-def followed(
-    model: Model, world: BodyState, plan: LeanPlan, left: jax.Array, bound: jax.Array
+def rollout(
+    model: Model, world: BodyState, plan: LeanPlan, remaining: jax.Array, bound: jax.Array
 ) -> tuple[jax.Array, Any]:
-    """Follow plans of one lane.
+    """Roll out plans of one lane, with contacts.
 
-    Contacts are looked for in ticks in which some future has a block near, and blocks are those of
-    all futures until one is hit. Futures that cost more than the bound do not count in either, and
-    when none is left that counts, no further tick is taken.
+    Contacts are computed in ticks in which some future has a block near. All futures share the
+    blocks until one is hit. Futures that cost more than the bound count in neither, and the rollout
+    stops when no other future goes on.
 
     Args:
       model: the physics; leaves ().
-      world: where everything is now, leaves () and (4,).
+      world: the present state, leaves () and (4,).
       plan: K plans.
-      left: () ticks until the episode is over.
-      bound: () cost beyond which it does not matter what a plan costs.
+      remaining: () ticks until the episode is over.
+      bound: () cost from which the exact cost of a plan does not matter.
 
     Returns:
-      (K,) costs, of more than the bound some that is not less than it, and the references that
-      were followed, x and y, (H, K) each.
+      (K,) costs, exact up to the bound and at least the bound above it, and the references that
+      were used, x and y, (H, K) each.
     """
     body = dynamics.bodies(model.params)
-    ticks = jnp.minimum(left, HORIZON)
+    ticks = jnp.minimum(remaining, HORIZON)
 
     def state(now: _Now, hit: Block, apart: jax.Array) -> _Futures:
         counts = ~now.fell & (now.cost <= bound)
@@ -192,41 +192,41 @@ def followed(
         return _Futures(now, hit, apart, going, going & jnp.any(now.near & counts))
 
     def free(futures: _Futures) -> _Futures:
-        now = _tick(model, body, plan, left, futures.now, False)[0]
+        now = _tick(model, body, plan, remaining, futures.now, False)[0]
         return state(now, futures.hit, futures.apart)
 
     def free_apart(futures: _Futures) -> _Futures:
         now = futures.now._replace(block=futures.hit)
-        now = _tick(model, body, plan, left, now, False)[0]
+        now = _tick(model, body, plan, remaining, now, False)[0]
         return state(now._replace(block=futures.now.block), now.block, futures.apart)
 
-    def met(futures: _Futures) -> _Futures:
+    def with_contacts(futures: _Futures) -> _Futures:
         lead = futures.now.block
         block = jax.tree.map(partial(jnp.where, futures.apart), futures.hit, lead)
-        now, impulse = _tick(model, body, plan, left, futures.now._replace(block=block), True)
+        now, impulse = _tick(model, body, plan, remaining, futures.now._replace(block=block), True)
         counts = ~now.fell & (now.cost <= bound)
         v = _blocks_moved(model, futures.now.pose, lead)
         lead = replace(lead, p=geo.add(lead.p, geo.scale(v, DT)), v=v)
         apart = futures.apart | jnp.any(counts & (impulse > 0))
         return state(now._replace(block=lead), now.block, apart)
 
-    def passed(futures: _Futures) -> _Futures:
+    def advance(futures: _Futures) -> _Futures:
         for tick, needed in (
             (free, lambda f: f.going & ~f.near & ~f.apart),
             (free_apart, lambda f: f.going & ~f.near & f.apart),
-            (met, lambda f: f.near),
+            (with_contacts, lambda f: f.near),
         ):
             futures = jax.lax.while_loop(needed, tick, futures)
         return futures
 
-    start = _started(model, world, plan)
+    start = _start(model, world, plan)
     hit = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), start.block)
-    begun = state(start, hit, jnp.asarray(model.field.cart != 0))
-    now = jax.lax.while_loop(lambda futures: futures.going, passed, begun).now
-    return _total(now, left), now.used
+    first = state(start, hit, jnp.asarray(model.field.cart != 0))
+    now = jax.lax.while_loop(lambda futures: futures.going, advance, first).now
+    return _total(now, remaining), now.used
 
 
-def _started(model: Model, world: BodyState, plan: LeanPlan) -> _Now:
+def _start(model: Model, world: BodyState, plan: LeanPlan) -> _Now:
     """Futures before their first tick."""
     shape = plan.cap.shape
     pose, velocity = jax.tree.map(
@@ -239,32 +239,39 @@ def _started(model: Model, world: BodyState, plan: LeanPlan) -> _Now:
     return _Now(pose, velocity, block, none, none > 0, used, jnp.int32(0), near)
 
 
-def _total(now: _Now, left: jax.Array) -> jax.Array:
-    """Costs of futures, with those of where they end."""
+def _total(now: _Now, remaining: jax.Array) -> jax.Array:
+    """Costs of futures, the terminal cost included."""
     pose, velocity = now.pose, now.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
     end_x, end_y = axis.x + END_RATE * rate.x, axis.y + END_RATE * rate.y
     end = END_LEAN * (end_x * end_x + end_y * end_y)
     end = end + END_SPEED * (velocity.vx**2 + velocity.vy**2)
     end = end + END_PLACE * (pose.x * pose.x + pose.y * pose.y)
-    # What comes after the episode does not matter.
-    return now.cost + jnp.where(~now.fell & (left >= HORIZON), end, 0.0)
+    # Nothing after the end of the episode matters.
+    return now.cost + jnp.where(~now.fell & (remaining >= HORIZON), end, 0.0)
 
 
 def _tick(
-    model: Model, body: dynamics.Bodies, plan: LeanPlan, left: jax.Array, now: _Now, meets: bool
+    model: Model,
+    body: dynamics.Bodies,
+    plan: LeanPlan,
+    remaining: jax.Array,
+    now: _Now,
+    meets: bool,
 ) -> tuple[_Now, Any]:
-    """One tick of all futures, with contacts or without, and the impulses of these, N s."""
+    """One tick of all futures, with or without contacts, and the sums of their impulses, N s."""
     pose, velocity, block, t = now.pose, now.velocity, now.block, now.tick
     one = opaque_one(pose.x)
     r = geo.pole_to_cart(pose)
     axis, rate = lean(r, velocity)
     place = going(plan, pose.x, pose.y, velocity.vx, velocity.vy)
-    given = t < plan.switch
+    explicit = t < plan.switch
     leans = (jax.lax.dynamic_index_in_dim(c, t, keepdims=False) for c in (plan.lean_x, plan.lean_y))
-    wanted_x, wanted_y = (jnp.where(given, *pair) for pair in zip(leans, place, strict=True))
-    wanted = materialise((wanted_x, wanted_y), one)
-    dx, dy = demand(axis, rate, wanted)
+    reference_x, reference_y = (
+        jnp.where(explicit, *pair) for pair in zip(leans, place, strict=True)
+    )
+    reference = materialise((reference_x, reference_y), one)
+    dx, dy = demand(axis, rate, reference)
     size = model.params.force
     push = Vector(size * dx + model.force.x, size * dy + model.force.y, 0.0 * dx)
     velocity = dynamics.accelerate(model.params, body, pose, r, velocity, push)
@@ -275,24 +282,24 @@ def _tick(
         velocity, v, impulse, gap = _contacts(model.params, body, pose, r, velocity, block, v, one)
         cost = cost + HIT * (impulse + jnp.where(impulse > 0, HIT_FIXED, 0.0))
         cost = cost + CLOSE * jnp.clip((CLEARANCE - gap) / CLEARANCE, 0.0, 1.0)
-    velocity, at_wall = _stopped(pose, velocity)
+    velocity, wall_cost = _stopped(pose, velocity)
     block = replace(block, p=geo.add(block.p, geo.scale(v, DT)), v=v)
     for c in (pose.x, pose.y):
         cost = cost + FAR_COST * jnp.maximum(jnp.abs(c) - FAR, 0.0) ** 2
     pose = dynamics.move(pose, velocity, one)
     r = geo.pole_to_cart(pose)
     fallen = dynamics.has_fallen(r, model.params.lean_limit) & ~now.fell
-    cost = cost + at_wall + jnp.where(fallen, FALL + FALL_EARLY * (HORIZON - t) / HORIZON, 0.0)
-    cost = now.cost + jnp.where(now.fell | (t >= left), 0.0, cost)
+    cost = cost + wall_cost + jnp.where(fallen, FALL + FALL_EARLY * (HORIZON - t) / HORIZON, 0.0)
+    cost = now.cost + jnp.where(now.fell | (t >= remaining), 0.0, cost)
     put = partial(jax.lax.dynamic_update_index_in_dim, index=t, axis=0)
-    used = put(now.used[0], wanted[0]), put(now.used[1], wanted[1])
+    used = put(now.used[0], reference[0]), put(now.used[1], reference[1])
     near = _near(model.params, pose, r, block)
     after = _Now(pose, velocity, block, cost, now.fell | fallen, used, t + 1, near)
     return after, impulse
 
 
 def _near(params: Params, pose: Pose, r: Rotation, block: Block) -> jax.Array:
-    """Whether a block is so near to cart or pole that it costs, or more; (K, ...) bool."""
+    """Whether any block may be within `CLEARANCE` of cart or pole; (K, ...) bool."""
     reach = CLEARANCE + MARGIN + params.block_radius
     rel = Vector(block.p.x - pose.x, block.p.y - pose.y, block.p.z - PIVOT_HEIGHT)
     beside = rel.x * rel.x + rel.y * rel.y
@@ -306,14 +313,14 @@ def _near(params: Params, pose: Pose, r: Rotation, block: Block) -> jax.Array:
 
 
 def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
-    """Velocities of a cart that side walls stop, and what that costs."""
+    """Velocities after side walls have stopped the cart, and the cost of that."""
     cost: Any = 0.0
     speeds = []
     for c, v in ((pose.x, velocity.vx), (pose.y, velocity.vy)):
         out = jnp.where(c > 0, v, -v)
-        held = (jnp.abs(c) + DT * out > CART_ROOM) & (out > 0)
-        cost = cost + jnp.where(held, AT_WALL + WALL_SPEED * out, 0.0)
-        speeds.append(jnp.where(held, 0.0, v))
+        at_wall = (jnp.abs(c) + DT * out > CART_ROOM) & (out > 0)
+        cost = cost + jnp.where(at_wall, AT_WALL + WALL_SPEED * out, 0.0)
+        speeds.append(jnp.where(at_wall, 0.0, v))
     return replace(velocity, vx=speeds[0], vy=speeds[1]), cost
 
 
@@ -321,7 +328,7 @@ def _stopped(pose: Pose, velocity: Velocity) -> tuple[Velocity, Any]:
 
 
 def _blocks_moved(model: Model, pose: Pose, block: Block) -> Vector:
-    """Velocities of blocks after the tick, but for cart and pole."""
+    """Velocities of blocks after the tick, without hits of cart and pole."""
     params, p = model.params, block.p
     futures = len(block.alive[0])
     x, y = (jnp.asarray(c)[:futures] for c in (pose.x, pose.y))
@@ -360,7 +367,7 @@ def pull(field: Field, x: Scalar, y: Scalar, block: Block) -> Vector:
 
 
 def collided(params: Params, block: Block, v: Vector) -> Vector:
-    """Velocities after collisions of equal blocks that touch and approach, each pair by itself."""
+    """Velocities after collisions of equal blocks that touch and approach, each pair alone."""
     p, alive = Vector(*map(jnp.asarray, block.p)), jnp.asarray(block.alive)
     restitution = params.restitution_block * params.restitution_block
     after = v = Vector(*map(jnp.asarray, v))
@@ -404,25 +411,25 @@ def _contacts(
         _on_cart(params, body, r, at_cart, one),
         _on_pole(params, body, r, at_pole, middle, one),
     ]
-    which, there = [to_cart, to_pole], jnp.any(block.alive, axis=0)
+    masks, any_block = [to_cart, to_pole], jnp.any(block.alive, axis=0)
     total = [jnp.zeros_like(pose.x)] * len(touches)
     for _ in range(SWEEPS):
         for i, touch in enumerate(touches):
-            met = _of(which[i], v)
-            more = _impulse(params, there, touch, total[i], velocity, met)
+            block_velocity = _of(masks[i], v)
+            more = _impulse(params, any_block, touch, total[i], velocity, block_velocity)
             more = materialise(more, one)
-            velocity = materialise(_pushed_back(velocity, touch, more), one)
+            velocity = materialise(_react(velocity, touch, more), one)
             change = geo.scale(touch.normal, more / params.block_mass)
-            v = Vector(*(a + jnp.where(which[i], b, 0.0) for a, b in zip(v, change, strict=True)))
+            v = Vector(*(a + jnp.where(masks[i], b, 0.0) for a, b in zip(v, change, strict=True)))
             total[i] = total[i] + more
-    gap = jnp.where(there, jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
+    gap = jnp.where(any_block, jnp.minimum(touches[0].gap, touches[1].gap), 10.0)
     return velocity, v, total[0] + total[1], gap
 
 
 def _nearest(
     alive: jax.Array, place: Vector, radius: Scalar, half_height: Scalar, one: jax.Array
 ) -> tuple[jax.Array, Vector]:
-    """Which block is nearest to an upright cylinder, (N, K) one of them, and its place in (K,)."""
+    """One-hot mask, (N, K), of the block nearest to an upright cylinder, and its place, (K,)."""
     beside = jnp.maximum(jnp.sqrt(place.x * place.x + place.y * place.y) - radius, 0.0)
     above = jnp.maximum(jnp.abs(place.z) - half_height, 0.0)
     square = materialise(jnp.where(alive, beside * beside + above * above, jnp.inf), one)
@@ -432,16 +439,16 @@ def _nearest(
 
 
 def _of(chosen: jax.Array, v: Vector) -> Vector:
-    """A vector of the block that is chosen, (K,) of (N, K)."""
+    """Vector of the chosen block, (K,) from (N, K)."""
     return Vector(*(jnp.sum(jnp.where(chosen, c, 0.0), axis=0) for c in v))
 
 
 class _Touch(NamedTuple):
-    """Where a block is nearest to the cart or to the pole; leaves (K,)."""
+    """Contact point of a block with the cart or the pole; leaves (K,)."""
 
     gap: Scalar  # m
     normal: Vector  # unit, towards the block
-    turn: Vector  # m, how turns of the pole, in its frame, move the point along the normal
+    turn: Vector  # m, motion of the point along the normal by turns of the pole, in its frame
     a: Vector  # m/s^2 by N, of the pivot, for a force along the normal
     alpha: Vector  # rad/s^2 by N, of the pole in its frame
     soft: Scalar  # m/s^2 by N, of the point along the normal
@@ -481,19 +488,24 @@ def _on_pole(
 
 
 def _impulse(
-    params: Params, there: jax.Array, touch: _Touch, given: jax.Array, velocity: Velocity, v: Vector
+    params: Params,
+    any_block: jax.Array,
+    touch: _Touch,
+    total: jax.Array,
+    velocity: Velocity,
+    v: Vector,
 ) -> jax.Array:
-    """What is added, N s, to the impulse of a contact that does not bounce and only pushes."""
+    """Addition, N s, to the total impulse of a contact that does not bounce and only pushes."""
     reach = broadphase.BREAKING * broadphase.breaking_size(params)
     pushed = touch.normal.x * velocity.vx + touch.normal.y * velocity.vy
     spun = geo.dot(touch.turn, Vector(velocity.wx, velocity.wy, velocity.wz))
     speed = geo.dot(touch.normal, v) - pushed - spun
-    wanted = broadphase.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
-    more = jnp.maximum(wanted / (1 / params.block_mass + touch.soft), -given)
-    return jnp.where(there & (touch.gap <= reach), more, 0.0)
+    target_speed = broadphase.separating_speed(speed, touch.gap, jnp.zeros_like(touch.gap))
+    more = jnp.maximum(target_speed / (1 / params.block_mass + touch.soft), -total)
+    return jnp.where(any_block & (touch.gap <= reach), more, 0.0)
 
 
-def _pushed_back(velocity: Velocity, touch: _Touch, impulse: jax.Array) -> Velocity:
+def _react(velocity: Velocity, touch: _Touch, impulse: jax.Array) -> Velocity:
     """Velocity of cart and pole after an impulse along the normal on the block."""
     return replace(
         velocity,

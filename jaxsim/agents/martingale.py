@@ -1,8 +1,8 @@
-"""A sequential test whose rate of false alarms is set: a mixture of likelihood ratios.
+"""A sequential test with a fixed rate of false alarms: a mixture of likelihood ratios.
 
 Under the nominal world each likelihood ratio is a martingale with mean 1, and so is a weighted mean
 of them over directions, sizes and episodes in which the world may have changed. By Ville's
-inequality it ever exceeds 1 / a with probability of at most a, whenever one looks (Ville, 1939;
+inequality the probability that it ever exceeds 1 / a is at most a (Ville, 1939;
 Robbins, Ann. Math. Stat. 41, 1970; for unknown times of change Shiryaev, 1963, and Shin, Ramdas and
 Rinaldo, "E-detectors", 2022).
 """
@@ -27,7 +27,7 @@ FARTHEST = 40.0  # largest exponent of a ratio: float32 holds the product of two
 
 _SIZES = 2.0 ** np.arange(4)
 GRID = np.concatenate([-_SIZES[::-1], _SIZES]).astype(np.float32)
-"""Sizes that every direction is tried with, in standard errors of its estimate from an episode."""
+"""Sizes tested in every direction, in standard errors of an estimate from one episode."""
 
 SPREAD_SHARE = 0.1  # of the mixture, for noise of another size
 
@@ -41,12 +41,12 @@ class Mixture:
     """Evidence of the episodes before the present one.
 
     Attributes:
-      sizes: (J, G) of each size of each direction: weights of the changes so far times what they
-        have earned.
-      spreads: (4, V) the same of noise of other sizes.
+      sizes: (J, G) by direction and size: weights of the changes so far times their likelihood
+        ratios.
+      spreads: (4, V) the same for noise of other sizes.
       episodes: () int32.
-      information: (J,) sum over episodes that are known not to be novel, which sets the sizes.
-      learned: () int32, how many.
+      information: (J,) sum over episodes that are known not to be novel; it scales the sizes.
+      learned: () int32, number of these episodes.
     """
 
     sizes: jax.Array
@@ -67,14 +67,14 @@ class Mixture:
         )
 
     def learn(self, scores: Scores) -> "Mixture":
-        """Take the sizes from an episode that is known not to be novel as well."""
+        """Add an episode that is known not to be novel to the scale of the sizes."""
         counts = jnp.any(scores.information > 0)
         return replace(
             self, information=self.information + scores.information, learned=self.learned + counts
         )
 
     def opened(self) -> "Mixture":
-        """Give the weight of a change in the episode that begins."""
+        """Add the weight of a change in the episode that begins."""
         weight = _weight(self.episodes)
         return replace(
             self,
@@ -84,7 +84,7 @@ class Mixture:
         )
 
     def ended(self, scores: Scores) -> "Mixture":
-        """Multiply by what an episode has earned."""
+        """Multiply by the likelihood ratios of an episode."""
         sizes, spreads = self._earned(scores)
         highest = np.exp(np.float32(FARTHEST))
         return replace(
@@ -94,9 +94,9 @@ class Mixture:
         )
 
     def strength(self, scores: Scores) -> jax.Array:
-        """Evidence so far over what an alarm needs, () at least 0; 1 is an alarm.
+        """Log of the evidence so far, as a share of that of an alarm: () at least 0; 1 is an alarm.
 
-        Both are logarithms, so that twice the strength is the square of the evidence.
+        Twice the strength is the square of the evidence.
         """
         sizes, spreads = self._earned(scores)
         total = (1 - SPREAD_SHARE) * jnp.mean(self.sizes * sizes)
@@ -125,5 +125,5 @@ def _weight(episode: jax.Array) -> jax.Array:
 
 
 def _rest(episodes: jax.Array) -> jax.Array:
-    """Probability that it changes later."""
+    """Probability that the world changes after some episodes."""
     return PATIENCE / (episodes.astype(jnp.float32) + PATIENCE)

@@ -1,14 +1,13 @@
-"""`mpc`: a controller that plans with the simulator and repairs its model as it plays.
+"""`mpc`: model-predictive control with the simulator, which repairs its model in play.
 
-A plan is a reference for the pole's lean, tick by tick, that ends in going to a place. Each tick
-the best plans of the tick before are followed in the model again, and beside them going to the
-middle of the room, and what `pd` does. Only if none of them is good and clear of all blocks, a
-random search looks for better ones: places to go to, leans to hold, and mutations of the best.
-What is done is the push that the best plan asks for now. While no model explains cart and pole,
-`pd` plays.
+A plan is a reference for the pole's lean, tick by tick, and then a place to go to. Each tick rolls
+out the best plans of the tick before again, and two fixed ones: go to the middle of the room, and
+act as `pd`. If none of them is good and clear of all blocks, a random search looks for better
+plans: places to go to, leans to hold, and mutations of the best. The action is the push that the
+best plan needs now. While no model explains cart and pole, `pd` acts.
 
-A batch of lanes screens the plans of all lanes side by side. Then it searches for one lane after
-the other, and only for those that need it, with all candidates side by side.
+A batch screens the plans of all lanes at once. It then searches lane by lane, only for those that
+need it, with all candidates of the lane at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,9 +28,9 @@ from jaxsim.agents.lookahead import (
     LeanPlan,
     Model,
     demand,
-    followed,
     lean,
-    screened,
+    rollout,
+    screen,
 )
 from jaxsim.agents.repair import Fit
 from jaxsim.agents.sight import Seen, see
@@ -42,25 +41,25 @@ from jaxsim.worlds.cartpole3d import geometry as geo
 from jaxsim.worlds.cartpole3d.types import DT, Block, Observation, Vector
 
 ELITES = 3
-GOOD = 6.0  # cost up to which nothing is searched; less than `rollouts.NEAR`
+GOOD = 6.0  # cost up to which nothing is searched; less than `lookahead.NEAR`
 STEPS = 200  # of an episode
 PLACES, HOLDS = 0.15, 0.40  # shares of candidates: places to go to; up to here, leans to hold
 REACH = 3.0  # m, of places
-THREATS = 8  # blocks that futures hold, where there may be more than four
-PILLAR, HURRY = 0.7, 0.5  # m, height that blocks come close to; m/s, by which later ones are closer
+THREATS = 8  # blocks of a rollout, where there may be more than four
+PILLAR, HURRY = 0.7, 0.5  # m, height of the point that threats approach; m/s, weight of time
 CAPS = (0.03, 0.15)  # rad, largest leans on the way to a place
 HOME_CAP = 0.06  # rad, of the default plan
 LONGEST_HOLD, LARGEST_HOLD = 50, 0.18  # ticks and rad
-DRAWS = 17  # numbers that a candidate is made from
+DRAWS = 17  # random numbers of a candidate
 LARGEST_MUTATION, SWITCHING = 0.36, 0.3  # rad, and share of mutations that go to a place then
 
 
 class Budget(NamedTuple):
-    """How much is searched where no plan is good."""
+    """Effort of the search where no plan is good."""
 
-    candidates: int = 64  # of a generation, with the plans that there are
+    candidates: int = 64  # of a generation, the present plans included
     generations: int = 12  # a tick, at most
-    first: int = 72  # the same at the first tick of an episode
+    first: int = 72  # generations at the first tick of an episode
 
 
 BUDGET = Budget()
@@ -69,7 +68,7 @@ BUDGET = Budget()
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Memory:
-    """What the controller keeps from tick to tick."""
+    """Memory of the controller."""
 
     before: Seen
     action: jax.Array  # () int32
@@ -77,18 +76,18 @@ class Memory:
     tick: jax.Array  # () int32
     fit: Fit
     plans: LeanPlan  # (H, E) and (E,)
-    rollouts: jax.Array  # () int32, futures followed in the episode
+    rollouts: jax.Array  # () int32, rollouts of the episode
 
 
 def home(lanes: int) -> LeanPlan:
-    """Going to the middle of the room at once."""
+    """Plans that go to the middle of the room at once."""
     zero = jnp.zeros(lanes)
     lean = jnp.zeros((HORIZON, lanes))
     return LeanPlan(lean, lean, jnp.zeros(lanes, jnp.int32), zero, zero, zero + HOME_CAP)
 
 
 def _upright(lanes: int) -> LeanPlan:
-    """No lean at all, wherever the cart goes: what `pd` does."""
+    """Plans without any lean, wherever the cart goes: the behaviour of `pd`."""
     return home(lanes)._replace(switch=jnp.full(lanes, HORIZON, jnp.int32))
 
 
@@ -111,29 +110,29 @@ def _begin(memory: Memory, key: jax.Array) -> Memory:
 def _act(
     memory: Memory, observation: Observation, key: jax.Array
 ) -> tuple[jax.Array, NoveltyPrediction, Memory]:
-    seen = see(observation)
-    shown = Transition(memory.before, memory.action, seen, memory.first)
-    fit = repair.learnt(memory.fit, shown)
-    model, block, trusted = repair.believed(fit, seen)
-    world = crowded(_world(memory, fit, seen, block), observation)
-    left = STEPS - memory.tick
-    useful = trusted & ~fallen(seen) & (left > 0)
-    plans, followed_now = planned(
-        BUDGET, model, world, memory.plans, left, memory.first, useful, key
+    report = see(observation)
+    transition = Transition(memory.before, memory.action, report, memory.first)
+    fit = repair.update(memory.fit, transition)
+    model, block, trusted = repair.model_of(fit, report)
+    world = crowded(_world(memory, fit, report, block), observation)
+    remaining = STEPS - memory.tick
+    useful = trusted & ~fallen(report) & (remaining > 0)
+    plans, n_rollouts = replan(
+        BUDGET, model, world, memory.plans, remaining, memory.first, useful, key
     )
     action = jnp.where(trusted, push(world, plans), reference.pd.act((), observation, key)[0])
     action = action.astype(jnp.int32)
-    rollouts = memory.rollouts + followed_now
-    after = Memory(seen, action, jnp.asarray(False), memory.tick + 1, fit, plans, rollouts)
+    rollouts = memory.rollouts + n_rollouts
+    after = Memory(report, action, jnp.asarray(False), memory.tick + 1, fit, plans, rollouts)
     return action, NoveltyPrediction.none(), after
 
 
-def _world(memory: Memory, fit: Fit, seen: Seen, block: Block) -> BodyState:
-    """Where everything is now; velocities of blocks on lines are those that moved them."""
-    pose, velocity = sight.moving(seen)
-    moved = geo.scale(geo.sub(seen.block.p, memory.before.block.p), 1 / DT)
+def _world(memory: Memory, fit: Fit, report: Seen, block: Block) -> BodyState:
+    """The present state; velocities of blocks on lines come from their last two places."""
+    pose, velocity = sight.moving(report)
+    mean_velocity = geo.scale(geo.sub(report.block.p, memory.before.block.p), 1 / DT)
     hidden = fit.still & ~memory.first
-    v = Vector(*(jnp.where(hidden, a, b) for a, b in zip(moved, block.v, strict=True)))
+    v = Vector(*(jnp.where(hidden, a, b) for a, b in zip(mean_velocity, block.v, strict=True)))
     # On lines, places are reported one tick late as well.
     ahead = sight.place_next(block.p, v)
     p = Vector(*(jnp.where(hidden, a, b) for a, b in zip(ahead, block.p, strict=True)))
@@ -156,14 +155,14 @@ def crowded(world: BodyState, observation: Observation) -> BodyState:
     return world._replace(block=jax.tree.map(lambda leaf: leaf[chosen], blocks))
 
 
-def fallen(seen: Seen) -> Any:
+def fallen(report: Seen) -> Any:
     """Whether the reported pole has fallen."""
-    r = seen.reported
+    r = report.reported
     return dynamics.has_fallen(geo.rotation(r.qx, r.qy, r.qz, r.qw), repair.NOMINAL.lean_limit)
 
 
 def push(world: BodyState, plans: LeanPlan) -> jax.Array:
-    """Action code that the first plan asks for now."""
+    """Action code of the push that the first plan needs now."""
     pose, velocity = world.pose, world.velocity
     axis, rate = lean(geo.pole_to_cart(pose), velocity)
     x, y = demand(axis, rate, (plans.lean_x[0, 0], plans.lean_y[0, 0]))
@@ -175,10 +174,10 @@ def push(world: BodyState, plans: LeanPlan) -> jax.Array:
 
 
 def _shifted(plans: LeanPlan) -> LeanPlan:
-    """The same plans a tick later; what is given lasts as long."""
+    """The same plans a tick later; the explicit references keep their length."""
 
-    def shift(given: jax.Array) -> jax.Array:
-        return jnp.concatenate([given[1:], given[-1:]])
+    def shift(leaf: jax.Array) -> jax.Array:
+        return jnp.concatenate([leaf[1:], leaf[-1:]])
 
     return plans._replace(
         lean_x=shift(plans.lean_x),
@@ -192,18 +191,18 @@ def _joined(a: LeanPlan, b: LeanPlan) -> LeanPlan:
 
 
 def _best(plans: LeanPlan, costs: jax.Array) -> tuple[LeanPlan, jax.Array]:
-    """The cheapest plans, the best first; of one lane or of lanes side by side."""
+    """The cheapest plans, the best first; of one lane or of a batch."""
     order = jnp.argsort(costs, axis=0)[:ELITES]
 
-    def chosen(leaf: jax.Array) -> jax.Array:
+    def select(leaf: jax.Array) -> jax.Array:
         where = jnp.broadcast_to(order, leaf.shape[: leaf.ndim - order.ndim] + order.shape)
         return jnp.take_along_axis(leaf, where, axis=leaf.ndim - order.ndim)
 
-    return jax.tree.map(chosen, plans), chosen(costs)
+    return jax.tree.map(select, plans), select(costs)
 
 
 def _with_usual(plans: LeanPlan) -> LeanPlan:
-    """Plans, (..., E, ...), and behind them those that are always followed."""
+    """Plans, (..., E, ...), and the two fixed plans behind them."""
     lanes = plans.cap.shape[1:]
     both = _joined(home(1), _upright(1))
 
@@ -218,9 +217,9 @@ def _with_usual(plans: LeanPlan) -> LeanPlan:
 
 def _candidates(number: int, plans: LeanPlan, key: rng.Words) -> LeanPlan:
     """A generation: places to go to, leans to hold and then a place, mutations of the best."""
-    drawn = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
-    one = opaque_one(drawn[0])
-    u = materialise(tuple(drawn), one)
+    numbers = rng.uniform(key, jnp.arange(DRAWS * number).reshape(DRAWS, number))
+    one = opaque_one(numbers[0])
+    u = materialise(tuple(numbers), one)
     kind = u[0]
     elite = (ELITES * u[14]).astype(jnp.int32)
 
@@ -259,28 +258,28 @@ def _candidates(number: int, plans: LeanPlan, key: rng.Words) -> LeanPlan:
 def _holds(
     u: Sequence[jax.Array], t: jax.Array, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A lean that is held, and in half of the plans a counter lean after it."""
+    """A held lean, and in half of the plans a counter lean after it."""
     until = 5 + (LONGEST_HOLD - 5) * u[2]
     counter = jnp.maximum(2 * u[3] - 1, 0.0)
     last = until + jnp.where(counter > 0, 5 + 20 * counter, 0.0)
     x, y = _polar(u[0], LARGEST_HOLD * u[1])
     x, y, until, last, counter = materialise((x, y, until, last, counter), one)
-    held = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0))
-    return held * x, held * y, last
+    hold = jnp.where(t < until, 1.0, jnp.where(t < last, -counter, 0.0))
+    return hold * x, hold * y, last
 
 
 def _mutations(
     base: LeanPlan, u: Sequence[jax.Array], more: Sequence[jax.Array], t: jax.Array, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Plans with a lean added, or put in, for some time."""
+    """Plans with a lean added or replaced for some time."""
     start = HORIZON * u[2] * u[3]
     end = start + 3 + (HORIZON - start) * more[0]
-    kept = jnp.where(more[1] < 0.5, 1.0, 0.0)
+    scale = jnp.where(more[1] < 0.5, 1.0, 0.0)
     x, y = _polar(u[0], LARGEST_MUTATION * u[1] ** 3)
-    x, y, start, end, kept = materialise((x, y, start, end, kept), one)
+    x, y, start, end, scale = materialise((x, y, start, end, scale), one)
     inside = (t >= start) & (t < end)
-    lean_x = jnp.where(inside, kept * base.lean_x + x, base.lean_x)
-    lean_y = jnp.where(inside, kept * base.lean_y + y, base.lean_y)
+    lean_x = jnp.where(inside, scale * base.lean_x + x, base.lean_x)
+    lean_y = jnp.where(inside, scale * base.lean_y + y, base.lean_y)
     return lean_x, lean_y, end
 
 
@@ -293,39 +292,39 @@ def _polar(turn: jax.Array, size: jax.Array) -> tuple[jax.Array, jax.Array]:
 # Search -----------------------------------------------------------------------------------------
 
 
-def planned(
+def replan(
     budget: Budget,
     model: Model,
     world: BodyState,
     plans: LeanPlan,
-    left: jax.Array,
+    remaining: jax.Array,
     first: jax.Array,
     useful: jax.Array,
     key: jax.Array,
 ) -> tuple[LeanPlan, jax.Array]:
-    """Plan on from the plans of the tick before.
+    """Improve the plans of the tick before.
 
     Args:
-      budget: how much is searched.
+      budget: effort of the search.
       model: the physics.
-      world: where everything is now, leaves () and (N,).
+      world: the present state, leaves () and (N,).
       plans: the best of the tick before.
-      left: () ticks until the episode is over.
+      remaining: () ticks until the episode is over.
       first: () bool, whether this is the first tick of the episode.
-      useful: () bool, whether searching is worth anything.
-      key: that the search follows from.
+      useful: () bool, whether to search at all.
+      key: of the search.
 
     Returns:
-      The best plans, the best first, and () int32 how many futures were followed.
+      The best plans, the best first, and () int32 number of rollouts.
     """
     rounds = jnp.where(first, budget.first, budget.generations)
     rounds = jnp.where(useful, rounds, 0)
-    return _planned(budget.candidates)(model, world, plans, left, rounds, rng.words(key))
+    return _replanner(budget.candidates)(model, world, plans, remaining, rounds, rng.words(key))
 
 
 @cache
-def _planned(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
-    """The planning of one lane with a number of candidates; that of a batch is one program."""
+def _replanner(number: int) -> Callable[..., tuple[LeanPlan, jax.Array]]:
+    """Planner of one lane with a number of candidates; a batch is one program."""
 
     @jax.custom_batching.custom_vmap
     def one(*arguments: Tree) -> Any:
@@ -341,30 +340,30 @@ def _plan_lanes(
     model: Model,
     world: BodyState,
     plans: LeanPlan,
-    left: jax.Array,
+    remaining: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
 ) -> tuple[LeanPlan, jax.Array]:
-    """Follow the plans of all lanes side by side, then search for one lane after the other.
+    """Screen the plans of all lanes at once, then search lane by lane.
 
-    Lanes that have a good plan that no block comes near to need no search. Leaves are (L, ...).
+    Lanes with a good plan that stays clear of blocks need no search. Leaves are (L, ...).
     """
 
     def last(tree: Tree) -> Any:
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), tree)
 
-    kept = _shifted(last(plans))
-    tried = _with_usual(kept)
-    costs, used = screened(last(model), last(world), tried, left)
-    best, costs = _best(tried._replace(lean_x=used[0], lean_y=used[1]), costs)
+    previous = _shifted(last(plans))
+    candidates = _with_usual(previous)
+    costs, used = screen(last(model), last(world), candidates, remaining)
+    best, costs = _best(candidates._replace(lean_x=used[0], lean_y=used[1]), costs)
     rounds = jnp.where(costs[0] > GOOD, rounds, 0)
-    lanes = (model, world, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), best), left)
-    waiting = jnp.argsort(rounds == 0)
+    lanes = (model, world, jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), best), remaining)
+    order = jnp.argsort(rounds == 0)
 
     def search(index: jax.Array, after: tuple[LeanPlan, jax.Array]) -> tuple[LeanPlan, jax.Array]:
-        lane = waiting[index]
-        given = jax.tree.map(lambda leaf: leaf[lane], (*lanes, rounds, root))
-        new = _search(number, *given)
+        lane = order[index]
+        arguments = jax.tree.map(lambda leaf: leaf[lane], (*lanes, rounds, root))
+        new = _search(number, *arguments)
         return jax.tree.map(lambda leaf, row: leaf.at[lane].set(row), after, new)
 
     none = jnp.zeros_like(rounds)
@@ -376,15 +375,15 @@ def _search(
     model: Model,
     world: BodyState,
     plans: LeanPlan,
-    left: jax.Array,
+    remaining: jax.Array,
     rounds: jax.Array,
     root: rng.Words,
 ) -> tuple[LeanPlan, jax.Array]:
-    """Look for better plans, for some generations or until one is good.
+    """Search for better plans, for some generations or until one is good.
 
     Returns:
-      The best plans, the best first, and () int32 how many futures were followed, those of the
-      plans that were there already among them.
+      The best plans, the best first, and () int32 number of rollouts, those of the previous plans
+      included.
     """
 
     def unfinished(carry: Tree) -> jax.Array:
@@ -394,14 +393,14 @@ def _search(
     def generation(carry: Tree) -> Any:
         done, plans, costs = carry
         usual = _with_usual(plans)
-        tried = jax.tree.map(
+        candidates = jax.tree.map(
             lambda new, old: jnp.concatenate([old, new[..., ELITES + 2 :]], axis=-1),
             _candidates(number, plans, rng.fold(root, done)),
             usual,
         )
-        cost, used = followed(model, world, tried, left, costs[-1])
-        tried = tried._replace(lean_x=used[0], lean_y=used[1])
-        return done + 1, *_best(tried, cost)
+        cost, used = rollout(model, world, candidates, remaining, costs[-1])
+        candidates = candidates._replace(lean_x=used[0], lean_y=used[1])
+        return done + 1, *_best(candidates, cost)
 
     none = jnp.full(ELITES, jnp.inf)
     done, plans, _ = jax.lax.while_loop(unfinished, generation, (jnp.int32(0), plans, none))

@@ -1,8 +1,8 @@
-"""How much sensors err, estimated from episodes that are known not to be novel.
+"""Estimate of sensor noise, from episodes that are known not to be novel.
 
-Each kind of reading is held against the nominal prediction from the reading before. Of two
-independent errors of one size the variances add, so the mean square of the difference is twice the
-variance of the noise, plus what the other kinds add through the motion.
+Each kind of reading is compared with the nominal prediction from the reading before. The variances
+of two independent errors add, so the mean square of the difference is twice the variance of the
+noise, plus the noise of the other kinds through the motion.
 """
 
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ class NoiseScale:
         return cls(jnp.zeros(len(KINDS)), jnp.zeros(len(KINDS)))
 
     def add(self, squares: jax.Array, counts: jax.Array) -> "NoiseScale":
-        """Count differences of one tick, (4,) sums of squares and how many."""
+        """Add the differences of one tick: (4,) sums of squares and their numbers of terms."""
         return NoiseScale(self.squares + squares, self.counts + counts)
 
     def deviations(self, rate_per_angle: float) -> jax.Array:
         """Standard deviation of the noise by kind, (4,); zero for kinds without noise.
 
-        The estimate is an upper one, so that a test that relies on it keeps its rate of false
+        It is an upper confidence limit, so that a test that relies on it keeps its rate of false
         alarms.
 
         Args:

@@ -1,9 +1,9 @@
-"""Which physics an episode has, from what the nominal simulator misses of free ticks.
+"""Estimate of the physics of an episode, from errors of nominal predictions in free ticks.
 
-Fitted are a constant force on the cart, the length of the pole and the mass of the cart (the best
-of a grid, all of which are predicted at once), a field that accelerates the blocks, the restitution
-of walls, the blocks' radius, and whether blocks slide on lines or cannot be moved. All of it is
-learnt anew in each episode: one to three ticks are enough, and a trial may mix worlds.
+It fits a constant force on the cart, the length of the pole and the mass of the cart (the best of a
+grid, whose models are all predicted at once), a field that accelerates the blocks, the restitution
+of walls, the blocks' radius, and whether blocks slide on lines or cannot be moved. Each episode
+begins anew: one to three ticks are enough, and a trial may mix worlds.
 """
 
 from dataclasses import dataclass, replace
@@ -26,55 +26,55 @@ NOMINAL = Params()
 LENGTHS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # m
 MASSES = (1.0, 2.0, 5.0, 10.0)  # kg
 GRID = tuple(product(LENGTHS, MASSES))
-SPREAD, SIZE = 0.01, 1e-4  # rad/s by N, of the spread and the size of the force a model needs
+SPREAD, SIZE = 0.01, 1e-4  # rad/s by N, scores of the spread and size of the force a model needs
 FORCED, CHANGED = 4e-3, 1.5e-3  # rad/s, scores of a force, and of another length or mass
-NO_FORCE = 0.05  # N, more than what rounding makes of none at all
-UNEXPLAINED = 0.05  # rad/s, left by the best model, from which none is believed
-UNSTEADY = 1.0  # N, from its mean, of the force that it needs in a tick, from which it is not
-DOUBT = 5  # ticks for which it is not
-STRAY = 2e-3  # m/s, change of a block's velocity that is worth fitting
+NO_FORCE = 0.05  # N, force that rounding cannot explain
+UNEXPLAINED = 0.05  # rad/s, residual of the best model from which no model is trusted
+UNSTEADY = 1.0  # N, distance of a tick's force from its mean from which no model is trusted
+DOUBT = 5  # ticks for which no model is trusted then
+STRAY = 2e-3  # m/s, change of a block's velocity from which a field is fitted
 FORGETTING = 0.97
 RIDGE = 1e-3
-STRUCK = 100.0  # m/s^2, more than a field does: a block was struck
-LEFT, LEFT_SHARE = 0.5, 0.5  # m/s^2, and share, left by the field where it does not explain
-LOST = 0.6  # share of unexplained ticks from which blocks are not believed
+STRUCK = 100.0  # m/s^2, more than a field causes: a block was hit
+RESIDUAL, RESIDUAL_SHARE = 0.5, 0.5  # m/s^2 and share of the change; limit of explained blocks
+LOST = 0.6  # share of unexplained ticks from which blocks are not predicted
 FADING = 0.7
 HEAVY = 1e6  # kg, of blocks that cannot be moved
-FAST = 1.0  # m/s, at a wall, from which a bounce tells the restitution
-DEEP = 0.45  # m, in a wall, up to which it does
-USUAL_BOUNCE = 1.03  # restitution up to which walls are taken to be as usual
+FAST = 1.0  # m/s, at a wall, from which a bounce shows the restitution
+DEEP = 0.45  # m, depth in a wall up to which it does
+USUAL_BOUNCE = 1.03  # restitution up to which walls count as nominal
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Fit:
-    """What an episode has shown of its physics."""
+    """Evidence of an episode about its physics."""
 
     touched: jax.Array  # () bool, cart or pole may have been hit
     ticks: jax.Array  # () free ticks of cart and pole
-    left: jax.Array  # (32,) rad/s, summed over these, of each model of the grid
+    residual: jax.Array  # (32,) rad/s, of each model of the grid, summed over these ticks
     force_x: jax.Array  # (32,) N, summed
     force_y: jax.Array  # (32,)
     square: jax.Array  # (32,) N^2, summed
-    doubt: jax.Array  # () int32, ticks for which no model is believed
+    doubt: jax.Array  # () int32, ticks for which no model is trusted
     normal: jax.Array  # (4, 4) of the field's least squares
     moment: jax.Array  # (4,)
     strays: jax.Array  # () bool, blocks are accelerated
-    unexplained: jax.Array  # () fading share of ticks of blocks that the field does not explain
+    unexplained: jax.Array  # () moving average of the share of blocks the field does not explain
     restitution: jax.Array  # () of walls
-    wide: jax.Array  # () bool, blocks are those of level 104
-    crowded: jax.Array  # () bool, more blocks than are looked at, whose blows look like a field
+    wide: jax.Array  # () bool, blocks are as wide as in level 104
+    crowded: jax.Array  # () bool, more blocks than slots; hits of the others look like a field
     still: jax.Array  # () bool, reported velocities of blocks are zero
-    moved: jax.Array  # () bool, but they move
+    moved: jax.Array  # () bool, blocks move although their reported velocities are zero
 
 
 def no_fit() -> Fit:
-    """Nothing known: the nominal world."""
+    """Without evidence: the nominal world."""
     zero, no, grid = jnp.float32(0), jnp.asarray(False), jnp.zeros(len(GRID))
     return Fit(
         touched=no,
         ticks=zero,
-        left=grid,
+        residual=grid,
         force_x=grid,
         force_y=grid,
         square=grid,
@@ -96,61 +96,63 @@ def _grid() -> Params:
     return replace(NOMINAL, pole_length=jnp.array(lengths), cart_mass=jnp.array(masses))
 
 
-def learnt(fit: Fit, shown: Transition) -> Fit:
-    """Add what one transition shows; the first observation of an episode shows only velocities."""
-    block = shown.after.block
-    still = jnp.all(~block.alive | (dynamics.norm(block.v) < 1e-6)) & (shown.after.count > 0)
-    crowded = fit.crowded | (shown.after.count > sight.SLOTS)
-    fit = replace(fit, still=jnp.where(shown.first, still, fit.still & still), crowded=crowded)
-    later = _blocks(_structure(fit, shown), shown)
-    return jax.tree.map(lambda a, b: jnp.where(shown.first, a, b), fit, later)
+def update(fit: Fit, transition: Transition) -> Fit:
+    """Add one transition; the first observation of an episode shows only velocities."""
+    block = transition.after.block
+    still = jnp.all(~block.alive | (dynamics.norm(block.v) < 1e-6)) & (transition.after.count > 0)
+    crowded = fit.crowded | (transition.after.count > sight.SLOTS)
+    fit = replace(fit, still=jnp.where(transition.first, still, fit.still & still), crowded=crowded)
+    later = _blocks(_structure(fit, transition), transition)
+    return jax.tree.map(lambda a, b: jnp.where(transition.first, a, b), fit, later)
 
 
 # Cart and pole ----------------------------------------------------------------------------------
 
 
-def _structure(fit: Fit, shown: Transition) -> Fit:
-    """Score every pair of length and mass by what the best constant force leaves of the pole."""
-    pose, _ = sight.moving(shown.before)
-    near = touch.near(replace(NOMINAL, block_radius=radius(fit)), pose, shown.before.block)
+def _structure(fit: Fit, transition: Transition) -> Fit:
+    """Score every pair of length and mass by the pole's residual under the best constant force."""
+    pose, _ = sight.moving(transition.before)
+    near = touch.near(replace(NOMINAL, block_radius=radius(fit)), pose, transition.before.block)
     touched = fit.touched | jnp.any(near) | touch.cart_at_wall(pose)
     grid = _grid()
-    push = sight.push(NOMINAL, shown.action)
-    _, velocity = sight.predicted(grid, shown.before, push)
+    push = sight.push(NOMINAL, transition.action)
+    _, velocity = sight.predicted(grid, transition.before, push)
     m0 = dynamics.bodies(grid).m0 / DT
     force = Vector(
-        m0 * (shown.after.vx - velocity.vx),
-        m0 * (shown.after.vy - velocity.vy),
+        m0 * (transition.after.vx - velocity.vx),
+        m0 * (transition.after.vy - velocity.vy),
         jnp.zeros(len(GRID)),
     )
-    _, velocity = sight.predicted(grid, shown.before, geo.add(push, force))
+    _, velocity = sight.predicted(grid, transition.before, geo.add(push, force))
     spin = sight.spin_of(pose, velocity)
-    left = jnp.maximum(jnp.abs(spin.x - shown.after.spin.x), jnp.abs(spin.y - shown.after.spin.y))
+    residual = jnp.maximum(
+        jnp.abs(spin.x - transition.after.spin.x), jnp.abs(spin.y - transition.after.spin.y)
+    )
     use = ~touched
     grown = replace(
         fit,
         touched=touched,
         ticks=fit.ticks + use,
-        left=fit.left + jnp.where(use, left, 0.0),
+        residual=fit.residual + jnp.where(use, residual, 0.0),
         force_x=fit.force_x + jnp.where(use, force.x, 0.0),
         force_y=fit.force_y + jnp.where(use, force.y, 0.0),
         square=fit.square + jnp.where(use, force.x**2 + force.y**2, 0.0),
     )
     best, fx, fy = _best(grown)
     off = jnp.maximum(jnp.abs(force.x - fx), jnp.abs(force.y - fy))
-    fails = use & ((left[best] > UNEXPLAINED) | (off[best] > UNSTEADY))
+    fails = use & ((residual[best] > UNEXPLAINED) | (off[best] > UNSTEADY))
     return replace(grown, doubt=jnp.where(fails, DOUBT, jnp.maximum(fit.doubt - 1, 0)))
 
 
 def _best(fit: Fit) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Which pair of length and mass explains an episode best, and its mean force, N."""
+    """Index of the pair of length and mass that explains an episode best, and its mean force, N."""
     ticks = jnp.maximum(fit.ticks, 1)
     fx, fy = fit.force_x / ticks, fit.force_y / ticks
     spread = jnp.sqrt(jnp.maximum(fit.square / ticks - fx * fx - fy * fy, 0.0))
     size = jnp.sqrt(fx * fx + fy * fy)
-    # While the pushes are alike, a heavy cart looks like a force against them: one change that
-    # explains all goes before two.
-    score = fit.left / ticks + SPREAD * spread + SIZE * size
+    # While all pushes are equal, a heavy cart looks like a force against them: one change that
+    # explains everything is preferred to two.
+    score = fit.residual / ticks + SPREAD * spread + SIZE * size
     score = score + jnp.where(size > NO_FORCE, FORCED, 0.0)
     best = jnp.argmin(score.at[1:].add(CHANGED))
     return best, fx[best], fy[best]
@@ -171,8 +173,8 @@ def radius(fit: Fit) -> jax.Array:
     return jnp.where(fit.wide & ~fit.crowded, bank.WIDE, NOMINAL.block_radius)
 
 
-def _blocks(fit: Fit, shown: Transition) -> Fit:
-    before, after = shown.before, shown.after
+def _blocks(fit: Fit, transition: Transition) -> Fit:
+    before, after = transition.before, transition.after
     block = replace(before.block, alive=before.block.alive & after.block.alive)
     pose, _ = sight.moving(before)
     params = replace(NOMINAL, block_radius=radius(fit))
@@ -207,18 +209,18 @@ def _bounced(
     middle = 0.5 * (params.room_floor + params.room_ceiling)
     sides = (block.p.x, block.p.y, block.p.z - middle)
     total, number = jnp.float32(0), jnp.float32(0)
-    for gap, side, speed, told in zip(
+    for gap, side, speed, reported in zip(
         touch.gaps(params, block.p), sides, v, after.block.v, strict=True
     ):
         out = jnp.where(side < 0, -speed, speed)
-        back = jnp.where(side < 0, told, -told)
+        back = jnp.where(side < 0, reported, -reported)
         use = alone & (gap < -touch.NEAR_PLANE) & (gap > -DEEP) & (out > FAST)
         pushed = broadphase.ERP / DT * jnp.maximum(-gap - broadphase.SLOP, 0.0)
         total = total + jnp.sum(jnp.where(use, (back - pushed) / jnp.where(use, out, 1.0), 0.0))
         number = number + jnp.sum(use)
-    seen = jnp.clip(total / jnp.maximum(number, 1), 0.0, 3.0)
-    seen = jnp.where(seen < USUAL_BOUNCE, 1.0, seen)
-    return replace(fit, restitution=jnp.where(number > 0, seen, fit.restitution))
+    restitution = jnp.clip(total / jnp.maximum(number, 1), 0.0, 3.0)
+    restitution = jnp.where(restitution < USUAL_BOUNCE, 1.0, restitution)
+    return replace(fit, restitution=jnp.where(number > 0, restitution, fit.restitution))
 
 
 def _widened(fit: Fit, pose: Any, block: Block, after: Seen, alone: jax.Array) -> Fit:
@@ -226,8 +228,10 @@ def _widened(fit: Fit, pose: Any, block: Block, after: Seen, alone: jax.Array) -
     large = replace(NOMINAL, block_radius=bank.WIDE)
     clear = alone & ~touch.near(large, pose, block) & ~touch.paired(large, block)
     missed = dynamics.norm(geo.sub(after.block.v, bank.blocks_after(NOMINAL, block)))
-    left = dynamics.norm(geo.sub(after.block.v, bank.blocks_after(large, block)))
-    return replace(fit, wide=fit.wide | jnp.any(clear & (missed > FAST) & (left < 0.05 * missed)))
+    residual = dynamics.norm(geo.sub(after.block.v, bank.blocks_after(large, block)))
+    return replace(
+        fit, wide=fit.wide | jnp.any(clear & (missed > FAST) & (residual < 0.05 * missed))
+    )
 
 
 def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) -> Fit:
@@ -242,9 +246,9 @@ def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) 
     normal = FORGETTING * fit.normal + jnp.einsum("iab,jab,b->ij", basis, basis, use)
     moment = FORGETTING * fit.moment + jnp.einsum("iab,ab,b->i", basis, target, use)
     size = _solved(normal, moment)
-    left = jnp.sqrt(jnp.sum((target - jnp.einsum("i,iab->ab", size, basis)) ** 2, axis=0))
+    residual = jnp.sqrt(jnp.sum((target - jnp.einsum("i,iab->ab", size, basis)) ** 2, axis=0))
     number = jnp.sum(free)
-    odd = jnp.sum(free & (left > LEFT + LEFT_SHARE * sizes)) / jnp.maximum(number, 1)
+    odd = jnp.sum(free & (residual > RESIDUAL + RESIDUAL_SHARE * sizes)) / jnp.maximum(number, 1)
     unexplained = FADING * fit.unexplained + (1 - FADING) * odd
     fitted = jnp.sum(use) > 0
     return replace(
@@ -256,10 +260,10 @@ def _pulled(fit: Fit, before: Seen, block: Block, after: Seen, free: jax.Array) 
     )
 
 
-def _basis(seen: Seen, block: Block) -> jax.Array:
+def _basis(report: Seen, block: Block) -> jax.Array:
     zero = jnp.zeros_like(block.p.x)
     up = Vector(zero, zero, zero + 1)
-    reported = seen.reported
+    reported = report.reported
     return jnp.stack([jnp.stack(u) for u in (up, *directions(reported.x, reported.y, block))])
 
 
@@ -272,15 +276,15 @@ def _solved(normal: jax.Array, moment: jax.Array) -> jax.Array:
     return rows[:, 4]
 
 
-def believed(fit: Fit, seen: Seen) -> tuple[Model, Block, jax.Array]:
-    """The physics that follows, the blocks as they are in it, and whether it is believed at all.
+def model_of(fit: Fit, report: Seen) -> tuple[Model, Block, jax.Array]:
+    """Model that explains the evidence, the blocks it predicts, and whether it is trusted.
 
     Args:
-      fit: what the episode has shown.
-      seen: the present observation.
+      fit: evidence of the episode.
+      report: the present observation.
 
     Returns:
-      Model; blocks, without those that cannot be foretold; () bool.
+      Model; blocks, without those that cannot be predicted; () bool.
     """
     length, mass, force = structure(fit)
     fixed = fit.still & ~fit.moved
@@ -295,6 +299,6 @@ def believed(fit: Fit, seen: Seen) -> tuple[Model, Block, jax.Array]:
         restitution_block=bounce,
     )
     model = Model(params, force, field(fit), fit.still)
-    known = fit.crowded | (fit.unexplained < LOST)
-    block = replace(seen.block, alive=seen.block.alive & known)
+    predictable = fit.crowded | (fit.unexplained < LOST)
+    block = replace(report.block, alive=report.block.alive & predictable)
     return model, block, fit.doubt == 0

@@ -2,16 +2,16 @@
 
 Each observation is predicted from the one before by one tick of the nominal simulator. Where
 nothing but a wall touches a body, prediction and observation agree to the rounding of a report,
-about 3e-6 where it has six decimals, so that one tick beyond the threshold of 1e-5 is evidence
-enough. The first hit of cart or pole in an episode, and what blocks do to one another, is foretold
-by a whole tick of the simulator (`jaxsim.agents.hits`); later hits are not looked at, for they hang
-on what is not observed. That a block moves by its velocity always is.
+about 3e-6 with six decimals, so one tick beyond the threshold of 1e-5 is evidence enough. The first
+hit of cart or pole in an episode, and collisions of blocks, are predicted by a whole tick of the
+simulator (`jaxsim.agents.hits`). Later hits are ignored, as they depend on the cart's yaw, which is
+not observed. That a block moves by its velocity is always checked.
 
-The first observation of an episode, which has no prediction, is held against what the nominal world
-draws, and its end against the end test: where an episode goes on with a pole that has fallen, or
-ends while it stands, the world is another.
+The first observation of an episode has no prediction; it is compared with the start states of the
+nominal world. The end of an episode is compared with the end test: an episode that goes on with a
+fallen pole, or ends while it stands, is evidence of novelty.
 
-What is found is named by a bank of models; see `jaxsim.agents.bank`.
+A bank of models names the novelty; see `jaxsim.agents.bank`.
 """
 
 from dataclasses import dataclass, replace
@@ -37,21 +37,21 @@ from jaxsim.worlds.cartpole3d.types import DT, Block, Params, Pose, Scalar, Vect
 WALL_LIMIT = 0.2  # m/s, of blocks that touch walls
 HIT_LIMIT = 0.1  # m/s or rad/s, of all velocities after the first hit of cart or pole
 PAIR_LIMIT = 0.01  # m/s, of blocks that hit one another and neither cart nor pole
-SURE = 1e4  # strength of evidence that is not a matter of degree
-NAMING_TICKS = 12  # with evidence, that the bank looks at
+SURE = 1e4  # strength of evidence that leaves no doubt
+NAMING_TICKS = 12  # ticks with evidence that the bank uses
 NAMED_BY_BLOCKS = 0.5  # m/s^2, mean error up to which a model explains blocks
-EXPLAINED = 0.9  # share of what the nominal world leaves that such a model explains
-RESTING = 2.5  # m/s, up to which a new block counts as one that rested and was pushed
+EXPLAINED = 0.9  # share of the nominal residual that such a model explains
+RESTING = 2.5  # m/s, up to which a new block counts as one that appeared at rest and was pushed
 THRESHOLD = 0.5
 
 NOMINAL = Params()
 FEWEST, MOST = int(NOMINAL.block_count_min), int(NOMINAL.block_count_max)
 SLOWEST, FASTEST = float(NOMINAL.block_speed_min), float(NOMINAL.block_speed_max)
 SPEED_MARGIN = 1e-3  # m/s
-STEPS = 200  # of an episode that nothing ends
+STEPS = 200  # of an episode without a fall
 FALL_MARGIN = 1e-3  # rad, about the lean at which an episode ends
-# Largest numbers of cart and pole at the start: those that are drawn, then what the hidden tick
-# makes of a push and a lean (at most 1.01 and .96 of these in 200,000 starts).
+# Largest numbers of cart and pole at the start: those that are drawn, then those after the hidden
+# tick with its push and lean (at most 1.01 and .96 of these in 200,000 starts).
 START_PLACE, START_TILT = 1.0001 * float(NOMINAL.start_spread), 1.001 * float(NOMINAL.start_lean)
 START_SPEED = 1.02 * DT * float(NOMINAL.start_push)  # m/s
 START_RATE = START_TILT + DT * (9.9 * 2 * START_TILT + 0.95 * float(NOMINAL.start_push))  # rad/s
@@ -62,15 +62,15 @@ LEVELS = np.array(bank.LEVELS)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Evidence:
-    """What one episode has shown so far."""
+    """Evidence of one episode so far."""
 
-    strength: jax.Array  # () largest residual by its limit
+    strength: jax.Array  # () largest residual divided by its limit
     touched: jax.Array  # () bool, cart or pole may have been hit
     still: jax.Array  # () bool, the blocks' reported velocities were zero at the start
     moved: jax.Array  # () bool, a block changed its place
     crowded: jax.Array  # () bool, more blocks at the start than the nominal world has
-    aimed: jax.Array  # () bool, a block started towards the cart, at an odd speed or not
-    gathered: jax.Array  # () bool, all blocks started at one speed
+    aimed: jax.Array  # () bool, a block started straight towards the cart
+    gathered: jax.Array  # () bool, all blocks started at one speed outside the nominal range
     resting: jax.Array  # () int32, blocks that appeared at rest
     flying: jax.Array  # () int32, blocks that appeared moving
     fast_walls: jax.Array  # () bool, a wall returned a block faster than predicted
@@ -81,7 +81,7 @@ class Evidence:
     inward: jax.Array  # () m/s^2, summed
     structure_ticks: jax.Array  # (M,) int32, in which a model explains cart and pole
     ticks: jax.Array  # () int32, observations so far
-    falls: jax.Array  # () bool, the pole is reported as fallen, or will be next
+    falls: jax.Array  # () bool, the pole is reported as fallen, or will be in the next report
     free: jax.Array  # (4,) bool, blocks that touched nothing in the last tick
     nominal: jax.Array  # () bool, the episode is known not to be novel
 
@@ -89,14 +89,14 @@ class Evidence:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Memory:
-    """What a lifetime has shown so far."""
+    """Evidence of a lifetime so far."""
 
     now: Evidence  # of the present episode
     strength: jax.Array  # () largest of all episodes
     nominal: jax.Array  # () bool, whether the episode is known not to be novel
     noise: NoiseScale
     sequence: sequential.Sequence
-    votes: jax.Array  # (16,) episodes that were named, by `bank.LEVELS`
+    votes: jax.Array  # (16,) number of episodes by the level they were named, of `bank.LEVELS`
 
 
 def _no_evidence() -> Evidence:
@@ -142,7 +142,7 @@ def _tell(memory: Memory, hint: Told) -> Memory:
 
 
 def _begin(memory: Memory) -> Memory:
-    """Keep what the last episode was named as a vote, and whether it ended where it should."""
+    """Count the name of the last episode as a vote, and an end without a fall as evidence."""
     now = memory.now
     early = (now.ticks > 0) & (now.ticks < STEPS) & ~now.falls & ~now.nominal
     strength = jnp.maximum(memory.strength, jnp.where(early, jnp.float32(SURE), 0.0))
@@ -154,15 +154,15 @@ def _begin(memory: Memory) -> Memory:
     )
 
 
-def _watch(memory: Memory, shown: Transition) -> tuple[Memory, NoveltyPrediction]:
-    old, after = memory.now, shown.after
+def _watch(memory: Memory, transition: Transition) -> tuple[Memory, NoveltyPrediction]:
+    old, after = memory.now, transition.after
     limit = limits.of(memory.noise, memory.nominal)
-    at_start, gone_on = _at_start(old, after, limit), _compare(old, shown, limit)
-    now = jax.tree.map(partial(jnp.where, shown.first), at_start, gone_on)
+    at_start, later = _at_start(old, after, limit), _compare(old, transition, limit)
+    now = jax.tree.map(partial(jnp.where, transition.first), at_start, later)
     margin = FALL_MARGIN + limit.angle
-    went_on = ~shown.first & _fallen(shown.before.reported, margin)
+    past_fall = ~transition.first & _fallen(transition.before.reported, margin)
     falls = _fallen(after.reported, -margin) | _fallen(sight.moving(after)[0], -margin)
-    strength = jnp.maximum(now.strength, jnp.where(went_on, jnp.float32(SURE), 0.0))
+    strength = jnp.maximum(now.strength, jnp.where(past_fall, jnp.float32(SURE), 0.0))
     now = replace(
         now,
         ticks=old.ticks + 1,
@@ -170,7 +170,7 @@ def _watch(memory: Memory, shown: Transition) -> tuple[Memory, NoveltyPrediction
         nominal=memory.nominal,
         strength=jnp.where(memory.nominal, 0.0, strength),
     )
-    memory = _sequential(replace(memory, now=now), shown, limit)
+    memory = _sequential(replace(memory, now=now), transition, limit)
     strength = jnp.maximum(memory.strength, memory.now.strength)
     memory = replace(memory, strength=strength)
     probability = strength / (1 + strength)
@@ -178,17 +178,17 @@ def _watch(memory: Memory, shown: Transition) -> tuple[Memory, NoveltyPrediction
     return memory, NoveltyPrediction(level.astype(jnp.int32), probability, jnp.float32(THRESHOLD))
 
 
-def _sequential(memory: Memory, shown: Transition, limit: Limits) -> Memory:
-    """Add an observation to what noise leaves to see over many of them."""
+def _sequential(memory: Memory, transition: Transition, limit: Limits) -> Memory:
+    """Add an observation to the sequential test of noisy sensors."""
     now = memory.now
-    free = now.free & ~shown.first
-    noise = memory.noise.add(*limits.differences(shown, memory.nominal, now.touched, free))
+    free = now.free & ~transition.first
+    noise = memory.noise.add(*limits.differences(transition, memory.nominal, now.touched, free))
     tick = sequential.Tick(
         limit.deviations,
-        shown.action,
-        shown.after,
-        shown.first,
-        ~shown.first & ~now.touched,
+        transition.action,
+        transition.after,
+        transition.first,
+        ~transition.first & ~now.touched,
         free,
         memory.nominal,
     )
@@ -200,7 +200,7 @@ def _sequential(memory: Memory, shown: Transition, limit: Limits) -> Memory:
 def named(memory: Memory) -> jax.Array:
     """Catalogue level that most episodes of a lifetime were named, 0 for none; () int32.
 
-    What the level changes is `hints.hint(level, 3)`.
+    `hints.hint(level, 3)` says what the level changes.
     """
     votes = memory.votes + _vote(memory.now)
     best = jnp.argmax(votes)
@@ -208,22 +208,22 @@ def named(memory: Memory) -> jax.Array:
 
 
 def _vote(now: Evidence) -> jax.Array:
-    """One for the level that an episode's evidence names, (16,)."""
+    """One-hot vote for the level that an episode's evidence names, (16,)."""
     return (jnp.asarray(LEVELS) == name(now)).astype(jnp.float32)
 
 
 def name(now: Evidence) -> jax.Array:
     """Catalogue level that the evidence of one episode names, 0 for none; () int32.
 
-    Evidence that other novelties cannot leave comes first: blocks that appear, then velocities
+    Evidence that other novelties cannot cause comes first: blocks that appear, then velocities
     that are not reported, then cart and pole, then forces on blocks, then walls, then odd starts.
     """
     level = jnp.where(now.crowded, 208, 0)
     level = jnp.where(now.gathered, 103, level)
     level = jnp.where(now.aimed, 203, level)
     level = jnp.where(now.fast_walls, 204, level)
-    for found in (_block_level(now), _structure_level(now)):
-        level = jnp.where(found > 0, found, level)
+    for match in (_block_level(now), _structure_level(now)):
+        level = jnp.where(match > 0, match, level)
     level = jnp.where(now.still, jnp.where(now.moved, 202, 102), level)
     spawned = jnp.where(now.resting >= now.flying, 108, 208)
     level = jnp.where(now.resting + now.flying > 0, spawned, level)
@@ -251,35 +251,35 @@ def _structure_level(now: Evidence) -> jax.Array:
 # First observation of an episode ----------------------------------------------------------------
 
 
-def _at_start(old: Evidence, seen: Seen, limit: Limits) -> Evidence:
-    """Hold the first observation against what the nominal world draws."""
-    block = seen.block
+def _at_start(old: Evidence, report: Seen, limit: Limits) -> Evidence:
+    """Compare the first observation with the start states of the nominal world."""
+    block = report.block
     v = _before_drag(block.v)
     p = geo.sub(block.p, geo.scale(block.v, DT))
     blur, margin = limit.blur, SPEED_MARGIN + limit.velocity
-    free = block.alive & ~touch.near(NOMINAL, seen.reported, replace(block, p=p), blur)
+    free = block.alive & ~touch.near(NOMINAL, report.reported, replace(block, p=p), blur)
     free = free & ~touch.paired(NOMINAL, replace(block, p=p), blur)
     speed = dynamics.norm(v)
     odd = free & _any_component(v, lambda c: jnp.abs(c) < SLOWEST - margin)
     odd = odd | (free & _any_component(v, lambda c: jnp.abs(c) > FASTEST + margin))
-    target = Vector(seen.reported.x, seen.reported.y, TARGET_HEIGHT)
-    # Whether something flies straight at the cart is not to be told from noisy readings.
+    target = Vector(report.reported.x, report.reported.y, TARGET_HEIGHT)
+    # Noisy readings do not show whether a block flies straight at the cart.
     aimed = free & _heads_for(target, p, v, speed) & ~limit.noisy
-    still = jnp.all(jnp.where(block.alive, speed, 0.0) < 1e-6) & (seen.count > 0)
-    crowd = (seen.count < FEWEST) | (seen.count > MOST)
-    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd | _odd_cartpole(seen, limit)
+    still = jnp.all(jnp.where(block.alive, speed, 0.0) < 1e-6) & (report.count > 0)
+    crowd = (report.count < FEWEST) | (report.count > MOST)
+    novel = jnp.any(odd) | jnp.any(aimed) | still | crowd | _odd_cartpole(report, limit)
     return replace(
         old,
         strength=jnp.where(novel, jnp.float32(SURE), 0.0),
         still=still,
-        crowded=seen.count > MOST,
+        crowded=report.count > MOST,
         aimed=jnp.any(aimed),
         gathered=jnp.any(odd) & _alike(speed, free),
     )
 
 
 def _odd_cartpole(start: Seen, limit: Limits) -> jax.Array:
-    """Whether cart or pole start where, or as fast as, the nominal world does not start them."""
+    """Whether place, speed or lean of cart or pole is outside the nominal start states."""
     r = start.reported
     numbers = (
         ((r.x, r.y), START_PLACE + limit.position),
@@ -312,7 +312,7 @@ def _any_component(v: Vector, test: Any) -> jax.Array:
 
 
 def _heads_for(target: Vector, p: Vector, v: Vector, speed: Scalar) -> jax.Array:
-    """Whether something flies straight towards a target; rounding blurs slow flight."""
+    """Whether blocks fly straight towards a target; the limit allows for rounding."""
     d = geo.sub(target, p)
     across = dynamics.norm(geo.cross(v, d))
     limit = (AIMED * speed + 2e-6) * dynamics.norm(d)
@@ -320,7 +320,7 @@ def _heads_for(target: Vector, p: Vector, v: Vector, speed: Scalar) -> jax.Array
 
 
 def _alike(speed: Scalar, free: jax.Array) -> jax.Array:
-    """Whether two or more blocks have the same speed, and no block another."""
+    """Whether there are two or more blocks and all have the same speed."""
     low = jnp.min(jnp.where(free, speed, jnp.inf))
     high = jnp.max(jnp.where(free, speed, -jnp.inf))
     return jnp.asarray((jnp.sum(free) > 1) & (high - low < 1e-4))
@@ -329,11 +329,11 @@ def _alike(speed: Scalar, free: jax.Array) -> jax.Array:
 # Later observations -----------------------------------------------------------------------------
 
 
-def _compare(old: Evidence, shown: Transition, limit: Limits) -> Evidence:
-    """Hold an observation against what the nominal simulator makes of the one before."""
-    before, after = shown.before, shown.after
+def _compare(old: Evidence, transition: Transition, limit: Limits) -> Evidence:
+    """Compare an observation with the nominal prediction from the one before."""
+    before, after = transition.before, transition.after
     pose, _ = sight.moving(before)
-    surprise, unexplained = _structure_errors(pose, shown, limit)
+    surprise, unexplained = _structure_errors(pose, transition, limit)
     near = touch.near(NOMINAL, pose, before.block, limit.blur)
     touched = old.touched | jnp.any(near) | touch.cart_at_wall(pose, limit.blur)
     explained = ~touched & (unexplained[0] > 1) & (unexplained < 1)
@@ -341,35 +341,37 @@ def _compare(old: Evidence, shown: Transition, limit: Limits) -> Evidence:
     now = _count_spawned(now, before, after)
     now, block_strength = _compare_blocks(now, before, after, near, pose, limit)
     structure_strength = jnp.where(touched, 0.0, surprise)
-    hit_strength = jnp.where(limit.noisy, 0.0, _compare_hits(old, shown, near, pose))
+    hit_strength = jnp.where(limit.noisy, 0.0, _compare_hits(old, transition, near, pose))
     spawned = jnp.where(after.count != before.count, SURE, 0.0)
     strengths = (structure_strength, block_strength, hit_strength, spawned)
     return replace(now, strength=jnp.maximum(now.strength, jnp.max(jnp.stack(strengths))))
 
 
-def _compare_hits(old: Evidence, shown: Transition, near: jax.Array, pose: Pose) -> jax.Array:
-    """Strength of what the first hit of an episode shows, or blocks that hit one another."""
-    before, after = shown.before, shown.after
-    known = (before.count <= sight.SLOTS) & (after.count == before.count) & ~shown.first
-    hit = known & jnp.any(near) & ~old.touched & ~touch.cart_at_wall(pose)
-    # What a cart that may be turned hits is not known; but blocks apart from it are.
-    pair = known & ~jnp.any(near) & jnp.any(touch.paired(NOMINAL, before.block))
-    expected = hits.after(hit | pair, before, shown.action)
+def _compare_hits(old: Evidence, transition: Transition, near: jax.Array, pose: Pose) -> jax.Array:
+    """Strength of the evidence of an episode's first hit, or of blocks that hit one another."""
+    before, after = transition.before, transition.after
+    predictable = (before.count <= sight.SLOTS) & (after.count == before.count) & ~transition.first
+    hit = predictable & jnp.any(near) & ~old.touched & ~touch.cart_at_wall(pose)
+    # Hits of a cart that may be turned cannot be predicted; collisions away from it can.
+    pair = predictable & ~jnp.any(near) & jnp.any(touch.paired(NOMINAL, before.block))
+    expected = hits.after(hit | pair, before, transition.action)
     of_cartpole, of_blocks = hits.errors(expected, after)
     strength = jnp.where(hit, jnp.maximum(of_cartpole, of_blocks) / HIT_LIMIT, 0.0)
     return jnp.maximum(strength, jnp.where(pair, of_blocks / PAIR_LIMIT, 0.0))
 
 
-def _structure_errors(pose: Pose, shown: Transition, limit: Limits) -> tuple[jax.Array, jax.Array]:
-    """Largest error of cart and pole, each number by its limit.
+def _structure_errors(
+    pose: Pose, transition: Transition, limit: Limits
+) -> tuple[jax.Array, jax.Array]:
+    """Largest error of cart and pole, each number divided by its limit.
 
     Returns:
-      Of the nominal model, by the limit of what is normal, (); of each model, by the limit up to
-      which it explains what is observed, (M,).
+      Error of the nominal model by the limit of normal errors, (); error of each model by the
+      limit up to which it explains an observation, (M,).
     """
     models = bank.structure_params()
-    _, velocity = sight.predicted(models, shown.before, sight.push(models, shown.action))
-    after, spin = shown.after, sight.spin_of(pose, velocity)
+    _, velocity = sight.predicted(models, transition.before, sight.push(models, transition.action))
+    after, spin = transition.after, sight.spin_of(pose, velocity)
     expected, reported = _quaternion(pose), _quaternion(after.reported)
     sign = jnp.where(sum(a * b for a, b in zip(expected, reported, strict=True)) < 0, -1.0, 1.0)
     groups = (
@@ -397,7 +399,7 @@ def _count_spawned(now: Evidence, before: Seen, after: Seen) -> Evidence:
 def _compare_blocks(
     now: Evidence, before: Seen, after: Seen, near: jax.Array, pose: Pose, limit: Limits
 ) -> tuple[Evidence, jax.Array]:
-    """Look at blocks that touch nothing but walls; return the strength of that as well."""
+    """Compare blocks that touch at most walls; return the strength of their evidence as well."""
     block = replace(before.block, alive=before.block.alive & after.block.alive)
     speeds = bank.blocks_after(NOMINAL, block)
     change = geo.sub(after.block.v, speeds)
@@ -438,21 +440,21 @@ def _count_blocks(
     astray: jax.Array,
     pose: Pose,
 ) -> Evidence:
-    """Add a tick to what the bank has seen of the blocks."""
+    """Add a tick to the bank's evidence of the blocks."""
     large = replace(NOMINAL, block_radius=bank.WIDE)
     clear = block.alive & ~touch.near(large, pose, block) & ~touch.paired(large, block)
     clear = clear & touch.off_planes(large, block.p)
     change = bank.missed(after.block.v, bank.blocks_after(NOMINAL, block))
     wide = bank.missed(after.block.v, bank.blocks_after(large, block))
     errors = bank.unexplained(before, change, free, wide, clear)
-    counted = (astray | (now.block_ticks > 0)) & (now.block_ticks < NAMING_TICKS)
+    mask = (astray | (now.block_ticks > 0)) & (now.block_ticks < NAMING_TICKS)
     return replace(
         now,
-        block_errors=now.block_errors + jnp.where(counted, errors.total, 0.0),
-        block_missed=now.block_missed + jnp.where(counted, errors.missed, 0.0),
-        block_counts=now.block_counts + jnp.where(counted, errors.number, 0.0),
-        block_ticks=now.block_ticks + counted,
-        inward=now.inward + jnp.where(counted, errors.inward, 0.0),
+        block_errors=now.block_errors + jnp.where(mask, errors.total, 0.0),
+        block_missed=now.block_missed + jnp.where(mask, errors.missed, 0.0),
+        block_counts=now.block_counts + jnp.where(mask, errors.number, 0.0),
+        block_ticks=now.block_ticks + mask,
+        inward=now.inward + jnp.where(mask, errors.inward, 0.0),
     )
 
 

@@ -1,8 +1,7 @@
-"""Evidence that noise leaves to see only over many observations.
+"""Evidence that noise hides in single observations, summed over many.
 
-A Kalman filter of the nominal world (`filtering`) and a sequential test of what it leaves
-(`martingale`). Both are computed where sensors are noisy: a batch of lanes without a noisy one
-skips them.
+A Kalman filter of the nominal world (`filtering`) and a sequential test of its innovations
+(`martingale`). A batch of lanes without noisy sensors skips both.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ T = TypeVar("T")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Sequence:
-    """What a lifetime's observations have shown together."""
+    """Joint evidence of the observations of a lifetime."""
 
     track: Track
     scores: Scores  # of the present episode
@@ -38,7 +37,7 @@ class Sequence:
 
 
 class Tick(NamedTuple):
-    """One observation and what is known about it."""
+    """One observation and its context."""
 
     deviations: jax.Array  # (4,) of the noise by kind
     action: jax.Array  # () int32, what was done before it
@@ -79,12 +78,12 @@ def follow(needed: jax.Array, sequence: Sequence, tick: Tick) -> tuple[Sequence,
     """Add an observation.
 
     Args:
-      needed: () bool, whether sensors are noisy; elsewhere the strength is 0.
+      needed: () bool, whether sensors are noisy; if not, the strength is 0.
       sequence: of the lifetime so far.
       tick: the observation.
 
     Returns:
-      The sequence with it, and the strength of its evidence, 1 for an alarm.
+      The new sequence, and the strength of its evidence, 1 for an alarm.
     """
     return jax.lax.cond(needed, _follow, _skip, sequence, tick)
 

@@ -1,6 +1,6 @@
-"""What agents of CartPole3D see, in the simulator's own terms.
+"""Observations of CartPole3D in the simulator's terms, for agents.
 
-Everything here follows from an observation, which holds what a feature vector holds and no more.
+Everything here follows from an observation, which holds the content of a feature vector, no more.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from jaxsim.worlds.cartpole3d.types import (
 )
 
 SLOTS = 4
-"""Blocks that are looked at one by one; of those that appear later, the newest and how many."""
+"""Blocks that are kept one by one; for later ones only the newest and the number are kept."""
 
 DTYPE = jnp.float32
 
@@ -34,8 +34,8 @@ DTYPE = jnp.float32
 class Seen:
     """One observation of one lane, in float32.
 
-    The reported pose is taken as that of a cart that is not turned: a feature vector does not tell
-    the yaw, which is zero until something hits the cart.
+    The reported pose assumes a cart that is not turned: a feature vector lacks the yaw, which is
+    zero until something hits the cart.
     """
 
     reported: Pose  # () cart and pole one tick ago
@@ -107,20 +107,20 @@ def _slots(vectors: tuple[Vector, ...]) -> Vector:
 
 
 def _first(leaf: Scalar) -> jax.Array:
-    """The first `SLOTS` of some slots, with empty ones behind them if there are fewer."""
+    """The first `SLOTS` slots, padded with empty ones."""
     leaf = jnp.asarray(leaf)
     return jnp.pad(leaf[:SLOTS], (0, max(0, SLOTS - leaf.shape[0])))
 
 
-def moving(seen: Seen) -> tuple[Pose, Velocity]:
-    """Pose and velocities as they are now, of a cart that does not turn.
+def moving(report: Seen) -> tuple[Pose, Velocity]:
+    """Present pose and velocities, for a cart that does not turn.
 
-    The reported pose is one tick old, and the velocities are those that have since moved it.
+    The reported pose is one tick old; the reported velocities have moved it since.
     """
-    r = geo.pole_to_cart(seen.reported)
-    w = geo.rotate_back(r, seen.spin)
-    velocity = Velocity(seen.vx, seen.vy, jnp.zeros_like(seen.vx), w.x, w.y, w.z)
-    return dynamics.move(seen.reported, velocity, opaque_one(seen.vx)), velocity
+    r = geo.pole_to_cart(report.reported)
+    w = geo.rotate_back(r, report.spin)
+    velocity = Velocity(report.vx, report.vy, jnp.zeros_like(report.vx), w.x, w.y, w.z)
+    return dynamics.move(report.reported, velocity, opaque_one(report.vx)), velocity
 
 
 def push(params: Params, action: jax.Array) -> Vector:
@@ -131,29 +131,29 @@ def push(params: Params, action: jax.Array) -> Vector:
     return Vector(size * along[0], size * along[1], 0.0 * along[0])
 
 
-def predicted(params: Params, seen: Seen, force: Vector) -> tuple[Pose, Velocity]:
-    """What the next observation says of cart and pole if nothing touches them.
+def predicted(params: Params, report: Seen, force: Vector) -> tuple[Pose, Velocity]:
+    """Predict the next observation of cart and pole if nothing touches them.
 
     Args:
       params: physics; leaves (), or (M,) for M models at once.
-      seen: the present observation.
+      report: the present observation.
       force: N on the cart, world frame.
 
     Returns:
-      The pose that is reported next, and the velocities then.
+      The next reported pose and velocities.
     """
-    pose, velocity = moving(seen)
+    pose, velocity = moving(report)
     r = geo.pole_to_cart(pose)
     after = dynamics.accelerate(params, dynamics.bodies(params), pose, r, velocity, force)
     return pose, Velocity(*(dynamics.clamp(c) for c in vars(after).values()))
 
 
 def spin_of(pose: Pose, velocity: Velocity) -> Vector:
-    """Angular velocity of the pole as it is reported, rad/s, for a cart that does not turn."""
+    """Reported angular velocity of the pole, rad/s, for a cart that does not turn."""
     w = Vector(velocity.wx, velocity.wy, velocity.wz)
     return geo.rotate(geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw), w)
 
 
 def place_next(p: Vector, v: Vector) -> Vector:
-    """Where something is after a tick with a velocity, m."""
+    """Place after a tick with a velocity, m."""
     return geo.add(p, geo.scale(v, DT))

@@ -1,4 +1,4 @@
-"""What may touch what, as far as an observation tells; rounding counts as touching."""
+"""Possible contacts, from an observation; gaps within rounding count as contacts."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ NEAR_PLANE = 2e-4  # m, within which rounding decides whether a block touches a 
 TOUCHING = 1e-4  # m, added to where walls and blocks touch
 CART_AT_WALL = 4.4  # m, |x| or |y| from which the cart may touch a wall
 EXTRA = 0.02  # m, added to the reach of cart and pole
-MOVED = 1e-4  # m, further than rounding
+MOVED = 1e-4  # m, more than rounding
 
 
 def near(params: Params, pose: Pose, block: Block, blur: Scalar = 0.0) -> jax.Array:
-    """Which blocks may touch cart or pole, however the cart is turned, (N,).
+    """Mask of the blocks that may touch cart or pole, however the cart is turned, (N,).
 
-    `blur`, m, is how wrong places may be.
+    `blur`, m, is the largest error of places.
     """
     grown = replace(params, block_radius=params.block_radius + EXTRA + blur)
     r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)
@@ -33,7 +33,7 @@ def cart_at_wall(pose: Pose, blur: Scalar = 0.0) -> jax.Array:
 
 
 def paired(params: Params, block: Block, blur: Scalar = 0.0) -> jax.Array:
-    """Which blocks touch another one, (N,)."""
+    """Mask of the blocks that touch another block, (N,)."""
     places = [jnp.asarray(c) for c in block.p]
     d = Vector(*(c[:, None] - c[None, :] for c in places))
     reach = 2 * params.block_radius + TOUCHING + blur
@@ -55,7 +55,7 @@ def least_gap(params: Params, p: Vector) -> jax.Array:
 
 
 def off_planes(params: Params, p: Vector) -> jax.Array:
-    """Whether rounding leaves no doubt which walls blocks touch, (N,)."""
+    """Whether it is certain, despite rounding, which walls blocks touch, (N,)."""
     each = [jnp.abs(gap) > NEAR_PLANE for gap in gaps(params, p)]
     return each[0] & each[1] & each[2]
 
@@ -66,5 +66,5 @@ def apart(a: Vector, b: Vector) -> jax.Array:
 
 
 def largest(a: Vector) -> jax.Array:
-    """Largest component by size."""
+    """Largest absolute component."""
     return jnp.maximum(jnp.maximum(jnp.abs(a.x), jnp.abs(a.y)), jnp.abs(a.z))

@@ -2,15 +2,14 @@
 
 Evidence of extreme-value tests is summed over a trial: an odd first observation, errors of one-tick
 predictions, errors of a forecast of the blocks over 75 ticks, blocks that appear, and performance
-that gets worse. Nothing is declared before episode 17, so that chance and habit are known first.
-The controller looks one tick ahead; from two episodes after a detection on it also keeps away from
-blocks.
+that gets worse. Nothing is declared before episode 17, so that usual values are known first. The
+controller looks one tick ahead; from two episodes after a detection on it also avoids blocks.
 
-Differences: the shapes of the tails of an odd start and of one-tick errors are not known, only
-where they begin; ours are `SHAPE` and `SCALE`. A declared tail is Weibull's, as the paper means it;
-`published` has the form of the published code, which is exponential, and its slip that keeps only
-the last number of cart and pole. The forecast knows walls and other blocks, but no hits by the
-cart. What an episode is worth is known at its end: each prediction takes its episode as ended.
+Differences: of the tails of an odd start and of one-tick errors only the beginnings are known, not
+the shapes; ours are `SHAPE` and `SCALE`. Tails are Weibull's, as in the paper; `published` has the
+exponential form of the published code, and its error that keeps only the last number of cart and
+pole. The forecast models walls and other blocks, but no hits by the cart. The evidence of an
+episode is complete only at its end; each prediction assumes that its episode has just ended.
 
 Source: T. E. Boult, N. M. Windesheim, S. Zhou, C. Pereyda, L. B. Holder, Weibull-Open-World (WOW)
 Multi-Type Novelty Detection in CartPole3D, Algorithms 15(10):381, 2022, and a description of the
@@ -45,13 +44,13 @@ from jaxsim.worlds.cartpole3d.types import (
 
 NOMINAL = Params()
 SHAPE, SCALE = 1.5, 0.25
-"""Weibull shape, and scale in units of a number, of tails whose parameters are not known."""
+"""Assumed Weibull shape and scale of tails whose parameters are not known."""
 
 THRESHOLD = 0.5
 QUIET = 17  # episodes before anything is declared
-TESTED = range(19, 34)  # episodes in which forecasts and divergences count; later, failures do
-LISTED = 17  # numbers of an episode that are compared with training
-TRAINED_MEAN, TRAINED_SPREAD = 0.04, 0.09  # of an episode's numbers, in training
+TESTED = range(19, 34)  # episodes in which forecasts and divergences count; later only failures
+LISTED = 17  # scores of an episode that are compared with training
+TRAINED_MEAN, TRAINED_SPREAD = 0.04, 0.09  # of an episode's scores, in training
 USUAL, USUAL_SPREAD = 0.88835, 0.08242  # moving average of performance, in training
 WINDOW = 7  # episodes of that average
 COMPLETE = 198  # observations of an episode that did not fail
@@ -78,7 +77,7 @@ STRUCTURE_ERRORS = (
     13.5,
 )
 PLACE_ERRORS, SPEED_ERRORS = (0.0444, 0.0433, 0.410), (0.422, 0.427, 0.425)
-SOME_HITS = 4  # errors of cart and pole before they count
+SOME_HITS = 4  # errors of cart and pole that are ignored before they count
 
 
 class Tail(NamedTuple):
@@ -101,22 +100,22 @@ FORECAST = {
 """Tails of a forecast's mean squared error, m^2, of heights and of all places, by tick."""
 
 ODD_TAGS = (Tail(2.2598, 2.1238, 0.5830), Tail(2.8153, 2.4171, 0.7317))
-"""Tails of tagged violations an episode, in episodes 20 and 21, and from 22 on."""
+"""Tails of the tagged violations per episode, in episodes 20 and 21, and from 22 on."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Memory:
-    """What a lifetime has shown so far; see the module."""
+    """Evidence of a lifetime so far; see the module."""
 
     episode: jax.Array  # () int32, from 0; -1 before the first
     ticks: jax.Array  # () int32, observations of the present episode
-    listed: jax.Array  # () float, sum of its first numbers
-    entries: jax.Array  # () int32, how many these are
-    opening: jax.Array  # () float, number of its first observation
+    listed: jax.Array  # () float, sum of its first scores
+    entries: jax.Array  # () int32, number of these scores
+    opening: jax.Array  # () float, score of its first observation
     forecast: Block  # (4,) blocks as forecast from its first observation
     errors: jax.Array  # () float, evidence of its forecast
-    run: jax.Array  # () int32, forecasts in a row that were off
+    run: jax.Array  # () int32, wrong forecasts in a row
     appeared: jax.Array  # () float, 1 once a block appeared
     hits: jax.Array  # () int32, errors of cart and pole
     tags: jax.Array  # (9,) float, violations by level, of the lifetime
@@ -124,12 +123,12 @@ class Memory:
     since: jax.Array  # () int32, episodes since a detection
     diverged: jax.Array  # () int32, episodes in a row that diverged
     failures: jax.Array  # () int32
-    failed_row: jax.Array  # () int32
+    failed_row: jax.Array  # () int32, failures in a row
     recent: jax.Array  # (7,) performances of the last episodes
 
 
 def tail(x: Scalar, at: Tail, published: bool) -> jax.Array:
-    """Probability that a usual number is smaller than `x`; zero up to where the tail begins."""
+    """Probability that a usual number is smaller than `x`; zero up to the beginning of the tail."""
     excess = jnp.maximum(jnp.asarray(x) - at.begin, 0.0) / at.scale
     return 1 - jnp.exp(-(at.shape * excess if published else excess**at.shape))
 
@@ -164,13 +163,13 @@ def _init() -> Memory:
 # Relations of blocks ----------------------------------------------------------------------------
 
 
-def _relations(seen: Seen) -> jax.Array:
-    """Blocks that fly straight at the cart, at one another, or side by side."""
-    p, v, alive = seen.block.p, seen.block.v, seen.block.alive
+def _relations(report: Seen) -> jax.Array:
+    """Evidence of blocks that fly at the cart, at one another, or in parallel."""
+    p, v, alive = report.block.p, report.block.v, report.block.alive
     speed = jnp.maximum(dynamics.norm(v), 1e-6)
     u = geo.scale(v, 1 / speed)
     zero = jnp.zeros_like(p.x)
-    to_cart = geo.sub(Vector(zero + seen.reported.x, zero + seen.reported.y, zero), p)
+    to_cart = geo.sub(Vector(zero + report.reported.x, zero + report.reported.y, zero), p)
     meets = (dynamics.norm(geo.cross(u, to_cart)) < 0.01) & (geo.dot(u, to_cart) > 0)
     at_cart = 0.5 * jnp.any(alive & (speed > 1e-3) & meets)
     cosine, apart = _pairs(p, u)
@@ -196,25 +195,25 @@ def _pairs(p: Vector, u: Vector) -> tuple[jax.Array, jax.Array]:
 # One observation --------------------------------------------------------------------------------
 
 
-def _opening(seen: Seen, published: bool) -> tuple[jax.Array, jax.Array]:
-    """Evidence of a first observation, and violations of blocks in it."""
+def _opening(report: Seen, published: bool) -> tuple[jax.Array, jax.Array]:
+    """Evidence of a first observation, and the number of violations of blocks in it."""
     far = partial(_beyond, published=published)
-    r, b = seen.reported, seen.block
+    r, b = report.reported, report.block
     cart = far(jnp.abs(r.x), CART_PLACE) + far(jnp.abs(r.y), CART_PLACE)
-    cart = cart + far(jnp.abs(seen.vx), CART_SPEED) + far(jnp.abs(seen.vy), CART_SPEED)
+    cart = cart + far(jnp.abs(report.vx), CART_SPEED) + far(jnp.abs(report.vy), CART_SPEED)
     pole = sum(far(jnp.abs(c), LEAN) for c in (r.qx, r.qy, r.qz))
-    pole = pole + far(jnp.abs(seen.spin.x), POLE_RATE) + far(jnp.abs(seen.spin.y), POLE_RATE)
-    pole = pole + far(jnp.abs(seen.spin.z), POLE_TURN)
+    pole = pole + far(jnp.abs(report.spin.x), POLE_RATE) + far(jnp.abs(report.spin.y), POLE_RATE)
+    pole = pole + far(jnp.abs(report.spin.z), POLE_TURN)
     places = far(jnp.abs(b.p.x), BLOCK_SIDE) + far(jnp.abs(b.p.y), BLOCK_SIDE)
     places = places + far(b.p.z, BLOCK_TOP)
     away = (jnp.maximum(jnp.abs(b.p.x), jnp.abs(b.p.y)) < 4) & (b.p.z > 1) & (b.p.z < 9)
     speeds = sum(far(jnp.abs(c), BLOCK_FAST) for c in b.v)
     slow = tail(BLOCK_SLOW - _slowest(b.v), Tail(0.0, SHAPE, SCALE * BLOCK_SLOW), published)
     odd = jnp.where(b.alive, places + jnp.where(away, speeds + slow, 0.0), 0.0)
-    crowd = jnp.where((seen.count < 1) | (seen.count > MOST_BLOCKS), 1.0, 0.0)
+    crowd = jnp.where((report.count < 1) | (report.count > MOST_BLOCKS), 1.0, 0.0)
     low, high = USUAL_BLOCKS
-    count = jnp.where((seen.count < low) | (seen.count > high), 1.0, 0.0)
-    relations = _relations(seen)
+    count = jnp.where((report.count < low) | (report.count > high), 1.0, 0.0)
+    relations = _relations(report)
     total = jnp.minimum(cart + pole + jnp.sum(odd) + crowd + count + relations, 4.0)
     return jnp.asarray(total), jnp.sum(odd > 0.1)
 
@@ -223,16 +222,18 @@ def _slowest(v: Vector) -> jax.Array:
     return jnp.minimum(jnp.minimum(jnp.abs(v.x), jnp.abs(v.y)), jnp.abs(v.z))
 
 
-def _structure_error(shown: Transition, published: bool) -> jax.Array:
-    """Evidence of how far off cart and pole were predicted."""
-    pose, velocity = sight.predicted(NOMINAL, shown.before, sight.push(NOMINAL, shown.action))
-    seen = shown.after
-    old = seen.reported
-    said, told = (pose.qx, pose.qy, pose.qz, pose.qw), (old.qx, old.qy, old.qz, old.qw)
-    sign = jnp.where(sum(a * b for a, b in zip(said, told, strict=True)) < 0, -1.0, 1.0)
-    differences = [pose.x - old.x, pose.y - old.y, velocity.vx - seen.vx, velocity.vy - seen.vy]
-    differences += [sign * a - b for a, b in zip(said, told, strict=True)]
-    differences += list(geo.sub(sight.spin_of(pose, velocity), seen.spin))
+def _structure_error(transition: Transition, published: bool) -> jax.Array:
+    """Evidence of the prediction errors of cart and pole."""
+    pose, velocity = sight.predicted(
+        NOMINAL, transition.before, sight.push(NOMINAL, transition.action)
+    )
+    report = transition.after
+    old = report.reported
+    expected, observed = (pose.qx, pose.qy, pose.qz, pose.qw), (old.qx, old.qy, old.qz, old.qw)
+    sign = jnp.where(sum(a * b for a, b in zip(expected, observed, strict=True)) < 0, -1.0, 1.0)
+    differences = [pose.x - old.x, pose.y - old.y, velocity.vx - report.vx, velocity.vy - report.vy]
+    differences += [sign * a - b for a, b in zip(expected, observed, strict=True)]
+    differences += list(geo.sub(sight.spin_of(pose, velocity), report.spin))
     each = [
         _excess(d, limit, published) for d, limit in zip(differences, STRUCTURE_ERRORS, strict=True)
     ]
@@ -242,20 +243,20 @@ def _structure_error(shown: Transition, published: bool) -> jax.Array:
 
 
 def _excess(difference: Scalar, limit: float, published: bool) -> jax.Array:
-    """Tail probability of an error; larger ones are taken for collisions and ignored."""
+    """Tail probability of an error; errors that exceed the limit by 1 are ignored as collisions."""
     excess = jnp.abs(difference) - limit
     probability = tail(excess, Tail(0.0, SHAPE, SCALE), published)
     return jnp.where((excess > 0) & (excess < 1), probability, 0.0)
 
 
 def _block_error(before: Block, after: Block, published: bool) -> jax.Array:
-    """Evidence of how far off blocks were predicted, away from walls."""
+    """Evidence of the prediction errors of blocks, away from walls."""
     speeds = bank.blocks_after(NOMINAL, before)
     off = (*geo.sub(after.p, sight.place_next(before.p, speeds)), *geo.sub(after.v, speeds))
     limits = (*PLACE_ERRORS, *SPEED_ERRORS)
     each = [_excess(d, limit, published) for d, limit in zip(off, limits, strict=True)]
-    counted = before.alive & after.alive & _away(after.p, 8.0)
-    largest = jnp.max(jnp.where(counted, jnp.max(jnp.stack(each), axis=0), 0.0))
+    mask = before.alive & after.alive & _away(after.p, 8.0)
+    largest = jnp.max(jnp.where(mask, jnp.max(jnp.stack(each), axis=0), 0.0))
     return jnp.minimum(largest, 0.1)
 
 
@@ -268,39 +269,39 @@ def _away(p: Vector, top: float) -> jax.Array:
 
 
 def flown(block: Block) -> Block:
-    """Blocks one tick later in the nominal world, with walls and one another, (4,)."""
+    """Blocks one tick later in the nominal world, with walls and collisions of blocks, (4,)."""
     v = collided(NOMINAL, block, bank.blocks_after(NOMINAL, block))
     return replace(block, p=sight.place_next(block.p, v), v=v)
 
 
-def _forecast(memory: Memory, seen: Seen, published: bool) -> Memory:
+def _forecast(memory: Memory, report: Seen, published: bool) -> Memory:
     """Compare the blocks with their forecast, at some ticks."""
-    counted = seen.block.alive & memory.forecast.alive
-    off = geo.sub(seen.block.p, memory.forecast.p)
+    mask = report.block.alive & memory.forecast.alive
+    off = geo.sub(report.block.p, memory.forecast.p)
     side, top = 4.0, 8.0
     use = [
-        counted & (jnp.abs(seen.block.p.x) <= side) & (jnp.abs(memory.forecast.p.x) <= side),
-        counted & (jnp.abs(seen.block.p.y) <= side) & (jnp.abs(memory.forecast.p.y) <= side),
-        counted & _between(seen.block.p.z, top) & _between(memory.forecast.p.z, top),
+        mask & (jnp.abs(report.block.p.x) <= side) & (jnp.abs(memory.forecast.p.x) <= side),
+        mask & (jnp.abs(report.block.p.y) <= side) & (jnp.abs(memory.forecast.p.y) <= side),
+        mask & _between(report.block.p.z, top) & _between(memory.forecast.p.z, top),
     ]
     squares = [jnp.where(m, c * c, 0.0) for m, c in zip(use, off, strict=True)]
     number = jnp.maximum(sum(jnp.sum(m) for m in use), 1)
     err = sum(jnp.sum(s) for s in squares) / number
     zerr = jnp.sum(squares[2]) / jnp.maximum(jnp.sum(use[2]), 1)
     share = jnp.sum(squares[2]) / jnp.maximum(sum(jnp.sum(s) for s in squares), 1e-9)
-    tick, found = memory.ticks, jnp.float32(0)
+    tick, evidence = memory.ticks, jnp.float32(0)
     for at, (heights, places) in FORECAST.items():
         here = jnp.maximum(tail(zerr, heights, published), tail(err, places, published))
         usable = (memory.run > 0) | (err > places.begin) if at >= 55 else True
-        found = jnp.where((tick == at) & usable, here, found)
-    hit = found > 0
+        evidence = jnp.where((tick == at) & usable, here, evidence)
+    hit = evidence > 0
     due = jnp.any(jnp.stack([tick == at for at in FORECAST]))
     times = jnp.where(tick >= 25, memory.run + 1, 1)
     kind = jnp.where(share > 0.94, 6, jnp.where(share < 0.5, 7, 0))
     tags = memory.tags.at[kind].add(jnp.where(hit & (kind > 0), 1.0, 0.0))
     return replace(
         memory,
-        errors=memory.errors + 0.25 * found * times,
+        errors=memory.errors + 0.25 * evidence * times,
         run=jnp.where(due, jnp.where(hit, memory.run + 1, 0), memory.run),
         tags=tags,
     )
@@ -313,18 +314,23 @@ def _between(z: Scalar, top: float) -> jax.Array:
 # Episodes ---------------------------------------------------------------------------------------
 
 
-def _watch(memory: Memory, shown: Transition, published: bool) -> tuple[Memory, NoveltyPrediction]:
-    """Add the evidence of one observation, and take the episode as ended with it."""
-    begun, later = _start(memory, shown.after, published), _go_on(memory, shown, published)
-    memory = jax.tree.map(partial(jnp.where, shown.first), begun, later)
+def _watch(
+    memory: Memory, transition: Transition, published: bool
+) -> tuple[Memory, NoveltyPrediction]:
+    """Add the evidence of one observation, and predict as if the episode ended with it."""
+    first, later = (
+        _start(memory, transition.after, published),
+        _go_on(memory, transition, published),
+    )
+    memory = jax.tree.map(partial(jnp.where, transition.first), first, later)
     declared = _declared(memory, published)
     level = jnp.where(declared >= THRESHOLD, _level(memory), 0)
-    said = NoveltyPrediction(level.astype(jnp.int32), declared, jnp.float32(THRESHOLD))
-    return memory, said
+    prediction = NoveltyPrediction(level.astype(jnp.int32), declared, jnp.float32(THRESHOLD))
+    return memory, prediction
 
 
-def _start(memory: Memory, seen: Seen, published: bool) -> Memory:
-    number, violations = _opening(seen, published)
+def _start(memory: Memory, report: Seen, published: bool) -> Memory:
+    number, violations = _opening(report, published)
     counted = number > 0.1
     return replace(
         memory,
@@ -332,14 +338,14 @@ def _start(memory: Memory, seen: Seen, published: bool) -> Memory:
         listed=jnp.where(counted, number, 0.0),
         entries=counted.astype(jnp.int32),
         opening=jnp.where(counted, number, 0.0),
-        forecast=seen.block,
+        forecast=report.block,
         tags=memory.tags.at[2].add(violations.astype(jnp.float32)),
     )
 
 
-def _go_on(memory: Memory, shown: Transition, published: bool) -> Memory:
-    before, after = shown.before, shown.after
-    structure = _structure_error(shown, published)
+def _go_on(memory: Memory, transition: Transition, published: bool) -> Memory:
+    before, after = transition.before, transition.after
+    structure = _structure_error(transition, published)
     hits = memory.hits + (structure > 0)
     number = jnp.where(hits > SOME_HITS, structure, 0.0)
     number = number + _block_error(before.block, after.block, published)
@@ -361,8 +367,8 @@ def _go_on(memory: Memory, shown: Transition, published: bool) -> Memory:
 
 def _begin(memory: Memory, published: bool) -> Memory:
     """Close the last episode and open the next."""
-    played = memory.episode >= 0
-    declared = jnp.where(played, _declared(memory, published), 0.0)
+    had_episode = memory.episode >= 0
+    declared = jnp.where(had_episode, _declared(memory, published), 0.0)
     performance = _performance(memory)
     closed = replace(
         memory,
@@ -373,7 +379,7 @@ def _begin(memory: Memory, published: bool) -> Memory:
         failed_row=jnp.where(_failed(memory), memory.failed_row + 1, 0),
         recent=jnp.roll(memory.recent, 1).at[0].set(performance),
     )
-    memory = jax.tree.map(partial(jnp.where, played), closed, memory)
+    memory = jax.tree.map(partial(jnp.where, had_episode), closed, memory)
     zero = jnp.float32(0)
     return replace(
         memory,
@@ -398,21 +404,21 @@ def _failed(memory: Memory) -> jax.Array:
 
 
 def _divergence(memory: Memory) -> jax.Array:
-    """Kullback-Leibler divergence of an episode's numbers from those of training, up to 1."""
+    """Kullback-Leibler divergence of an episode's scores from those of training, up to 1."""
     mean = memory.listed / jnp.maximum(memory.entries, 1)
     away = jnp.maximum(mean - TRAINED_MEAN, 0.0) / TRAINED_SPREAD
     return jnp.minimum(0.5 * away * away, 1.0)
 
 
 def _worse(memory: Memory) -> jax.Array:
-    """The same of performance, where it is worse than in training."""
+    """Divergence of the performance from training, where it is worse, times 0.15."""
     recent = jnp.roll(memory.recent, 1).at[0].set(_performance(memory))
     away = jnp.maximum(USUAL - jnp.mean(recent), 0.0) / USUAL_SPREAD
     return 0.15 * jnp.minimum(0.5 * away * away, 1.0)
 
 
 def _failing(memory: Memory) -> jax.Array:
-    """Evidence of failures, from 0 to 1 where there are as many as never in training."""
+    """Evidence of failures, 0 to 1; 1 is more than ever in training."""
     failures = memory.failures + _failed(memory)
     row = jnp.where(_failed(memory), memory.failed_row + 1, 0)
     share = failures / (memory.episode + 1)
@@ -421,7 +427,7 @@ def _failing(memory: Memory) -> jax.Array:
 
 
 def _tagged(memory: Memory, published: bool) -> jax.Array:
-    """Evidence of violations of blocks an episode, from episode 20 on, 15 times at most."""
+    """Evidence of the violations of blocks per episode, in episodes 20 to 34."""
     rate = jnp.sum(memory.tags[2:]) / (memory.episode + 1)
     early, late = (tail(rate, at, published) for at in ODD_TAGS)
     e = memory.episode
@@ -429,7 +435,7 @@ def _tagged(memory: Memory, published: bool) -> jax.Array:
 
 
 def _declared(memory: Memory, published: bool) -> jax.Array:
-    """Evidence after the present episode, never less than before it."""
+    """Evidence after the present episode; it never decreases."""
     e = memory.episode
     tested = (e >= TESTED.start) & (e < TESTED.stop)
     often = jnp.minimum(0.4 * (1 + memory.diverged), LISTED / jnp.maximum(e - 16, 1))
@@ -447,16 +453,16 @@ def _declared(memory: Memory, published: bool) -> jax.Array:
 
 
 def _level(memory: Memory) -> jax.Array:
-    """Level that most violations speak of, 0 without any."""
+    """Level with the most violations, 0 without any."""
     return jnp.argmax(memory.tags)
 
 
 # Controller -------------------------------------------------------------------------------------
 
 
-def _clearance(seen: Seen, lean: tuple[Scalar, Scalar], x: Scalar, y: Scalar) -> jax.Array:
+def _clearance(report: Seen, lean: tuple[Scalar, Scalar], x: Scalar, y: Scalar) -> jax.Array:
     """Smallest distance between cart or pole and a block, m, up to 10."""
-    p, alive = seen.block.p, seen.block.alive
+    p, alive = report.block.p, report.block.alive
     side = jnp.maximum(jnp.hypot(p.x - x, p.y - y) - dynamics.CART_RADIUS, 0.0)
     up = jnp.maximum(jnp.abs(p.z - PIVOT_HEIGHT) - dynamics.CART_HALF_HEIGHT, 0.0)
     along = jnp.clip(p.z - PIVOT_HEIGHT, POLE_BOTTOM, POLE_BOTTOM + NOMINAL.pole_length)
@@ -474,18 +480,18 @@ def _distance_cost(gap: jax.Array) -> jax.Array:
     return jnp.where(gap > 0.01, cost, 1000 + gap * gap)
 
 
-def _line_cost(seen: Seen, x: Scalar, y: Scalar) -> jax.Array:
-    """Cost of standing on the lines along which blocks fly."""
-    p, v = seen.block.p, seen.block.v
+def _line_cost(report: Seen, x: Scalar, y: Scalar) -> jax.Array:
+    """Cost of standing in the flight lines of blocks."""
+    p, v = report.block.p, report.block.v
     u = geo.scale(v, 1 / jnp.maximum(dynamics.norm(v), 1e-6))
     zero = jnp.zeros_like(p.x)
     away = dynamics.norm(geo.cross(u, geo.sub(Vector(zero + x, zero + y, zero), p)))
-    return jnp.sum(jnp.where(seen.block.alive & (away < 0.1), 100 + 5 / (0.01 + away**2), 0.0))
+    return jnp.sum(jnp.where(report.block.alive & (away < 0.1), 100 + 5 / (0.01 + away**2), 0.0))
 
 
 def _cautious(observation: Observation) -> jax.Array:
-    """The push after which the pole leans little and blocks are far."""
-    seen = see(observation)
+    """The push with the least cost of lean and of near blocks."""
+    report = see(observation)
     roll, pitch = reference.roll_pitch(observation)
     best, action = jnp.float32(jnp.inf), jnp.int32(0)
     for code, (fx, fy) in reference.CODED_PUSHES:
@@ -493,12 +499,12 @@ def _cautious(observation: Observation) -> jax.Array:
         high = jnp.maximum(jnp.abs(rolled), jnp.abs(pitched))
         low = jnp.minimum(jnp.abs(rolled), jnp.abs(pitched))
         slack = 1 - high / NOMINAL.lean_limit
-        x = seen.reported.x + 2 * DT * seen.vx + DT * DT * fx
-        y = seen.reported.y + 2 * DT * seen.vy + DT * DT * fy
-        gap = _clearance(seen, (pitched, -rolled), x, y)
+        x = report.reported.x + 2 * DT * report.vx + DT * DT * fx
+        y = report.reported.y + 2 * DT * report.vy + DT * DT * fy
+        gap = _clearance(report, (pitched, -rolled), x, y)
         steep = 100 / jnp.maximum(slack, 1e-3) ** 4
         cost = jnp.where(slack > 0.9, 151 + 1 / jnp.maximum(slack, 1e-7), steep)
-        avoiding = _distance_cost(gap) + _line_cost(seen, x, y)
+        avoiding = _distance_cost(gap) + _line_cost(report, x, y)
         cost = cost + high * high + low * low + jnp.where(slack >= 0.01, avoiding, 0.0)
         action = jnp.where(cost < best, code, action)
         best = jnp.minimum(cost, best)
@@ -509,7 +515,7 @@ def detector(published: bool = False) -> Detector:
     """The tests of `wow`, to join any controller.
 
     Args:
-      published: whether tails have the form of the published code, with its slip.
+      published: whether tails have the form of the published code, with its error.
     """
     return Detector(
         "wow-published" if published else "wow",
@@ -520,15 +526,15 @@ def detector(published: bool = False) -> Detector:
 
 
 def agent(published: bool = False) -> Agent:
-    """The whole agent: its tests, and its controller, which heeds them."""
+    """The whole agent: its tests, and its controller, which depends on them."""
     watching = joined(reference.greedy, detector(published))
 
     def act(
         memory: Joined, observation: Observation, key: jax.Array
     ) -> tuple[jax.Array, NoveltyPrediction, Joined]:
-        action, said, memory = watching.act(memory, observation, key)
+        action, prediction, memory = watching.act(memory, observation, key)
         cautious = memory.detector.since >= 2
         action = jnp.where(cautious, _cautious(observation), action).astype(jnp.int32)
-        return action, said, replace(memory, action=action)
+        return action, prediction, replace(memory, action=action)
 
     return replace(watching, name=detector(published).name, act=act, acting=None)

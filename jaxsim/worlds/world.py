@@ -24,18 +24,18 @@ class WholeSteps(ABC):
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the last.
+        """Kinds of `attempt`, the cheapest first; each is right for more lanes than the one before.
 
         The last is `FULL`, which is right for all.
         """
         return (FULL,)
 
     def carried(self, state: State) -> State:
-        """Return what of a state its observation and the next step of a running episode read."""
+        """Return the part of a state that its observation and the next running step read."""
         return state
 
     def resumed(self, carried: State, length: jax.Array) -> State:
-        """Return a state that `attempt` and `observe` take for the one that was carried.
+        """Rebuild a state for `attempt` and `observe` from its carried part.
 
         Args:
           carried: from `carried`.
@@ -59,7 +59,7 @@ class WholeSteps(ABC):
           state: from `resumed`, leaves (L,).
           action: (L,) int32.
           params: physics; leaves () or (L,).
-          active: (L,) bool; where it is False nothing is right.
+          active: (L,) bool; no other lane is right.
           effort: one of the `efforts`.
         """
         result = self.step(key, state, action, params)
@@ -72,7 +72,7 @@ class WholeSteps(ABC):
 
 
 class World(WholeSteps):
-    """Base of the environments: what follows from their names, actions and configuration.
+    """Base of the environments: everything that follows from name, actions and configuration.
 
     A world adds `start`, `observe`, `step`, `score` and `dt`; see `jaxsim.env` for the contract.
 
@@ -97,10 +97,10 @@ class World(WholeSteps):
         return int(self.config.max_steps)
 
     def checked(self, action: Leaf) -> jax.Array:
-        """Return an action that `step` was given.
+        """Return an action of `step` as an array.
 
         Raises:
-          ValueError: it is no integer; or, where its value is known, it is out of range.
+          ValueError: it is not an integer, or it is concrete and out of range.
         """
         return jnp.asarray(inputs.action_codes(action, self.num_actions, self.actions))
 
@@ -121,12 +121,12 @@ class World(WholeSteps):
     def observe(self, state: State) -> Observation:
         """Return the observation of a state; see `jaxsim.env.Env.observe`."""
 
-    # What `jaxsim.stepper` asks besides.
+    # For `jaxsim.stepper`.
 
     def quick_step(
         self, key: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[Any, jax.Array]:
-        """Advance one step by the cheapest program there is.
+        """Advance one step by the cheapest program.
 
         Args:
           key: () or (L,) typed key.
@@ -135,12 +135,12 @@ class World(WholeSteps):
           params: as for `step`.
 
         Returns:
-          (what `step` returns, () or (L,) bool: whether it is right. Where it is not, `step` has to
-          be called instead.)
+          (result of `step`, () or (L,) bool: whether it is right. Where it is not, call `step`
+          instead.)
         """
         return self.step(key, state, action, params), jnp.ones_like(state.step, bool)
 
-    # What `jaxsim.rollout` asks besides.
+    # For `jaxsim.rollout`.
 
     @property
     def layout(self) -> backend.Layout:
@@ -149,7 +149,7 @@ class World(WholeSteps):
 
     @property
     def older_emitters(self) -> bool:
-        """Whether `backend.compiled` has XLA's older emitters compile loops over its steps."""
+        """Whether `backend.compiled` uses XLA's older emitters for loops over the steps."""
         return False
 
     def parts(self, params: Params) -> tuple[tuple["World", ...], np.ndarray]:
@@ -159,8 +159,7 @@ class World(WholeSteps):
           params: NumPy leaves, each () or (V,).
 
         Returns:
-          (environments, of which this one is the last; (V,) int32, the place of the one that plays
-          each row).
+          (environments, this one last; (V,) int32, index of the environment for each row).
         """
         return (self,), np.zeros(rows_of(params), np.int32)
 
@@ -182,11 +181,11 @@ FULL = 1 << 30
 """The effort that is right for every lane."""
 
 RUNNING, TERMINATED, TRUNCATED, NONFINITE = range(4)
-"""Status of an episode: running, ended by the task, by a limit, or by a number not finite."""
+"""Status of an episode: running, or ended by the task, by a limit or by a nonfinite number."""
 
 
 def ending(result: tuple[Any, ...]) -> jax.Array:
-    """How episodes stand after what `step` has returned; (...) int32."""
+    """Status of episodes from a result of `step`; (...) int32."""
     _, _, _, terminated, truncated, info = result
     limited = jnp.where(info["nonfinite"], NONFINITE, jnp.where(truncated, TRUNCATED, RUNNING))
     return jnp.where(terminated, TERMINATED, limited)
@@ -198,13 +197,13 @@ class Attempt(NamedTuple):
     state: State
     ending: jax.Array  # int32
     right: jax.Array  # bool, where the rest may be used
-    needs: Leaf = 0  # int32, place among the efforts of the one that may be right elsewhere
+    needs: Leaf = 0  # int32, index of the effort that may be right for the other lanes
     reward: Leaf = None  # of the step; None where `step_reward` gives it
     performance: Leaf = None  # after the step; None where `score` gives it
 
 
 def all_finite(tree: Tree, ndim: int) -> jax.Array:
-    """Whether every floating-point number of each lane is finite: any that is not spoils the sum.
+    """Whether every floating-point number of each lane is finite, by a sum of zeros or NaN.
 
     Args:
       tree: leaves whose first `ndim` axes are the lanes; fewer axes broadcast.
@@ -213,35 +212,35 @@ def all_finite(tree: Tree, ndim: int) -> jax.Array:
     Returns:
       () or (L,) bool.
     """
-    spoilt = [
+    zeros = [
         _over_slots(leaf * 0.0, ndim)
         for leaf in jax.tree.leaves(tree)
         if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
     ]
-    return jnp.isfinite(sum(spoilt[1:], spoilt[0]))
+    return jnp.isfinite(sum(zeros[1:], zeros[0]))
 
 
 def _over_slots(number: jax.Array, ndim: int) -> jax.Array:
-    """Sum what stands behind the lanes; a reduction over nothing would cost a pass of its own."""
+    """Sum the axes behind the lanes; a reduction over no axis would cost a pass of its own."""
     slots = tuple(range(ndim, jnp.ndim(number)))
     return jnp.sum(number, axis=slots) if slots else number
 
 
 def configure(kind: type[C], options: Mapping[str, Any], shorthands: Iterable[str] = ()) -> C:
-    """Build a world's configuration from the options that a caller of `jaxsim.make` wrote.
+    """Build a world's configuration from the options of `jaxsim.make`.
 
     Args:
       kind: the world's `Config`.
-      options: its fields by name; what is missing takes its default.
+      options: its fields by name; missing ones take their defaults.
       shorthands: other options that the world accepts, for the error message.
 
     Raises:
-      ValueError: an option that does not exist or does not fit, or float64 without x64.
+      ValueError: an unknown or invalid option, or float64 without x64.
     """
-    known = kind.__dataclass_fields__  # type: ignore[attr-defined]
+    names = kind.__dataclass_fields__  # type: ignore[attr-defined]
     for option in options:
-        if option not in known:
-            allowed = ", ".join([*shorthands, *known])
+        if option not in names:
+            allowed = ", ".join([*shorthands, *names])
             raise ValueError(f"unknown option {option!r} (allowed: {allowed})")
     config: Any = kind(**options)
     if config.dtype == "float64" and not jax.config.read("jax_enable_x64"):

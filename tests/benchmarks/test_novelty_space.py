@@ -83,7 +83,7 @@ def many(number=3000):
 def test_a_list_is_balanced_from_its_beginning_on(monkeypatch):
     monkeypatch.setattr(novelty_list, "SIZE", 500)
     table = many()
-    made = novelty_list.made(table, "some-1", 1)
+    made = novelty_list.build(table, "some-1", 1)
     assert len(made.entries) == 500
     singles = [e.novelty.name for e in made.entries if len(e.novelty.families) == 1]
     counts = [singles.count(name) for name in FAMILIES]
@@ -103,6 +103,6 @@ def test_families_that_are_held_out_are_none_of_the_catalogue():
     assert apart.isdisjoint(novelty_list.in_catalogue())
     assert {"block_aim", "pole_length", "wind"} <= novelty_list.in_catalogue()
     assert novelty_list.held_out(2) != apart
-    made = novelty_list.made(many(600), "some-1", 1)
+    made = novelty_list.build(many(600), "some-1", 1)
     for entry in made.entries:
         assert entry.held_out == bool(apart & set(entry.novelty.families))

@@ -42,7 +42,7 @@ def homeward():
 
     def expected(observation):
         seen = see(observation)
-        model, block, _ = repair.believed(repair.no_fit(), seen)
+        model, block, _ = repair.model_of(repair.no_fit(), seen)
         world = lookahead.BodyState(*sight.moving(seen), block)
         plan = mpc.home(1)
         body = dynamics.bodies(model.params)
@@ -51,7 +51,7 @@ def homeward():
             now = lookahead._tick(model, body, plan, jnp.int32(200), now, True)[0]
             return now, (now.pose.x[0], now.pose.qy[0], now.fell[0])
 
-        begun = lookahead._started(model, world, plan)
+        begun = lookahead._start(model, world, plan)
         return jax.lax.scan(tick, begun, length=lookahead.HORIZON)[1]
 
     def action(observation):
@@ -108,7 +108,7 @@ def transitions(lanes32, level, difficulty, ticks=12):
 def learner():
     def learnt(fit, before, action, after, first):
         shown = Transition(see(before), action, see(after), first)
-        return repair.learnt(fit, shown)
+        return repair.update(fit, shown)
 
     return jax.jit(jax.vmap(learnt, in_axes=(0, 0, 0, 0, None)))
 
@@ -129,7 +129,7 @@ def pushed_alike(mass, wind):
     params = replace(Params(), cart_mass=mass)
     zero = jnp.float32(0)
     seen = see(upright(zero, Vector(zero, zero, zero)))
-    learnt = jax.jit(repair.learnt)
+    learnt = jax.jit(repair.update)
     fit = learnt(repair.no_fit(), Transition(seen, jnp.int32(1), seen, jnp.asarray(True)))
     fits = []
     for action in map(jnp.int32, (1, 1, 1, 1, 1, 2)):
@@ -307,9 +307,9 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
 
         return plan_lane
 
-    monkeypatch.setattr(mpc, "screened", follow)
+    monkeypatch.setattr(mpc, "screen", follow)
     monkeypatch.setattr(mpc, "_search", search)
-    monkeypatch.setattr(mpc, "_planned", one)
+    monkeypatch.setattr(mpc, "_replanner", one)
     costs = [5.0, 9.0, 8.0, 7.0, 6.0]
     budget = mpc.Budget(candidates=8, generations=2, first=3)
     for costs[0], first, useful, rounds in (
@@ -321,7 +321,7 @@ def test_the_plans_of_the_tick_before_are_followed_a_tick_later(monkeypatch):
         costs[4] = costs[0] + 0.1
         searched.clear()
         with jax.disable_jit():
-            best, _ = mpc.planned(
+            best, _ = mpc.replan(
                 budget, None, None, plans, 100, jnp.bool_(first), jnp.bool_(useful), KEY
             )
         assert searched == rounds
@@ -405,7 +405,7 @@ def test_cart_and_pole_meet_the_block_that_is_nearest():
 def in_danger():
     """Model, world and plans of lanes of an empty room with one block that flies at the cart."""
     seen = upright(np.float32(0), Vector(*np.zeros(3, np.float32)))
-    model, block, _ = repair.believed(repair.no_fit(), see(seen))
+    model, block, _ = repair.model_of(repair.no_fit(), see(seen))
     world = lookahead.BodyState(*sight.moving(see(seen)), block)
     p, v = Vector(*np.zeros((3, 4), np.float32)), Vector(*np.zeros((3, 4), np.float32))
     p.x[:], p.z[:] = (4.0, 3.0, -3.0, 3.0), (0.8, 6.0, 7.0, 8.0)
@@ -417,13 +417,13 @@ def in_danger():
 
 @cache
 def fast():
-    return jax.jit(lookahead.followed)
+    return jax.jit(lookahead.rollout)
 
 
 @jax.jit
 def plainly(model, world, plan, left):
     """Costs of futures that all have their own blocks and look for contacts in every tick."""
-    now = lookahead._started(model, world, plan)
+    now = lookahead._start(model, world, plan)
     own = jax.tree.map(lambda leaf: leaf + jnp.zeros(plan.cap.shape, leaf.dtype), now.block)
     body = dynamics.bodies(model.params)
 
@@ -476,7 +476,7 @@ def test_contacts_are_looked_for_only_where_a_block_is_near(monkeypatch):
         return velocity, v, impulse + jnp.inf, gap
 
     monkeypatch.setattr(lookahead, "_contacts", costly)
-    followed = jax.jit(lambda *a: lookahead.followed(*a)[0], compiler_options=HURRIED)
+    followed = jax.jit(lambda *a: lookahead.rollout(*a)[0], compiler_options=HURRIED)
     left, bound = jnp.int32(150), jnp.float32(np.inf)
     assert not np.isfinite(followed(model, world, plans, left, bound)).all()
     away = world.block.p._replace(z=world.block.p.z + np.float32(4))
@@ -493,7 +493,7 @@ def test_a_screen_sees_which_plans_a_block_comes_near_to():
     models = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * 2, axis=-1), model)
     both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2, axis=-1), plans)
     left = jnp.full(2, 150)
-    costs, used = jax.jit(lookahead.screened)(models, worlds, both, left)
+    costs, used = jax.jit(lookahead.screen)(models, worlds, both, left)
     unhurt, references = fast()(model, far, plans, jnp.int32(150), jnp.float32(np.inf))
     np.testing.assert_allclose(costs[:, 1], unhurt, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(used[0][..., 1], references[0], atol=1e-4)
@@ -530,7 +530,7 @@ def test_a_future_is_cheap():
     @jax.eval_shape
     def given():
         world = lookahead.BodyState(*sight.moving(Seen.nothing()), Seen.nothing().block)
-        model = repair.believed(repair.no_fit(), Seen.nothing())[0]
+        model = repair.model_of(repair.no_fit(), Seen.nothing())[0]
         plans = mpc._candidates(128, mpc.home(mpc.ELITES), rng.words(KEY))
         return model, world, plans, jnp.int32(200)
 
@@ -540,12 +540,12 @@ def test_a_future_is_cheap():
     def free(model, world, plans, left):
         model, world = jax.tree.map(lambda leaf: leaf[..., None], (model, world))
         plans = jax.tree.map(lambda leaf: leaf[..., None], plans)
-        return lookahead.screened(model, world, plans, left[None])
+        return lookahead.screen(model, world, plans, left[None])
 
     # The second is the sum of a tick with shared blocks, one with blocks of each future, and one
     # with contacts.
     assert flops(free, *given) <= 1200  # 1,128
-    assert flops(lookahead.followed, *given, jnp.float32(0)) <= 11_000  # 10,629
+    assert flops(lookahead.rollout, *given, jnp.float32(0)) <= 11_000  # 10,629
 
 
 def test_of_many_blocks_those_that_come_closest_are_planned_with():

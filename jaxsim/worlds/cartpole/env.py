@@ -48,24 +48,24 @@ class CartPole(World):
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one step; see `jaxsim.env.Env.step`."""
-        rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
+        rng.words(key)  # nothing is drawn; this rejects a raw key, as in every world
         running = ~state.done
         new = _advance(state, self.checked(action), params)
         finite = all_finite(new, jnp.ndim(state.step))
         fallen = _has_fallen(new, params)
-        late = (new.step >= self.config.max_steps) | ~finite
-        # A state that is not finite is not kept: what agents see stays finite.
+        limited = (new.step >= self.config.max_steps) | ~finite
+        # A nonfinite state is dropped, so that observations stay finite.
         keep = running & finite
-        done = state.done | fallen | late
+        done = state.done | fallen | limited
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
         new = State(new.motion, new.step, done)
-        # A place of inf m is out of bounds, but not why the episode ended.
-        known = all_finite(state, jnp.ndim(state.step))
-        fell_before = state.done & _has_fallen(state, params) & known
+        # A position of inf m is out of bounds, but did not end the episode.
+        finite_before = all_finite(state, jnp.ndim(state.step))
+        fell_before = state.done & _has_fallen(state, params) & finite_before
         timed_out = state.step >= self.config.max_steps
         terminated = jnp.where(running, fallen & finite, fell_before)
-        truncated = jnp.where(running, late, timed_out | ~fell_before)
-        # An ended episode that neither fell nor was over has met a number that is not finite.
+        truncated = jnp.where(running, limited, timed_out | ~fell_before)
+        # Neither a fall nor a time limit: a nonfinite number ended the episode.
         nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         info = {"performance": share, "nonfinite": nonfinite}
@@ -83,11 +83,11 @@ class CartPole(World):
 
 
 def _advance(state: State, action: jax.Array, params: Params) -> State:
-    """One step without its consequences; the hidden one only counts."""
+    """One step of the motion; the hidden step only increases the count."""
     force = jnp.where(action == 1, params.force, -params.force)
-    moved = dynamics.move(params, state.motion, force)
+    after = dynamics.move(params, state.motion, force)
     hidden = state.step < 0
-    motion = jax.tree.map(lambda a, b: jnp.where(hidden, a, b), state.motion, moved)
+    motion = jax.tree.map(lambda a, b: jnp.where(hidden, a, b), state.motion, after)
     return State(motion, state.step + 1, state.done)
 
 
@@ -104,7 +104,7 @@ def make(values: Values, **options: Any) -> tuple[CartPole, Params]:
       **options: `max_steps` and `dtype` of `Config`.
 
     Raises:
-      ValueError: an option that does not exist or does not fit, or float64 without x64.
+      ValueError: an unknown or invalid option, or float64 without x64.
     """
     config = configure(Config, options)
     return CartPole(config), params_from_values(values, config)

@@ -1,4 +1,4 @@
-"""Where an episode starts, drawn on the device."""
+"""Start states, drawn on the device."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jaxsim.worlds.cartpole.types import Config, Motion, Params, State
 
 
 def draw(key: jax.Array, params: Params, config: Config) -> State:
-    """Draw the state before the hidden first step, which is also the state after it.
+    """Draw the state before the hidden first step, which leaves it unchanged.
 
     Args:
       key: () or (L,) typed key of the episode.

@@ -21,7 +21,7 @@ _ROWS = [
         "m",
         0.05,
         10.0,
-        "from the pivot to the centre of mass: half of the pole, what Gymnasium calls its length",
+        "from the pivot to the centre of mass: half of the pole, as Gymnasium's length",
     ),
     _number("tau", "tau", "s", 0.0001, 0.1, "length of one step"),
     _number("position_limit", "position_limit", "m", 0.1, 100.0, "distance that ends an episode"),
@@ -30,14 +30,14 @@ _ROWS = [
 ]
 FIELDS: dict[str, str] = {row.path: field for field, row in _ROWS}
 PARAMETERS: dict[str, Parameter] = {row.path: row for _, row in _ROWS}
-"""Everything a syllabus or `jaxsim.make` may set, by path."""
+"""Parameters of syllabi and `jaxsim.make`, by path."""
 
 
 def params_from_values(values: Values, config: Config) -> Params:
-    """Turn values by path into traced parameters.
+    """Convert values by path to traced parameters.
 
     Args:
-      values: by path, already checked; what is missing takes its default.
+      values: by path, already checked; missing ones take their defaults.
       config: precision.
     """
     changed = {FIELDS[path]: value for path, value in values.items()}

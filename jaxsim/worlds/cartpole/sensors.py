@@ -1,4 +1,4 @@
-"""What the agent is told: the state as it is."""
+"""Sensors without errors: the observation is the motion."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What the classic CartPole is made of: static configuration, traced parameters, state.
+"""Static configuration, traced parameters and state of the classic CartPole.
 
 Every physical quantity is a scalar leaf. A leaf may carry any leading batch shape, as long as all
 leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
@@ -19,7 +19,7 @@ ACTIONS = ("left", "right")
 
 @dataclass(frozen=True)
 class Config:
-    """What changes the compiled program; hashable.
+    """Static configuration of the compiled program; hashable.
 
     Attributes:
       max_steps: steps after which an episode is truncated.
@@ -30,7 +30,7 @@ class Config:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot work."""
+        """Reject invalid values."""
         if self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1")
         if self.dtype not in ("float32", "float64"):
@@ -51,13 +51,13 @@ class Params:
     position_limit: Scalar = 2.4  # m, distance from the middle that ends an episode
     lean_limit: Scalar = 12 * math.pi / 180  # rad, angle that ends an episode
     start_spread: Scalar = 0.05  # all four numbers start at U(-spread, spread)
-    novelty_level: Scalar = 0.0  # catalogue number, for the records only: this world has none
+    novelty_level: Scalar = 0.0  # level, for the records only: this world has no catalogue
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Motion:
-    """Where cart and pole are and how they move."""
+    """Positions and velocities of cart and pole."""
 
     x: Scalar  # () m, cart
     v: Scalar  # () m/s, cart
@@ -66,7 +66,7 @@ class Motion:
 
 
 Observation = Motion
-"""The agent is told everything."""
+"""The agent observes the whole motion."""
 
 
 @jax.tree_util.register_dataclass

@@ -17,7 +17,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
 
     Args:
       mapping: `p1` (..., 4) position m, velocity m/s, angle rad and angular velocity rad/s; and,
-        if they are known, `reported` (..., 4) the same as the sensors report it (default `p1`),
+        optionally, `reported` (..., 4) the same as the sensors report it (default `p1`),
         `zone_drag` (..., 5) drag coefficients by zone (default 0), `tick` (...) agent steps taken
         (default 0; -1 is before the hidden first tick).
       config: precision.

@@ -7,31 +7,31 @@ from jaxsim.worlds.cartpole2d.types import DT, ZONES, Motion, Params, Scalar
 
 MAX_SPEED = 100.0  # m/s and rad/s, the original's limit on every velocity
 POLE_WIDTH = 0.06  # m, of the pole's square section
-MARGIN = 0.006  # m, what the original's bounding box adds to each length
+MARGIN = 0.006  # m, added to each length by the original's bounding box
 TWELFTH = 0.08333333  # the original's 1/12, cut after eight digits
 
 
 def pole_inertia(params: Params) -> jax.Array:
     """Inertia of the pole about its centre of mass, kg m^2, ().
 
-    The cut twelfth counts: an upright pole amplifies the 4e-8 it is off by a million in 220 ticks.
+    The cut of 1/12 matters: an upright pole amplifies its error of 4e-8 a millionfold in 220 ticks.
     """
     along, across = params.pole_length + MARGIN, POLE_WIDTH + MARGIN
     return jnp.asarray(params.pole_mass * TWELFTH * (along * along + across * across))
 
 
 def drag_at(x: Scalar, zone_drag: tuple[Scalar, ...]) -> Scalar:
-    """Drag coefficient where the cart is; beyond the outermost zones theirs holds.
+    """Drag coefficient at the cart; the outermost zones extend without end.
 
     Args:
       x: () m, cart.
       zone_drag: coefficient of each of `ZONES`, () each.
     """
     zone = jnp.trunc(x)
-    found = zone_drag[0]
+    coefficient = zone_drag[0]
     for whole, drag in zip(ZONES[1:], zone_drag[1:], strict=True):
-        found = jnp.where(zone >= whole, drag, found)
-    return found
+        coefficient = jnp.where(zone >= whole, drag, coefficient)
+    return coefficient
 
 
 def _drag_forces(
@@ -81,7 +81,7 @@ def move(params: Params, motion: Motion, push: Scalar, zone_drag: tuple[Scalar, 
     Args:
       params: physics.
       motion: () leaves.
-      push: () N on the cart, the action's.
+      push: () N on the cart, from the action.
       zone_drag: coefficient of each of `ZONES`, () each.
     """
     force = push + params.side_push * jnp.sign(motion.x)
@@ -93,7 +93,7 @@ def move(params: Params, motion: Motion, push: Scalar, zone_drag: tuple[Scalar, 
 
 
 def out_of_bounds(params: Params, reported: Motion) -> jax.Array:
-    """The end test on what the sensors report, () bool.
+    """The end test on the reported motion, () bool.
 
     The original compares the y component of the pole's quaternion, the sine of half its angle,
     with 12 degrees in radians, so that the pole may lean 24.2 degrees.

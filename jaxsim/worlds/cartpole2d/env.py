@@ -60,22 +60,22 @@ class CartPole2D(World):
 
     def step(self, key: jax.Array, state: State, action: jax.Array, params: Params) -> Step:
         """Advance one tick; see `jaxsim.env.Env.step`."""
-        rng.words(key)  # nothing is drawn, yet a raw key is refused as everywhere
+        rng.words(key)  # nothing is drawn; this rejects a raw key, as in every world
         running = ~state.done
         new = _advance(state, self.checked(action), params)
         finite = all_finite(new, jnp.ndim(state.step))
         fallen = _has_fallen(new, params)
-        late = (new.step >= self.config.max_steps) | ~finite
-        # A state that is not finite is not kept: what agents see stays finite.
+        limited = (new.step >= self.config.max_steps) | ~finite
+        # A nonfinite state is dropped, so that observations stay finite.
         keep = running & finite
-        done = state.done | fallen | late
+        done = state.done | fallen | limited
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, state)
         new = replace(new, done=done)
         fell_before = state.done & _has_fallen(state, params)
         timed_out = state.step >= self.config.max_steps
         terminated = jnp.where(running, fallen & finite, fell_before)
-        truncated = jnp.where(running, late, timed_out | ~fell_before)
-        # An ended episode that neither fell nor was over has met a number that is not finite.
+        truncated = jnp.where(running, limited, timed_out | ~fell_before)
+        # Neither a fall nor a time limit: a nonfinite number ended the episode.
         nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
         share = (state.step + running).astype(self.config.dtype) / REWARD_STEPS
         info = {"performance": jnp.minimum(share, 1.0), "nonfinite": nonfinite}
@@ -93,7 +93,7 @@ class CartPole2D(World):
 
 
 def action_code(action: object) -> int:
-    """Code of an action as the original understands it.
+    """Code of an action, with the rules of the original.
 
     Args:
       action: "left", "right" or "nothing"; anything else, numbers too, acts as "nothing".
@@ -109,7 +109,7 @@ def _push(action: jax.Array, params: Params, state: State) -> jax.Array:
 
 
 def _advance(state: State, action: jax.Array, params: Params) -> State:
-    """One tick without its consequences."""
+    """One tick of motion and sensors."""
     push = _push(action, params, state)
     motion = dynamics.move(params, state.motion, push, state.zone_drag)
     motion = backend.materialise(motion, backend.opaque_one(state.motion.x))
@@ -131,13 +131,13 @@ def make(values: Values, **options: Any) -> tuple[CartPole2D, Params]:
         and `novelty/difficulty`; `max_steps`, `dtype` and `engine` of `Config`.
 
     Raises:
-      ValueError: an option that does not exist or does not fit, or float64 without x64.
+      ValueError: an unknown or invalid option, or float64 without x64.
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
-    named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
-    parameters.check(PARAMETERS, named)
+    by_shorthand = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, by_shorthand)
     config = configure(Config, options, shorthands)
-    return CartPole2D(config), params_from_values({**values, **named}, config)
+    return CartPole2D(config), params_from_values({**values, **by_shorthand}, config)
 
 
 __all__ = ["PARAMETERS", "CartPole2D", "make"]

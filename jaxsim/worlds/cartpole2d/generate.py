@@ -1,9 +1,9 @@
-"""Where an episode starts, drawn on the device.
+"""Start states, drawn on the device.
 
-The original draws from a generator that nobody seeds, so its episodes cannot be repeated; here the
-same distribution is drawn from the key, or from a seed by `wsu.from_seed`. It executes one physics
-tick with the action "nothing" inside its reset: the states made here are those before that hidden
-tick (`step` is -1).
+The original never seeds its generator for these levels, so its episodes cannot be repeated. Here
+the same distribution is drawn from the key, or from a seed by `wsu.from_seed`. The original's reset
+runs one physics tick with the action "nothing"; the states here are those before that hidden tick
+(`step` is -1).
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,10 @@ def draw(key: jax.Array, params: Params, config: Config) -> State:
 
 
 def engine_place(x: jax.Array, engine: str) -> jax.Array:
-    """Where an engine puts a cart that it is told to put at x, () m."""
+    """Position that an engine sets when it is asked for x, () m."""
     if engine == "stock":
         return x
-    # The patched engine divides the position by its own size, whatever that is.
+    # The patched engine divides the position by its absolute value.
     return jnp.where(x < 0, -jnp.ones_like(x), jnp.ones_like(x))
 
 

@@ -35,7 +35,7 @@ CATALOGUE: dict[int, Level] = {
         ),
         Level(
             53,
-            "sensors report one of a few values, and the episode ends by what they report",
+            "sensors report one of a few values, and the end test uses the reported ones",
             ({"bins": 30.0}, {"bins": 20.0}, {"bins": 10.0}),
             TASK,
         ),
@@ -109,14 +109,14 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     **{row.path: row for _, row in _ROWS},
 }
-"""Everything a syllabus or `jaxsim.make` may set, by path."""
+"""Parameters of syllabi and `jaxsim.make`, by path."""
 
 
 def params_from_values(values: Values, config: Config) -> Params:
-    """Turn values by path into traced parameters.
+    """Convert values by path to traced parameters.
 
     Args:
-      values: by path, checked one by one; what is missing takes its level's value.
+      values: by path, checked one by one; missing ones take the level's values.
       config: precision.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the agent is told, in the form of CartPole3D's sensors."""
+"""Observations in the form of CartPole3D's sensors."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ RANGES = Motion(x=2.4, v=1.0, angle=6.0, rate=10.0)
 
 FAKE_BLOCK_IDS = (0, 1, 2)
 FAKE_BLOCK = (1.0, 1.0, 3.0)
-"""Three blocks at rest at this place, m, are reported; they do not exist."""
+"""Position, m, of three blocks at rest that are reported but do not exist."""
 
 
 def nearest_bin(value: Scalar, half_range: Scalar, bins: Scalar) -> jax.Array:
@@ -20,10 +20,10 @@ def nearest_bin(value: Scalar, half_range: Scalar, bins: Scalar) -> jax.Array:
     Args:
       value: () any unit.
       half_range: () the values start at minus this and end one width short of plus this.
-      bins: () how many values there are; 0 leaves `value` as it is.
+      bins: () number of values; 0 leaves `value` unchanged.
 
     Returns:
-      () the nearest value, the lower one of two.
+      () the nearest value; the lower one on a tie.
     """
     count = jnp.maximum(bins, 1.0)
     width = 2 * half_range / count
@@ -32,15 +32,15 @@ def nearest_bin(value: Scalar, half_range: Scalar, bins: Scalar) -> jax.Array:
 
 
 def report(params: Params, motion: Motion) -> Motion:
-    """What the sensors make of a motion: itself, or the nearest bins of level 53."""
+    """Reported motion: the motion itself, or the nearest bins of level 53."""
     return jax.tree.map(lambda a, r: nearest_bin(a, r, params.bins), motion, RANGES)
 
 
 def observe(state: State) -> Observation:
-    """Read the sensors; all values are fresh, none is a tick old."""
+    """Read the sensors; no value is a tick old."""
     reported = state.reported
     zero, one = jnp.zeros_like(reported.x), jnp.ones_like(reported.x)
-    nowhere = Vector(zero, zero, zero)
+    zeros = Vector(zero, zero, zero)
     block = Vector(*(c * one for c in FAKE_BLOCK))
     half = 0.5 * reported.angle
     count = len(FAKE_BLOCK_IDS)
@@ -50,13 +50,13 @@ def observe(state: State) -> Observation:
         pole_quaternion=(zero, jnp.sin(half), zero, jnp.cos(half)),
         pole_velocity=Vector(zero, reported.rate, zero),
         block_position=(block,) * count,
-        block_velocity=(nowhere,) * count,
+        block_velocity=(zeros,) * count,
         block_alive=(one > 0,) * count,
     )
 
 
 def to_vector(observation: Observation) -> jax.Array:
-    """Flatten to a vector for learners, without what never changes.
+    """Flatten to a vector for learners, without constants.
 
     Args:
       observation: leaves of any batch shape.

@@ -1,4 +1,4 @@
-"""What CartPole2D is made of: static configuration, traced parameters, state.
+"""Static configuration, traced parameters and state of CartPole2D.
 
 Every physical quantity is a scalar leaf. A leaf may carry any leading batch shape, as long as all
 leaves of a call broadcast together: the step is elementwise, so a batch needs no `vmap`.
@@ -17,25 +17,25 @@ Scalar = jax.Array | float
 DT = 0.02  # s, one environment step is one physics tick
 REWARD_STEPS = 200  # the reward of step k is k over this
 ZONES = (-2, -1, 0, 1, 2)
-"""Whole metres of the cart's position, rounded towards zero, that have a drag of their own."""
+"""Zones of drag: the cart's position in whole metres, rounded towards zero."""
 
 ACTIONS = ("nothing", "right", "left")
 """Names of the action codes 0 to 2, the same as those of CartPole3D; right is +x."""
 
 ORIGINAL_ACTIONS = ("left", "right", "nothing")
-"""The list of actions that the original offers, in its order."""
+"""The actions of the original, in its order."""
 
 ENGINES = ("stock", "tbplanar")
-"""Whose start: that of stock PyBullet, or of the patched engine in the official image."""
+"""Engine of the start: stock PyBullet, or the patched engine in the official image."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What changes the compiled program; hashable.
+    """Static configuration of the compiled program; hashable.
 
     Attributes:
-      max_steps: agent steps after which an episode is truncated. The original has no limit; this
-        one is ten times that of CartPole3D, so that a scan over an episode has an end.
+      max_steps: agent steps after which an episode is truncated. The original has no limit; a
+        scan over an episode needs one, so this is ten times that of CartPole3D.
       dtype: floating type of state and parameters, "float32" or "float64".
       engine: "stock", or "tbplanar", in which the cart starts at exactly +1 or -1 m.
     """
@@ -45,7 +45,7 @@ class Config:
     engine: str = "stock"
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot work."""
+        """Reject invalid values."""
         if self.max_steps < 1:
             raise ValueError(f"max_steps is {self.max_steps}; it must be at least 1")
         if self.dtype not in ("float32", "float64"):
@@ -59,8 +59,8 @@ class Config:
 class Params:
     """Traced numbers of the physics, the sensors and the start; all scalars, all batchable.
 
-    The defaults are level 50. What follows from these numbers (inertia, centre of mass, bin
-    widths) is computed in the step, never stored.
+    The defaults are level 50. Derived numbers (inertia, centre of mass, bin widths) are computed
+    in the step, never stored.
     """
 
     gravity: Scalar = 9.8  # m/s^2, downwards
@@ -71,7 +71,7 @@ class Params:
     cart_mass: Scalar = 1.0  # kg
     pole_mass: Scalar = 0.1  # kg
     pole_length: Scalar = 1.0  # m; the centre of mass is in the middle
-    bins: Scalar = 0.0  # values each sensor can report; 0 for as it is
+    bins: Scalar = 0.0  # values each sensor can report; 0 for no rounding
     position_limit: Scalar = 2.4  # m, distance from the middle that ends an episode
     lean_limit: Scalar = 12 * math.pi / 180  # sine of half the angle that ends an episode
     start_spread: Scalar = 0.01  # m, cart starts at U(-spread, spread)
@@ -83,7 +83,7 @@ class Params:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Motion:
-    """Where cart and pole are and how they move."""
+    """Positions and velocities of cart and pole."""
 
     x: Scalar  # () m, cart
     v: Scalar  # () m/s, cart
@@ -97,7 +97,7 @@ class State:
     """Everything the next step depends on."""
 
     motion: Motion
-    reported: Motion  # what the sensors make of it, which is what the end test sees
+    reported: Motion  # the motion as the sensors report it; input of the end test
     zone_drag: tuple[Scalar, ...]  # drag coefficient in each of `ZONES`, constant in an episode
     step: jax.Array  # () int32, agent steps taken; -1 before the hidden first tick
     done: jax.Array  # () bool, the episode has ended and the state no longer changes

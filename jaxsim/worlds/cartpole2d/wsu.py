@@ -1,9 +1,9 @@
 """Starts by a seed, on the host, for levels 50 to 53.
 
-The original draws these levels from a generator that nobody seeds, whatever its episode seed is, so
-there are no episodes of its to repeat. Here the seed counts: the same law is drawn from the stream
-that the original gives its other levels, in an order of our own: the cart's place, one number
-that is not used, then twenty drags, of which the five that can be reached are kept.
+The original never seeds its generator for these levels, so its episodes cannot be repeated. Here
+the same distribution is drawn from the stream that the original seeds for its other levels. The
+order is our own: the cart's place, one unused number, then twenty drags, of which the five
+reachable ones are kept.
 """
 
 import jax
@@ -26,7 +26,7 @@ def start_from_seed(
     params: Params | None = None,
     config: Config | None = None,
 ) -> State:
-    """Draw the start that belongs to a seed.
+    """Draw the start of a seed.
 
     Args:
       seed: >= 0.
@@ -48,10 +48,10 @@ def start_from_seed(
     x = draws.uniform(-1.0, 1.0) * float(params.start_spread)
     draws.uniform()
     drags = draws.uniform(float(params.drag_min), float(params.drag_max), ALL_ZONES)
-    reached = drags[ALL_ZONES // 2 + ZONES[0] :][: len(ZONES)]
-    number = [jnp.asarray(drag, config.dtype) for drag in reached]
+    reachable = drags[ALL_ZONES // 2 + ZONES[0] :][: len(ZONES)]
+    zone_drag = [jnp.asarray(drag, config.dtype) for drag in reachable]
     place = generate.engine_place(jnp.asarray(x, config.dtype), config.engine)
-    return generate.initial(place, number, params)
+    return generate.initial(place, zone_drag, params)
 
 
 def from_seed(
@@ -61,7 +61,7 @@ def from_seed(
     params: Params | None = None,
     config: Config | None = None,
 ) -> State:
-    """State after the hidden first tick of the episode that belongs to a seed.
+    """State after the hidden first tick of the episode of a seed.
 
     Args:
       seed: >= 0.

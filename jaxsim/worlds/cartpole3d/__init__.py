@@ -17,7 +17,7 @@
 | `generate` | starts of episodes: drawn on the device, or by the original's random stream |
 | `original` | the original's wire format, hints and quirks |
 | `arrays` | states to and from named NumPy arrays |
-| `grouping` | lanes of a batch taken in groups |
+| `grouping` | lanes of a batch computed in groups |
 """
 
 from jaxsim.worlds.cartpole3d.arrays import state_from_arrays, state_to_arrays

@@ -58,7 +58,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
         `config.max_blocks`, optional `block_alive` (..., n), `tick` (...) agent steps taken; and
         the poses of the last report, `reported_cart_pos`, `reported_cart_yaw`,
         `reported_pole_jq`, which default to the present ones.
-      config: capacity, precision and terms; with the term "lines" all blocks are free of them.
+      config: capacity, precision and terms; no block is on a line.
 
     Raises:
       ValueError: a missing name, a wrong shape or too many blocks.
@@ -103,7 +103,7 @@ def state_from_arrays(mapping: Mapping[str, Any], config: Config | None = None) 
 
 
 def _supply(values: Mapping[str, np.ndarray], number: Number) -> Supply:
-    """A cart that started where it is and has not moved."""
+    """Supply of a cart that starts at its present place."""
     x, y = (number(values["cart_pos"][..., i]) for i in range(2))
     zero = 0.0 * x
     return Supply(Vector(x, y, zero), Vector(zero, zero, zero))

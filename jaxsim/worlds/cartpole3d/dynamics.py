@@ -27,7 +27,7 @@ TURN_LIMIT = (0.25 * jnp.pi) / DT  # rad/s, spin above which the orientation upd
 CART_RADIUS = 0.5  # m, circumradius of the cart's prism
 CART_HALF_HEIGHT = 0.1  # m
 POLE_RADIUS = 0.03  # m, circumradius of the pole's prism
-AABB_MARGIN = 0.006  # m, by which Bullet enlarges the lengths of the box it takes inertia from
+AABB_MARGIN = 0.006  # m, added by Bullet to each length of the box that gives the inertia
 
 
 Moving = tuple[Pose, Velocity, tuple[Block, ...]]
@@ -44,7 +44,7 @@ class Bodies(NamedTuple):
     jx: Scalar  # kg m^2, pole_ix about the pivot
     coupling: Scalar  # kg, part of the pole's mass that does not resist the pivot across the pole
     m0: Scalar  # kg, effective mass of the pivot across the pole
-    per_jx: Scalar  # these are the inverses
+    per_jx: Scalar  # inverses of jx, pole_iz and m0
     per_iz: Scalar
     per_m0: Scalar
 
@@ -108,7 +108,7 @@ def norm(a: Vector) -> Scalar:
 
 
 def clamp(value: Scalar) -> Scalar:
-    """Limit one velocity component to what the integrator allows."""
+    """Clamp one velocity component to the limit of the integrator."""
     return jnp.clip(value, -SPEED_LIMIT, SPEED_LIMIT)
 
 
@@ -191,14 +191,14 @@ def _advance(velocity: Velocity, r: Rotation, a: Vector, alpha: Vector, drag: Sc
     spin = velocity.yaw_rate
     d_spin = -spin * drag_rate(drag, jnp.abs(spin))
     w = Vector(velocity.wx, velocity.wy, velocity.wz)
-    carried = geo.cross(w, geo.scale(r.z, spin))
+    transport = geo.cross(w, geo.scale(r.z, spin))
     return Velocity(
         vx=velocity.vx + DT * (a.x + spin * velocity.vy),
         vy=velocity.vy + DT * (a.y - spin * velocity.vx),
         yaw_rate=spin + DT * d_spin,
-        wx=w.x + DT * (alpha.x - r.z.x * d_spin + carried.x),
-        wy=w.y + DT * (alpha.y - r.z.y * d_spin + carried.y),
-        wz=w.z + DT * (alpha.z - r.z.z * d_spin + carried.z),
+        wx=w.x + DT * (alpha.x - r.z.x * d_spin + transport.x),
+        wy=w.y + DT * (alpha.y - r.z.y * d_spin + transport.y),
+        wz=w.z + DT * (alpha.z - r.z.z * d_spin + transport.z),
     )
 
 
@@ -211,9 +211,9 @@ def accelerate_block(params: Params, block: Block, force: Vector | None) -> Vect
       force: N besides weight and lift, world frame; None for none.
     """
     slowing = DT * params.drag
-    kept = (1 - slowing) - slowing * norm(block.v)
+    factor = (1 - slowing) - slowing * norm(block.v)
     lift = DT * params.gravity * (params.block_buoyancy - 1)
-    v = Vector(kept * block.v.x, kept * block.v.y, kept * block.v.z + lift)
+    v = Vector(factor * block.v.x, factor * block.v.y, factor * block.v.z + lift)
     if force is not None:
         v = geo.add(v, geo.scale(force, DT / params.block_mass))
     return v if block.rail is None else lines.either(block.rail, block.v, v)
@@ -245,7 +245,7 @@ def _roll(q: tuple[Scalar, ...], velocity: Velocity, one: jax.Array) -> tuple[Sc
     """Turn the pole by its rate relative to the cart and normalise.
 
     The half angle per tick stays below pi/8. Above the limit Bullet keeps the axis unsaturated; so
-    do we.
+    does this.
     """
     wx, wy, wz = velocity.wx, velocity.wy, velocity.wz
     rate = jnp.asarray(wx * wx + wy * wy + wz * wz)
@@ -275,11 +275,11 @@ def _sinc(square: jax.Array, largest: float) -> jax.Array:
 
 
 def _series(square: jax.Array, largest: float, coefficients: list[float]) -> jax.Array:
-    """Sum a power series of a small number, without the terms that are lost in rounding."""
+    """Sum a power series of a small number, without terms below rounding."""
     eps = float(jnp.finfo(jnp.result_type(square)).eps)
-    kept = [c for k, c in enumerate(coefficients) if abs(c) * largest ** (2 * k) > 0.1 * eps]
-    total: Leaf = kept[-1]
-    for coefficient in reversed(kept[:-1]):
+    terms = [c for k, c in enumerate(coefficients) if abs(c) * largest ** (2 * k) > 0.1 * eps]
+    total: Leaf = terms[-1]
+    for coefficient in reversed(terms[:-1]):
         total = coefficient + square * total
     return jnp.asarray(total)
 
@@ -312,9 +312,9 @@ def move_all(
 def clamp_all(
     velocity: Velocity, blocks: Sequence[Block], speeds: Sequence[Vector]
 ) -> tuple[Velocity, list[Vector]]:
-    """Limit every generalized velocity component; a block on a line has only one."""
-    held = Velocity(*(clamp(getattr(velocity, f)) for f in Velocity.__dataclass_fields__))
-    return held, [_clamp_block(b, v) for b, v in zip(blocks, speeds, strict=True)]
+    """Clamp every generalized velocity component; a block on a line has only one."""
+    limited = Velocity(*(clamp(getattr(velocity, f)) for f in Velocity.__dataclass_fields__))
+    return limited, [_clamp_block(b, v) for b, v in zip(blocks, speeds, strict=True)]
 
 
 def _clamp_block(block: Block, v: Vector) -> Vector:
@@ -322,8 +322,8 @@ def _clamp_block(block: Block, v: Vector) -> Vector:
     if block.rail is None:
         return free
     speed = clamp(lines.component(block.rail, v))
-    held = Vector(block.rail.x * speed, block.rail.y * speed, 0.0 * v.z)
-    return lines.either(block.rail, held, free)
+    on_line = Vector(block.rail.x * speed, block.rail.y * speed, 0.0 * v.z)
+    return lines.either(block.rail, on_line, free)
 
 
 def has_fallen(r: Rotation, lean_limit: Scalar) -> Scalar:

@@ -15,9 +15,9 @@ from jaxsim.worlds.cartpole3d.blocks import slots
 from jaxsim.worlds.cartpole3d.levels import SAME_START
 from jaxsim.worlds.cartpole3d.parameter_table import (
     PARAMETERS,
+    needed_terms,
     params_from_values,
     slots_for,
-    wanted_terms,
 )
 from jaxsim.worlds.cartpole3d.terms import actions, delays
 from jaxsim.worlds.cartpole3d.tick import (
@@ -65,10 +65,10 @@ MOVES: dict[int, Move] = {
     WALLED: walled_tick,
     EVERY: brief_tick,
 }
-"""How the efforts below `FULL` move everything."""
+"""Tick functions of the efforts below `FULL`."""
 
 AT_WALLS = LEAVE | {"near_walls"}
-"""Terms with which blocks leave the room, or carts and poles come to its walls."""
+"""Terms with which blocks leave the room, or carts and poles reach its walls."""
 
 SEPARABLE = frozenset(
     {
@@ -89,9 +89,10 @@ MOST_PARTS = 8
 """Most environments that the lanes of a batch are divided among, the simplest first."""
 
 MANY_BLOCKS_LANES, MANY_BLOCKS_CHUNK = 2048, 64
-"""Lanes of a device and of a chunk, on a processor, where slots are stacked."""
+"""Lanes of a device and of a chunk, on a CPU with stacked slots."""
 ACCELERATOR_LANES, ACCELERATOR_GROUP = 65_536, 1024
-"""Lanes of an accelerator and of a group there; by their memory, not measured."""
+"""Lanes of a device and of a group, on an accelerator with stacked slots; from its memory, not
+measured."""
 
 Step = tuple[Observation, State, jax.Array, jax.Array, jax.Array, dict[str, jax.Array]]
 
@@ -116,27 +117,29 @@ class CartPole3D(World):
 
     def start(self, key: jax.Array, params: Params) -> State:
         """Draw the state before the hidden first tick; see `jaxsim.env.Env.start`."""
-        rng.words(key)  # a raw key is refused as such, not as a shape that does not fit
+        rng.words(key)  # rejects a raw key before its shape can fail to broadcast
         shape = jnp.broadcast_shapes(key.shape, *(jnp.shape(p) for p in jax.tree.leaves(params)))
-        drawn = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
+        start = generate.draw(jnp.broadcast_to(key, shape), params, self.config)
         if "one_start" in self.config.terms:
-            fixed = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
-            fixed = generate.fitted(fixed, self.config)
-            fixed = jax.tree.map(lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), fixed)
+            same_start = generate.wsu_start(0, SAME_START, dtype=self.config.dtype)
+            same_start = generate.fitted(same_start, self.config)
+            same_start = jax.tree.map(
+                lambda leaf: leaf.reshape(leaf.shape + (1,) * len(shape)), same_start
+            )
             same = params.novelty_level == SAME_START
-            drawn = jax.tree.map(lambda a, b: jnp.where(same, a, b), fixed, drawn)
-        return self.adopt(slots.outward(drawn), key, params)
+            start = jax.tree.map(lambda a, b: jnp.where(same, a, b), same_start, start)
+        return self.adopt(slots.outward(start), key, params)
 
     def adopt(self, state: State, key: jax.Array, params: Params) -> State:
-        """Give a state from elsewhere, for example `from_wsu_seed`, the sensors used here.
+        """Add this environment's sensors to a state from elsewhere, for example `from_wsu_seed`.
 
         Args:
           state: leaves () or (L,).
-          key: () or (L,) typed key that the sensors' noise follows from.
+          key: () or (L,) typed key of the sensors' noise.
           params: sizes of that noise.
 
         Returns:
-          The state as it is, if it fits this environment already.
+          The state; unchanged if it fits this environment already.
         """
         return sensors.attach(state, key, params, self.config.terms)
 
@@ -148,12 +151,12 @@ class CartPole3D(World):
         return sensors.observe(state), state
 
     def covering(self, other: "CartPole3D") -> "CartPole3D":
-        """Return the environment that plays what either plays.
+        """Return the environment that can play the episodes of both.
 
         Raises:
           ValueError: they differ in more than capacity and terms.
         """
-        if not isinstance(other, CartPole3D):  # a wrapper has the configuration of its world
+        if not isinstance(other, CartPole3D):  # a wrapper exposes the configuration of its world
             raise ValueError(f"no environment covers both {self} and {other}")
         a, b = self.config, other.config
         terms = tuple(sorted({*a.terms, *b.terms}))
@@ -173,15 +176,15 @@ class CartPole3D(World):
     def quick_step(
         self, key: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[Step, jax.Array]:
-        """Advance one tick as if only blocks and walls could touch; see `World.quick_step`."""
+        """Advance one tick with contacts of blocks and walls only; see `World.quick_step`."""
         if self.config.max_blocks > UNROLLED:
             return super().quick_step(key, state, action, params)
-        stepped, right = self._step(free_tick, key, state, action, params)
-        return stepped, right | state.done
+        result, right = self._step(free_tick, key, state, action, params)
+        return result, right | state.done
 
     @property
     def layout(self) -> backend.Layout:
-        """Sizes for a rollout: many blocks fill cache and memory with few lanes."""
+        """Sizes for a rollout: with many blocks, few lanes fill cache and memory."""
         usual = backend.layout()
         if self.config.max_blocks <= UNROLLED:
             return usual
@@ -201,10 +204,10 @@ class CartPole3D(World):
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Efforts by terms and capacity; rooms that fill with blocks have the full one only.
+        """Efforts by terms and capacity; with stacked slots only the full one.
 
-        Blocks on lines have friction, so that some contacts take very many passes: these worlds try
-        few passes first. The effort for walls is compiled only where bodies often come to a wall;
+        Blocks on lines have friction, so some contacts take very many passes: these worlds try few
+        passes first. The effort for walls is compiled only where bodies often reach a wall;
         elsewhere it takes longer to compile than it saves.
         """
         terms = self.config.terms
@@ -219,8 +222,8 @@ class CartPole3D(World):
         rows = rows_of(params)
         if not separable or len(self.efforts) == 1:
             return super().parts(params)
-        wanted = wanted_terms(params)
-        flags = np.stack([np.broadcast_to(wanted[term], rows) for term in separable], axis=-1)
+        needed = needed_terms(params)
+        flags = np.stack([np.broadcast_to(needed[term], rows) for term in separable], axis=-1)
         sets, place = np.unique(flags, axis=0, return_inverse=True)
         order = np.argsort(sets.sum(axis=1), kind="stable")[: MOST_PARTS - 1]
         parts: list[World] = []
@@ -235,12 +238,12 @@ class CartPole3D(World):
         return (*parts, self), number
 
     def carried(self, state: State) -> Any:
-        """What of a state its observation and the next step of a running episode read."""
-        gone: Any = {"step": None, "done": None}
-        return replace(state, **gone)
+        """The part of a state that its observation and the next running step read."""
+        removed: Any = {"step": None, "done": None}
+        return replace(state, **removed)
 
     def resumed(self, carried: Any, length: jax.Array) -> State:
-        """The state that was carried."""
+        """The full state from its carried part."""
         return replace(carried, step=length, done=length >= self.max_steps)
 
     def attempt(
@@ -258,13 +261,13 @@ class CartPole3D(World):
             result, _ = self._step(full_tick, key, stopped, action, params)
             return Attempt(result[1], ending(result), active)
         state = slots.inward(state)
-        force, state = _pushed(action, params, self.config, state)
+        force, state = _apply_action(action, params, self.config, state)
         tick_key, move = _tick_key(key), MOVES[effort]
         new, moved = advance(params, self.config, tick_key, state, force, active, move)
         new = sensors.follow(new, params, self.config.terms)
-        late = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)
-        ended = jnp.where(_fallen(new, params), TERMINATED, late)
-        # The places of efforts are their numbers; one that is not among them is a full tick.
+        otherwise = jnp.where(new.step >= self.max_steps, TRUNCATED, RUNNING)
+        ended = jnp.where(_fallen(new, params), TERMINATED, otherwise)
+        # Efforts are their own indices; one that does not exist here is a full tick.
         needs = jnp.minimum(moved.needs, len(self.efforts) - 1)
         return Attempt(slots.outward(new), ended, moved.right, needs)
 
@@ -280,32 +283,32 @@ class CartPole3D(World):
     def _step(
         self, move: Move, key: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[Step, jax.Array]:
-        """Advance one tick by `move`; return for which of the running lanes that is right, too."""
+        """Advance one tick by `move`; return the step and a mask of the lanes that are right."""
         state = slots.inward(state)
         tick_key = _tick_key(key)
         running = ~state.done
         one = backend.opaque_one(state.pose.x)
-        force, pushed = _pushed(self.checked(action), params, self.config, state)
-        new, moved = advance(params, self.config, tick_key, pushed, force, running, move)
+        force, with_push = _apply_action(self.checked(action), params, self.config, state)
+        new, moved = advance(params, self.config, tick_key, with_push, force, running, move)
         new = sensors.follow(new, params, self.config.terms)
-        # Not what is reported, which is of before. (A test of all of the given state costs
-        # half the speed: 490,000 steps a second against 1,110,000, 1,024 lanes on one busy core.)
+        # The reported pose is left out, as it is from the last tick. (A test of the whole old state
+        # halves the speed: 490,000 steps a second against 1,110,000, 1,024 lanes on one busy core.)
         read = {"reported": (), "late": slots.late_finiteness(new) if new.late else ()}
         numbers = vars(new) | read | {"blocks": slots.finiteness(new)}
         finite = backend.mask(all_finite(numbers, jnp.ndim(state.step)), one)
         fallen = backend.mask(_fallen(new, params), one)
-        late = (new.step >= self.config.max_steps) | ~finite
-        # A state that is not finite is not kept: what agents see stays finite.
+        limited = (new.step >= self.config.max_steps) | ~finite
+        # A nonfinite state is dropped, so that observations stay finite.
         keep = running & finite
-        new = _end(new, fallen | late)
+        new = _end(new, fallen | limited)
         old = _end(state, ~finite)
         new = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
         share = (state.step + running).astype(self.config.dtype) / self.config.max_steps
         fell_before = state.done & _fallen(state, params)
         terminated = jnp.where(running, fallen & finite, fell_before)
         timed_out = state.step >= self.config.max_steps
-        truncated = jnp.where(running, late, timed_out | ~fell_before)
-        # An ended episode that neither fell nor was over has met a number that is not finite.
+        truncated = jnp.where(running, limited, timed_out | ~fell_before)
+        # Neither a fall nor a time limit: a nonfinite number ended the episode.
         nonfinite = jnp.where(running, ~finite, ~(fell_before | timed_out))
         info = {"performance": share, "nonfinite": nonfinite}
         reward = jnp.where(running, share, 0.0)
@@ -315,7 +318,7 @@ class CartPole3D(World):
 
 
 def _tick_key(key: jax.Array) -> rng.Words:
-    """Counter key of what is random in one tick, apart from what the start drew from the key."""
+    """Counter key of one tick, different from that of the start."""
     return rng.fold(rng.words(key), 1)
 
 
@@ -323,10 +326,10 @@ def _end(state: State, over: jax.Array) -> State:
     return replace(state, done=state.done | over)
 
 
-def _pushed(
+def _apply_action(
     action: jax.Array, params: Params, config: Config, state: State
 ) -> tuple[Vector, State]:
-    """Force on the cart, N, and the state that remembers the push where pushes act late.
+    """Force on the cart, N, and the state, which stores the push where pushes are delayed.
 
     Raises:
       ValueError: a state without the sensors or pushes of this environment.
@@ -338,7 +341,7 @@ def _pushed(
 
 
 def _force(action: jax.Array, params: Params, config: Config, state: State) -> Vector:
-    """Force on the cart, N, world frame whatever the yaw; the drawn push in the hidden tick."""
+    """Force on the cart, N, world frame at any yaw; the drawn push in the hidden tick."""
     zero = jnp.zeros_like(state.pose.x)
     size = params.force * params.action_sign
     x = jnp.where(action == 1, size, jnp.where(action == 2, -size, zero))
@@ -351,7 +354,7 @@ def _force(action: jax.Array, params: Params, config: Config, state: State) -> V
 
 
 def _fallen(state: State, params: Params) -> jax.Array:
-    """The end test, on the pole as it was before the last tick."""
+    """The end test, on the pole before the last tick."""
     old = state.reported
     r = geo.rotation(old.qx, old.qy, old.qz, old.qw)
     return (state.step > 0) & dynamics.has_fallen(r, params.lean_limit)
@@ -362,18 +365,18 @@ def make(values: Values, *, host: bool = False, **options: Any) -> tuple[CartPol
 
     Args:
       values: parameters by path, already checked against the table.
-      host: whether parameters stay NumPy arrays, which is quicker where many are stacked.
+      host: whether parameters stay NumPy arrays, which is faster to stack.
       **options: `level` (200) and `difficulty` as shorthands of the parameters `novelty/level`
         and `novelty/difficulty`; `max_blocks`, `max_steps`, `dtype` and `engine` of `Config`.
-        Without `max_blocks` the smallest usual capacity that holds every episode is taken.
+        `max_blocks` defaults to the smallest usual capacity that holds every episode.
 
     Raises:
-      ValueError: an option that does not exist or does not fit.
+      ValueError: an unknown or invalid option.
     """
     shorthands = {"level": "novelty/level", "difficulty": "novelty/difficulty"}
-    named = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
-    parameters.check(PARAMETERS, named)
-    values = {**values, **named}
+    by_shorthand = {shorthands[k]: options.pop(k) for k in list(options) if k in shorthands}
+    parameters.check(PARAMETERS, by_shorthand)
+    values = {**values, **by_shorthand}
     if options.get("max_blocks") is None:
         options["max_blocks"] = slots_for(values, options.get("max_steps", Config().max_steps))
     params, config = params_from_values(values, configure(Config, options, shorthands), host)

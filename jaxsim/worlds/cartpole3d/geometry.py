@@ -69,7 +69,7 @@ def rotation(qx: Scalar, qy: Scalar, qz: Scalar, qw: Scalar) -> Rotation:
 
 
 def pole_to_cart(pose: Pose) -> Rotation:
-    """Rotation of a pose, computed once for all that ask for it."""
+    """Rotation of a pose, materialised as many functions use it."""
     return materialise(rotation(pose.qx, pose.qy, pose.qz, pose.qw), opaque_one(pose.x))
 
 
@@ -138,7 +138,7 @@ def vertex_direction(x: Scalar, y: Scalar) -> tuple[jax.Array, jax.Array]:
 
 
 class Nearest(NamedTuple):
-    """Where a prism is nearest to a point."""
+    """Point of a prism that is nearest to a given point."""
 
     point: Vector  # on the prism without its margin, in the prism's frame, m
     normal: Vector  # unit, from the prism to the point
@@ -171,7 +171,7 @@ def nearest_on_prism(p: Vector, radius: Scalar, half_height: Scalar, one: jax.Ar
     square = du * du + dw * dw + dz * dz
     outside = square > 0
     length = materialise(jnp.sqrt(jnp.where(outside, square, 1.0)), one)
-    # Inside: the shallower of the two ways out.
+    # Inside: the shorter of the two ways out.
     depth_side, depth_end = face - u, half_height - jnp.abs(p.z)
     side = depth_side <= depth_end
     up = jnp.where(p.z < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Lanes of a batch taken in groups: all in equal parts, or the few that need more work."""
+"""Computation in groups of lanes: of all lanes in equal parts, or of the few that need it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,24 +13,22 @@ from jaxsim.pytrees import Tree
 T = TypeVar("T")
 
 PART = 64
-"""Lanes with stacked blocks that are taken together: in loops of other lengths numbers may be
-rounded otherwise."""
+"""Lanes of a part with stacked blocks; loops of other lengths may round differently."""
 
 
 def replaced(
     compute: Callable[..., T], size: int, pending: jax.Array, arguments: Tree, result: T
 ) -> T:
-    """Replace some lanes of a result by what `compute` makes of their arguments.
+    """Replace some lanes of a result by `compute` of their arguments.
 
-    Groups of up to `size` lanes are gathered, computed and scattered back until none is left.
-    Places of a group without a lane point past the end: gathers clamp, scatters drop.
+    Groups of up to `size` lanes are gathered, computed and scattered back until none is pending.
+    The padding of a group has indices past the end: gathers clamp, scatters drop.
 
     Args:
-      compute: from arguments like those here and (size,) bool, which of them are lanes; its result
-        is like the one here.
+      compute: (*arguments, (size,) bool, False for padding) -> result, leaves (..., size).
       size: lanes of a group.
-      pending: (L,) bool, which lanes are replaced.
-      arguments: tree of leaves (..., L), or () for all lanes alike.
+      pending: (L,) bool, lanes to replace.
+      arguments: tree of leaves (..., L), or () if equal for all lanes.
       result: tree of leaves (..., L).
     """
     lanes = pending.shape[0]
@@ -58,16 +56,16 @@ def replaced(
 
 
 def in_parts(compute: Callable[..., T], size: int, arguments: Tree, *, apart: bool = False) -> T:
-    """Compute for equal parts of the lanes, one part after the other.
+    """Compute equal parts of the lanes, one part after the other.
 
-    A part is the same program for any number of lanes, which rounds a lane's numbers alike.
+    A part is the same program for any number of lanes, so a lane's numbers are rounded alike.
 
     Args:
-      compute: from arguments like those here; its result has leaves (..., size).
-      size: lanes of a part; if the lanes are no multiple of it, they are one part.
-      arguments: leaves (..., L), or () for all lanes alike; the last is (L,).
-      apart: whether a part that is all is kept apart from what is around it, with which XLA would
-        fuse it, and may round it otherwise. That takes copies of everything.
+      compute: (*arguments) -> result, leaves (..., size).
+      size: lanes of a part; if the lanes are not a multiple of it, they are one part.
+      arguments: leaves (..., L), or () if equal for all lanes; the last is (L,).
+      apart: whether to isolate a single part from the code around it, with which XLA would fuse it
+        and may round differently. This copies all arguments and results.
 
     Returns:
       As `compute`, leaves (..., L).
@@ -79,7 +77,7 @@ def in_parts(compute: Callable[..., T], size: int, arguments: Tree, *, apart: bo
     leaves, tree = jax.tree.flatten(arguments)
     varied = [jnp.ndim(leaf) > 0 for leaf in leaves]
 
-    room = max(parts, 2)  # of one part XLA knows that the loop has one pass
+    room = max(parts, 2)  # with one part, XLA knows that the loop has one pass
 
     def split(leaf: jax.Array) -> jax.Array:
         split = jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], parts, size), -2, 0)
@@ -101,6 +99,6 @@ def in_parts(compute: Callable[..., T], size: int, arguments: Tree, *, apart: bo
     empty = jax.tree.map(
         lambda leaf: jnp.zeros((room, *leaf.shape), leaf.dtype), jax.eval_shape(part, 0)
     )
-    some = jnp.asarray(arguments[-1]).reshape(-1)[0].astype(jnp.float32)
-    hidden = opaque_one(some).astype(jnp.int32) * parts
+    number = jnp.asarray(arguments[-1]).reshape(-1)[0].astype(jnp.float32)
+    hidden = opaque_one(number).astype(jnp.int32) * parts
     return jax.tree.map(joined, jax.lax.fori_loop(0, hidden, put, empty))

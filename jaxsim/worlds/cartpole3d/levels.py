@@ -1,4 +1,4 @@
-"""The novelty catalogue: what each level changes, as data."""
+"""The novelty catalogue: the changes of each level, as data."""
 
 import math
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ class Level:
     """One entry of the novelty catalogue.
 
     Attributes:
-      number: as in the original generator; its hundreds tell the groups apart.
-      change: what differs from level 200, or below 100 from level 50, in words.
+      number: as in the original generator; its hundreds digit is the group.
+      change: difference from level 200, or below 100 from level 50, in words.
       overrides: fields of the task's `Params` by difficulty, in the order of `DIFFICULTIES`.
-      task: that plays the level.
+      task: name of the level's task.
     """
 
     number: int
@@ -38,17 +38,17 @@ class Level:
 
     @property
     def varies(self) -> bool:
-        """Whether the level is another one at each difficulty."""
+        """Whether the level depends on the difficulty."""
         return any(other != self.overrides[0] for other in self.overrides)
 
     @property
     def hints(self) -> dict[int, list[dict[str, Any]]]:
-        """What the first feature vector of an episode says, by hint level; see `hints.hint`."""
-        return {told: hint(self.number, told) for told in HINT_LEVELS}
+        """Hints of the first feature vector of an episode, by hint level; see `hints.hint`."""
+        return {hint_level: hint(self.number, hint_level) for hint_level in HINT_LEVELS}
 
     @property
     def quirks(self) -> tuple[Quirk, ...]:
-        """What the original does that looks like a mistake, and what mends it."""
+        """Behaviour of the original that looks like a mistake, and its repairs."""
         return QUIRKS.get(self.number, ())
 
 

@@ -1,7 +1,7 @@
 """Blocks that slide on horizontal lines, without gravity or drag.
 
-The original builds such a block as a sphere on a prismatic joint: one number says where it is and
-one how fast it moves, so every impulse acts through its component along the line.
+The original builds such a block as a sphere on a prismatic joint, with one position and one speed,
+so only the component of an impulse along the line acts.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxsim.worlds.cartpole3d.types import DT, Block, Rail, Scalar, Vector
 
 LEAST_SLOPE = 1e-3
-"""Component of a line across a wall below which a bounce is left to the iteration."""
+"""Component of a line across a wall below which the iteration computes the bounce."""
 
 
 def component(rail: Rail, a: Vector) -> Scalar:
@@ -20,7 +20,7 @@ def component(rail: Rail, a: Vector) -> Scalar:
 
 
 def along(rail: Rail, a: Vector) -> Vector:
-    """Keep of a vector what the line lets through; all of it where there is no line."""
+    """Project a vector onto the line; free blocks keep all of it."""
     size = component(rail, a)
     return either(rail, Vector(rail.x * size, rail.y * size, 0.0 * a.z), a)
 
@@ -36,7 +36,7 @@ def turned_back(rail: Rail, v: Vector, bounced: Vector) -> Vector:
     Args:
       rail: of a block whose line crosses the wall at more than `LEAST_SLOPE`.
       v: before the wall.
-      bounced: after it, if there were no line; different from `v` along at most one of x and y.
+      bounced: after the wall for a free block; different from `v` along at most one of x and y.
     """
     changes = (
         (after - before) / jnp.where(jnp.abs(slope) < LEAST_SLOPE, 1.0, slope)
@@ -47,7 +47,7 @@ def turned_back(rail: Rail, v: Vector, bounced: Vector) -> Vector:
 
 
 def arrive(block: Block, hidden: Scalar) -> Block:
-    """Forget the last tick's motion, so that only the hidden tick slips.
+    """Reset the lag of the last tick, except before the hidden tick.
 
     Args:
       block: with a rail.
@@ -59,24 +59,24 @@ def arrive(block: Block, hidden: Scalar) -> Block:
 
 
 def glide(block: Block, v: Vector) -> Block:
-    """Move a block for one tick and slip it by what `arrive` has left.
+    """Move a block for one tick, and by the lag that `arrive` has kept.
 
     The original normalises a line's direction only after its hidden tick. In that tick collider and
-    sensors stand further out than the block really is; the slip is the way back.
+    sensors are further out than the block; the lag moves them back.
     """
     assert block.rail is not None
     rail, slip = block.rail, block.rail.lag
-    moved = DT * component(rail, v) + slip
+    distance = DT * component(rail, v) + slip
     p = Vector(
         block.p.x + DT * v.x + rail.x * slip,
         block.p.y + DT * v.y + rail.y * slip,
         block.p.z + DT * v.z + rail.drop,
     )
-    return Block(p, v, block.alive, replace(rail, lag=moved))
+    return Block(p, v, block.alive, replace(rail, lag=distance))
 
 
-def seen(block: Block) -> tuple[Vector, Vector]:
-    """Position and velocity that the sensors report: the place of one tick ago, and no velocity.
+def reported(block: Block) -> tuple[Vector, Vector]:
+    """Reported position and velocity: the place of one tick ago, and zero.
 
     The original reads the velocity of the line's base, which never moves.
     """

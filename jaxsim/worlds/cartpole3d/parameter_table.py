@@ -1,4 +1,4 @@
-"""The parameters that a user may set by name, and what becomes of them."""
+"""The parameters that a user may set by name, and their conversion to `Params`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,8 +19,8 @@ from jaxsim.worlds.cartpole3d.types import CAPACITIES, Config, Params
 MOST = CAPACITIES[-1]  # blocks
 PULL = "repairs/pull_to_centroid"
 OFTEN_AT_WALLS = {"pole_length": 1.5, "force": 30.0, "start_spread": 3.5, "start_push": 50.0}
-"""Params above which carts or poles come to walls often: between what level 200 has and what the
-catalogue's levels with longer poles and stronger pushes have. Only speed depends on them."""
+"""Params above which carts or poles often reach walls: between the values of level 200 and those of
+the levels with longer poles and stronger pushes. Only speed depends on them."""
 
 _READINGS = {
     "position": "the positions of cart and blocks",
@@ -127,7 +127,7 @@ _ROWS = [
         "m",
         0.0,
         10.0,
-        "positions are rounded to multiples of this; 0 for as they are",
+        "positions are rounded to multiples of this; 0 for no rounding",
     ),
     _number(
         "step_velocity",
@@ -135,7 +135,7 @@ _ROWS = [
         "m/s",
         0.0,
         10.0,
-        "velocities are rounded to multiples of this; 0 for as they are",
+        "velocities are rounded to multiples of this; 0 for no rounding",
     ),
     _number(
         "step_angle",
@@ -143,7 +143,7 @@ _ROWS = [
         "rad",
         0.0,
         1.0,
-        "the pole's rotation vector is rounded to multiples of this; 0 for as it is",
+        "the pole's rotation vector is rounded to multiples of this; 0 for no rounding",
     ),
     _number(
         "step_rate",
@@ -151,7 +151,7 @@ _ROWS = [
         "rad/s",
         0.0,
         10.0,
-        "the pole's angular velocity is rounded to multiples of this; 0 for as it is",
+        "the pole's angular velocity is rounded to multiples of this; 0 for no rounding",
     ),
     *(
         _number(
@@ -180,7 +180,7 @@ _ROWS = [
         "sensors/delay",
         0,
         MOST_READINGS,
-        "ticks by which the sensors report late, beside the tick of the original's",
+        "ticks by which the sensors report late, in addition to the original's one tick",
     ),
     _switch(
         "closed_room", "repairs/closed_room", "204 and 206: 1 for blocks that stay in the room"
@@ -273,7 +273,7 @@ PARAMETERS: dict[str, Parameter] = {
         description="205: 1 for blocks that are pulled to their centroid, whatever the sign",
     ),
 }
-"""Everything a syllabus or `jaxsim.make` may set, by path."""
+"""Parameters of syllabi and `jaxsim.make`, by path."""
 
 
 _PATHS = {field: path for path, field in FIELDS.items()}
@@ -288,7 +288,7 @@ _OFF_AT_ZERO = ("blocks/line_far",)
 
 
 def fill_values(values: Values) -> dict[str, Any]:
-    """Complete values by path: what is missing is taken from the level that they name."""
+    """Complete values by path: missing ones take the values of their level."""
     table = {path: row.default for path, row in PARAMETERS.items()}
     level = CATALOGUE[values.get("novelty/level", table["novelty/level"])]
     difficulty = values.get("novelty/difficulty", table["novelty/difficulty"])
@@ -312,10 +312,10 @@ def check_values(values: Values) -> None:
 
 
 def params_from_values(values: Values, config: Config, host: bool = False) -> tuple[Params, Config]:
-    """Turn values by path into traced parameters and the configuration they need.
+    """Convert values by path to traced parameters and the configuration they need.
 
     Args:
-      values: by path, checked one by one; what is missing takes its level's value.
+      values: by path, checked one by one; missing ones take the level's values.
       config: capacity and precision.
       host: whether parameters stay NumPy arrays, for tables of many rows.
 
@@ -336,7 +336,7 @@ def params_from_values(values: Values, config: Config, host: bool = False) -> tu
         numbers["pull_centroid"] = abs(numbers["pull_centroid"])
     params = Params(**numbers)
     terms = tuple(sorted({*config.terms, *terms_of(params)}))
-    # Converted here: JAX takes thirty times as long for each number.
+    # Converted by NumPy: JAX takes thirty times as long for each number.
     numbers_only = jax.tree.map(lambda number: np.asarray(number, config.dtype), params)
     return numbers_only if host else jax.device_put(numbers_only), replace(config, terms=terms)
 
@@ -355,31 +355,31 @@ def slots_for(values: Values, max_steps: int) -> int:
     """Capacity of an environment without the option `max_blocks`.
 
     Args:
-      values: by path; what is missing takes its level's value.
+      values: by path; missing ones take the level's values.
       max_steps: steps after which an episode is truncated.
     """
     return capacity(most_blocks(fill_values(values), max_steps))
 
 
 def capacity(needed: int) -> int:
-    """The smallest of the usual capacities that holds a number of blocks, or just that number."""
+    """The smallest usual capacity for a number of blocks, or that number if it is larger."""
     return next((size for size in CAPACITIES if size >= needed), needed)
 
 
 def _reason(filled: Values) -> str:
-    """Where the blocks of an episode come from."""
+    """Reason for the number of blocks of an episode."""
     at_start = f"parameter 'blocks/count_max' is {filled['blocks/count_max']}"
     period = filled["spawn/period"]
     return at_start + (f", and one appears every {period} ticks" if period else "")
 
 
 def terms_of(params: Params) -> set[str]:
-    """Optional parts of the physics that parameters with known values need, see `Config.terms`."""
-    return {term for term, wanted in wanted_terms(params).items() if wanted}
+    """Optional parts of the physics that concrete parameters need, see `Config.terms`."""
+    return {term for term, needed in needed_terms(params).items() if needed}
 
 
-def wanted_terms(params: Params) -> dict[str, Any]:
-    """Whether parameters with known values need each optional part of the physics.
+def needed_terms(params: Params) -> dict[str, Any]:
+    """Whether concrete parameters need each optional part of the physics.
 
     Args:
       params: leaves () or (V,).

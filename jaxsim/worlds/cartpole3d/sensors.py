@@ -21,28 +21,28 @@ def observe(state: State) -> Observation:
     """Read the sensors.
 
     Cart position and pole orientation are those before the last tick; velocities are new but
-    turned by the old rotation. Blocks are reported as they are, but for those on lines. The
+    turned by the old rotation. Blocks are reported without delay, except those on lines. The
     original reads link poses that Bullet cached at the start of the tick; agents and the end test
     depend on it.
 
-    Sensors that err (`noise`) or report late (`delays`) are part of the state: it always reads the
-    same.
+    Noise (`noise`) and delays (`delays`) of sensors are part of the state: a state always gives the
+    same observation.
     """
     read = exact(state) if state.late is None else delays.reported(state.late)
     return read if state.sensors is None else noise.disturb(read, state.sensors, state.step)
 
 
 def attach(state: State, key: jax.Array, params: Params, terms: tuple[str, ...]) -> State:
-    """Give a state the sensors of an environment with some terms, and pushes that act late.
+    """Add the sensors and delayed pushes of an environment with some terms to a state.
 
     Args:
       state: leaves () or (L,), slots behind the lanes.
       key: () or (L,) typed key of the episode.
-      params: how the sensors err, and delays.
+      params: errors and delays of the sensors.
       terms: of the environment, see `Config.terms`.
 
     Returns:
-      The state without what no term asks for; what it has already stays.
+      The state with the fields of these terms and no others; fields that it has already stay.
     """
     makers: dict[str, Callable[[], Any]] = {
         "sensors": lambda: noise.attached(state, key, params),
@@ -57,10 +57,10 @@ def attach(state: State, key: jax.Array, params: Params, terms: tuple[str, ...])
 
 
 def check(state: State, terms: tuple[str, ...]) -> None:
-    """Check that a state has what the terms of an environment ask for.
+    """Check that a state has the fields that the terms of an environment need.
 
     Raises:
-      ValueError: it has not; says what gives it that.
+      ValueError: a field is missing; the message says how to add it.
     """
     for field, term in _TERMS.items():
         if term in terms and getattr(state, field) is None:
@@ -71,7 +71,7 @@ def check(state: State, terms: tuple[str, ...]) -> None:
 
 
 def follow(state: State, params: Params, terms: tuple[str, ...]) -> State:
-    """Let the sensors of a state, which has those of the terms, read its tick."""
+    """Update the sensors of a state, which has the fields of the terms, after a tick."""
     if "noise" in terms:
         state = noise.follow(state, params)
     if "late_readings" in terms:
@@ -81,36 +81,36 @@ def follow(state: State, params: Params, terms: tuple[str, ...]) -> State:
 
 
 def exact(state: State) -> Observation:
-    """What the sensors of a state would read without any error."""
+    """Exact readings of the sensors of a state."""
     old, velocity = state.reported, state.velocity
     r = geo.pole_to_cart(old)
     now = state.pose
     fresh = geo.rotation(now.qx, now.qy, now.qz, now.qw)
-    # The absolute spin is formed with the new pose and only then seen in the old frame.
+    # The absolute spin is computed with the new pose, then expressed in the old frame.
     spin = pole_spin(velocity, fresh)
     zero = jnp.zeros_like(old.x)
-    blocks = [lines.seen(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
-    seen = list(zip(state.blocks, blocks, strict=True))
+    blocks = [lines.reported(b) if b.rail is not None else (b.p, b.v) for b in state.blocks]
+    pairs = list(zip(state.blocks, blocks, strict=True))
     return Observation(
         cart_position=Vector(old.x, old.y, zero),
         cart_velocity=geo.yaw(old.cos, old.sin, Vector(velocity.vx, velocity.vy, zero)),
         pole_quaternion=_world_quaternion(old),
         pole_velocity=geo.yaw(old.cos, old.sin, geo.rotate(r, spin)),
-        block_position=tuple(_known(b.alive, p) for b, (p, _) in seen),
-        block_velocity=tuple(_known(b.alive, v) for b, (_, v) in seen),
+        block_position=tuple(_zero_if_empty(b.alive, p) for b, (p, _) in pairs),
+        block_velocity=tuple(_zero_if_empty(b.alive, v) for b, (_, v) in pairs),
         block_alive=tuple(b.alive for b in state.blocks),
     )
 
 
-def _known(alive: jax.Array, a: Vector) -> Vector:
+def _zero_if_empty(alive: jax.Array, a: Vector) -> Vector:
     return Vector(*(jnp.where(alive, c, 0.0) for c in a))
 
 
 def _world_quaternion(pose: Pose) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Rz(yaw) q, of the two signs the one that Bullet finds from a rotation matrix.
+    """Rz(yaw) q, with the sign that Bullet gets from a rotation matrix.
 
-    That makes w positive, or where |w| is at most a half the largest of the other three, which is
-    z for a pole that leans by less than 75 degrees.
+    It makes w positive or, where |w| is at most a half, the largest of the other three: that is z
+    for a pole that leans by less than 75 degrees.
     """
     ch, sh = pose.half_cos, pose.half_sin
     x, y = ch * pose.qx - sh * pose.qy, ch * pose.qy + sh * pose.qx

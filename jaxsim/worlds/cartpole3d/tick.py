@@ -1,8 +1,8 @@
 """One physics tick, in a cheap and a full version, for one lane or a batch of lanes.
 
-The cheap version knows free motion and walls. A lane for which anything else may touch takes the
-full version. In a batch those lanes are few: they are packed into small groups, so that the cost
-of contacts follows the number of contacts. Each lane's result is the same in any company.
+The cheap version has free motion and walls. A lane with any other possible contact takes the full
+version. In a batch these lanes are few: they are packed into small groups, so the cost of contacts
+follows the number of contacts. A lane's result does not depend on the rest of the batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +32,14 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
 )
 
-GROUP = 32  # lanes that take the full version together; a multiple of the SIMD width
+GROUP = 32  # lanes of a group in the full version; a multiple of the SIMD width
 
 
 class Moved(NamedTuple):
     """Result of a tick."""
 
     moving: Moving
-    right: jax.Array  # bool, for which of the active lanes
+    right: jax.Array  # bool, mask of the active lanes whose result is right
     needs: Leaf  # int32, the effort that may be right for the others
 
 
@@ -49,27 +49,27 @@ Move = Callable[[Params, Moving, Forces, jax.Array, bool], Moved]
 
 FREE, SINGLE, WALLED, EVERY, LONGER = range(5)
 """Efforts of a tick, by the contacts that it resolves. FREE: blocks at walls that are planes.
-SINGLE: one other contact besides. WALLED: also one block past a face of the room, and cart or pole
-at a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
+SINGLE: also one other contact. WALLED: also one block past a face of the room, and cart or pole at
+a wall. EVERY: all contacts. LONGER: all contacts, after few passes were not enough."""
 
 LEAVE = frozenset({"attraction", "bounce", "lines", "wind"})
-"""Terms with which blocks leave the room: forces push them out, lines lead there, and walls make
-them faster than they can hold. Without these terms, blocks that leave take the full tick, and the
+"""Terms with which blocks leave the room: forces push them out, lines lead out, and walls make them
+so fast that they pass through. Without these terms, blocks that leave take the full tick, and the
 test for it is not compiled."""
 
 
 def free_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance by 0.02 s as if only blocks and walls could touch; see `Move`.
+    """Advance by 0.02 s with contacts of blocks and walls only; see `Move`.
 
-    It is not right either where a velocity is no number.
+    It is not right where a velocity is NaN.
     """
     one = opaque_one(moving[0].x)
     after, meets, beyond = _cheap(params, moving, forces, leaving)
     held = broadphase.held_up(params, moving[2]) | ~_are_numbers(after)
     needs = jnp.where(held, EVERY, jnp.where(beyond, WALLED, jnp.where(meets, SINGLE, FREE)))
-    # Computed once, as a number, of which both are read.
+    # Materialised once as a number that both outputs read.
     grade = materialise(jnp.where(active, needs, EVERY).astype(one.dtype), one)
     return Moved(after, grade < 0.5 * SINGLE, grade.astype(jnp.int32))
 
@@ -77,9 +77,9 @@ def free_tick(
 def single_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance by 0.02 s as if only one contact were of more than a block and its walls.
+    """Advance by 0.02 s with at most one contact besides those of blocks and walls; see `Move`.
 
-    See `Move`. It is not right either where a velocity is no number.
+    It is not right where a velocity is NaN.
     """
     return _single(params, moving, forces, active, leaving, walls=False)
 
@@ -87,7 +87,7 @@ def single_tick(
 def walled_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance as `single_tick` does, where walls may be more than planes to one block besides."""
+    """Advance as `single_tick`, also with one block past a face, or cart or pole at a wall."""
     return _single(params, moving, forces, active, leaving, walls=True)
 
 
@@ -115,9 +115,9 @@ def _single(
 def brief_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance by 0.02 s with every contact, but few passes over them; see `Move`.
+    """Advance by 0.02 s with all contacts, but few passes over them; see `Move`.
 
-    It is not right either where a velocity is no number.
+    It is not right where a velocity is NaN.
     """
     pose, _, blocks = moving
     one = opaque_one(pose.x)
@@ -140,20 +140,20 @@ def _are_numbers(after: Moving) -> jax.Array:
 def full_tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance by 0.02 s with every contact; see `Move`."""
+    """Advance by 0.02 s with all contacts; see `Move`."""
     return Moved(_full(params, moving, forces, active), active, EVERY)
 
 
 def tick(
     params: Params, moving: Moving, forces: Forces, active: jax.Array, leaving: bool = False
 ) -> Moved:
-    """Advance by 0.02 s, each lane with what it needs; see `Move`.
+    """Advance by 0.02 s, each lane by the cheap or the full version; see `Move`.
 
     Args:
       params: physics.
-      moving: pose, velocities and blocks; leaves of shape () or (L,), all alike.
+      moving: pose, velocities and blocks; leaves () or (L,), all of one shape.
       forces: on cart and blocks.
-      active: () or (L,) bool; lanes where it is False need not be right, they are not used.
+      active: () or (L,) bool; other lanes are not used and need not be right.
       leaving: whether blocks often leave the room.
 
     Returns:
@@ -167,8 +167,8 @@ def tick(
         full = partial(_full, params, moving, forces, touching)
         after = jax.lax.cond(touching, full, lambda: after)
     else:
-        given = (params, moving, forces)
-        after = grouping.replaced(_full, GROUP, touching, given, after)
+        arguments = (params, moving, forces)
+        after = grouping.replaced(_full, GROUP, touching, arguments, after)
     return Moved(after, active, EVERY)
 
 
@@ -192,9 +192,8 @@ def advance(
       state: leaves of shape () or (L,).
       force: N on the cart, world frame.
       active: as for `tick`.
-      move: how everything moves.
-      split: whether stacked blocks on lines are computed for one part of the lanes after the other
-        on a processor.
+      move: function that advances all bodies.
+      split: whether stacked blocks on lines are computed part by part of the lanes, on a CPU.
 
     Returns:
       The state after the tick, and the result of `move`.
@@ -205,8 +204,8 @@ def advance(
         def part(params: Params, key: rng.Words, state: State, force: Vector, active: Any) -> State:
             return advance(params, config, key, state, force, active, move, split=False)[0]
 
-        given = [params, key, state, force, active]
-        after = grouping.in_parts(part, grouping.PART, given, apart=True)
+        arguments = [params, key, state, force, active]
+        after = grouping.in_parts(part, grouping.PART, arguments, apart=True)
         return after, Moved((after.pose, after.velocity, after.blocks), active, EVERY)
     if "spawn" in config.terms:
         state = spawn.supply(params, key, state)
@@ -258,7 +257,7 @@ def _off_walls(
 def _cheap(
     params: Params, moving: Moving, forces: Forces, leaving: bool
 ) -> tuple[Moving, jax.Array, jax.Array]:
-    """Tick with walls only; whether bodies may meet, and whether walls may be more than planes."""
+    """Tick with walls only; masks of `meets_another` and of `beyond_planes`."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
     _, r, velocity, speeds = dynamics.free_motion(params, moving, forces)
@@ -270,7 +269,7 @@ def _cheap(
 
 
 def _full(params: Params, moving: Moving, forces: Forces, needed: jax.Array) -> Moving:
-    """Tick with every contact."""
+    """Tick with all contacts."""
     pose, _, blocks = moving
     one = opaque_one(pose.x)
     body, r, velocity, speeds = dynamics.free_motion(params, moving, forces)

@@ -39,17 +39,15 @@ TERMS = (
     "spawn",
     "wind",
 )
-"""Optional parts: pushes turned and scaled by axis; forces between blocks and towards things;
-restitution drawn for each episode; a room that no block leaves; pushes that act late; sensors that
-report late; blocks on lines, with friction; carts and poles that come to walls often; sensors that
-err; level 112's single start; wind on the pole; blocks that appear later; wind on cart and
-blocks."""
+"""Optional parts: pushes turned and scaled by axis; forces between blocks and towards cart and
+origin; restitution drawn for each episode; a room that no block leaves; delayed pushes; delayed
+sensors; blocks on lines, with friction; carts and poles that often reach walls; sensor errors;
+level 112's single start; wind on the pole; blocks that appear later; wind on cart and blocks."""
 
 UNROLLED = 4
 """Most block slots that are kept as separate Blocks."""
 CAPACITIES = (4, 8, 17, 32, 71, 104, 205)
-"""Sizes that a capacity is rounded up to: what the catalogue's levels need, so that programs are
-shared."""
+"""Sizes that a capacity is rounded up to, so that programs are shared: those of the catalogue."""
 
 ENGINES = ("stock", "tbplanar")
 
@@ -59,15 +57,15 @@ ACTIONS = ("nothing", "right", "left", "forward", "backward")
 
 @dataclass(frozen=True)
 class Config:
-    """What changes shapes or the compiled program; hashable.
+    """Static configuration of shapes and the compiled program; hashable.
 
     Attributes:
       max_blocks: capacity of the block slots, N.
       max_steps: agent steps after which an episode is truncated.
-      terms: parts of the physics that some level of the batch needs and most do not, out of
-        `TERMS`, sorted; a term that is not named is not compiled.
+      terms: optional parts of the physics that some level of the batch needs, from `TERMS`,
+        sorted; other terms are not compiled.
       dtype: floating type of state and parameters, "float32" or "float64".
-      engine: whose reset is drawn: "stock" PyBullet's, or "tbplanar", that of the fork in the
+      engine: engine of the reset: "stock" for PyBullet, or "tbplanar" for the fork in the
         original's official image, which starts blocks on lines elsewhere.
     """
 
@@ -78,7 +76,7 @@ class Config:
     engine: str = "stock"
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot work."""
+        """Reject invalid values."""
         if self.max_blocks < 1:
             raise ValueError(f"max_blocks is {self.max_blocks}; it must be at least 1")
         if self.max_steps < 1:
@@ -102,8 +100,8 @@ class Config:
 class Params:
     """Traced numbers of the physics and of the start; all scalars, all batchable.
 
-    The defaults are level 200. What follows from these numbers (inertias, contact distances) is
-    computed in the step, never stored.
+    The defaults are level 200. Derived numbers (inertias, contact distances) are computed in the
+    step, never stored.
     """
 
     gravity: Scalar = 9.8  # m/s^2, downwards
@@ -136,8 +134,8 @@ class Params:
     action_scale_x: Scalar = 1.0  # factor of the pushes right and left
     action_scale_y: Scalar = 1.0  # factor of the pushes forward and backward
     action_turn: Scalar = 0.0  # degrees, all pushes turned, counter-clockwise seen from above
-    action_delay: Scalar = 0.0  # ticks between what an agent asks for and its push; see `delays`
-    noise_position: Scalar = 0.0  # m, standard deviation of what sensors add; see `noise`
+    action_delay: Scalar = 0.0  # ticks between an action and its push; see `delays`
+    noise_position: Scalar = 0.0  # m, standard deviation of sensor noise; see `noise`
     noise_velocity: Scalar = 0.0  # m/s
     noise_angle: Scalar = 0.0  # rad, about each axis of the world
     noise_rate: Scalar = 0.0  # rad/s
@@ -145,7 +143,7 @@ class Params:
     step_velocity: Scalar = 0.0  # m/s
     step_angle: Scalar = 0.0  # rad, of each component of the rotation vector
     step_rate: Scalar = 0.0  # rad/s
-    gain_position: Scalar = 1.0  # factors of what sensors read; 0 for sensors that read zero
+    gain_position: Scalar = 1.0  # factors of readings; 0 for sensors that read zero
     gain_velocity: Scalar = 1.0
     gain_angle: Scalar = 1.0  # of the rotation vector
     gain_rate: Scalar = 1.0
@@ -182,7 +180,7 @@ class Params:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Pose:
-    """Where cart and pole are."""
+    """Position and orientation of cart and pole."""
 
     x: Scalar  # () m, cart
     y: Scalar  # () m, cart
@@ -207,7 +205,7 @@ class Pose:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Velocity:
-    """How fast cart and pole move, in the frames that the integrator keeps."""
+    """Velocities of cart and pole, in the frames of the integrator."""
 
     vx: Scalar  # () m/s, cart, in the cart frame
     vy: Scalar  # () m/s, cart, in the cart frame
@@ -232,7 +230,7 @@ class Rail:
 
     x: Scalar  # () unit direction; (0, 0) leaves the block free
     y: Scalar  # ()
-    lag: Scalar  # () m, along the line, from where the sensors see the block to where it is
+    lag: Scalar  # () m, along the line, from the reported to the true position
     drop: Scalar  # () m, the same along z; zero after the hidden tick
 
     @property
@@ -255,7 +253,7 @@ class Block:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Supply:
-    """What decides where the next block appears."""
+    """State of the supply of new blocks."""
 
     base: Vector  # () m, where the cart started; z is 0
     heading: Vector  # () m/s, sum of the reported cart velocities since the last one; z is 0
@@ -273,19 +271,19 @@ class Sizes(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Sensors:
-    """How the sensors of an episode err; see `noise`."""
+    """Sensor errors of an episode; see `noise`."""
 
     key: rng.Words  # () of all noise of the episode
     noise: Sizes  # () standard deviations
-    step: Sizes  # () readings are rounded to multiples of these; 0 for as they are
+    step: Sizes  # () readings are rounded to multiples of these; 0 for no rounding
     gain: Sizes  # () factors
-    offset: Sizes  # () what is added
+    offset: Sizes  # () added to readings
 
 
 class Late(NamedTuple):
-    """Readings of sensors that report late; see `delays`."""
+    """Readings of delayed sensors; see `delays`."""
 
-    ticks: jax.Array  # () int32, how late
+    ticks: jax.Array  # () int32, delay
     past: tuple["Observation", ...]  # exact readings, those of now first
 
 
@@ -295,7 +293,7 @@ class State:
     """Everything the next step depends on."""
 
     pose: Pose  # after the last tick
-    reported: Pose  # before the last tick: what the sensors and the end test see
+    reported: Pose  # before the last tick: input of the sensors and the end test
     velocity: Velocity
     blocks: tuple[Block, ...]  # one for each of N slots, or a single stacked one
     extra_bounce: Scalar  # () added to the restitution of walls and blocks in this episode
@@ -312,7 +310,7 @@ class State:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Observation:
-    """What the sensors report; cart pose and pole orientation are one tick old.
+    """Readings of the sensors; cart pose and pole orientation are one tick old.
 
     Positions in m, velocities in m/s, pole angular velocity in rad/s, all in the world frame.
     An empty block slot reads zero. Blocks are listed, or stacked, as in the state.

@@ -1,4 +1,4 @@
-"""Where blocks appear and how fast they set off, drawn by counter."""
+"""Positions and velocities of new blocks, drawn by counter."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,10 +15,10 @@ from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
 CLEARANCE = 1.0  # m, blocks appear at least this far from where the cart started, horizontally
 BLOCK_SPREAD = 4.0  # m, blocks appear at U(-spread, spread) in x and y
-BLOCK_MIDDLE = 5.0  # m, and that far around this height
-REDRAWS = 64  # most positions tried for one block; 0.05^64 is never
-TOGETHER = 8  # attempts that `rarely_fitting` makes for all
-GROUP = 64  # of those left over, so many go on side by side
+BLOCK_MIDDLE = 5.0  # m, centre of the same range in z
+REDRAWS = 64  # most positions tried for one block; all fail with probability 0.05^64
+TOGETHER = 8  # attempts that `rarely_fitting` makes for all lanes
+GROUP = 64  # remaining lanes that go on together
 
 
 def redrawn(
@@ -29,18 +29,18 @@ def redrawn(
     Args:
       draw: attempt, from 0 -> vector.
       fits: vector -> whether it is accepted.
-      most: attempts.
+      most: largest number of attempts.
 
     Returns:
       The first vector that fits, or the last one drawn; and the number of draws, int32.
     """
 
     def again(carry: tuple[jax.Array, Vector, jax.Array]) -> tuple[jax.Array, Vector, jax.Array]:
-        attempt, v, drawn = carry
+        attempt, v, draws = carry
         keep = fits(v)
         fresh = draw(attempt)
         v = Vector(*(jnp.where(keep, a, b) for a, b in zip(v, fresh, strict=True)))
-        return attempt + 1, v, jnp.where(keep, drawn, attempt + 1)
+        return attempt + 1, v, jnp.where(keep, draws, attempt + 1)
 
     def unfinished(carry: tuple[jax.Array, Vector, jax.Array]) -> jax.Array:
         return (carry[0] < most) & ~jnp.all(fits(carry[1]))
@@ -49,51 +49,52 @@ def redrawn(
     shape = jnp.shape(fits(first))
     first = Vector(*(jnp.broadcast_to(c, shape) for c in first))
     start = (jnp.int32(1), first, jnp.ones(shape, jnp.int32))
-    _, v, drawn = jax.lax.while_loop(unfinished, again, start)
-    return v, drawn
+    _, v, draws = jax.lax.while_loop(unfinished, again, start)
+    return v, draws
 
 
 def rarely_fitting(
     draw: Callable[[Any, jax.Array | int], Vector],
     fits: Callable[[Any, Vector], jax.Array],
     most: int,
-    given: Any,
+    inputs: Any,
 ) -> Vector:
-    """As `redrawn`, for vectors of which few fit: who needs many attempts does not keep the others.
+    """As `redrawn`, for vectors that rarely fit.
 
-    After some attempts, those that are left are taken together in small groups.
+    After `TOGETHER` attempts the remaining lanes go on in small groups, so that a lane with many
+    attempts does not delay all others.
 
     Args:
-      draw: what is given, attempt -> vector.
-      fits: what is given, vector -> whether it is accepted.
-      most: attempts.
-      given: tree of arrays that broadcast to one shape.
+      draw: inputs, attempt -> vector.
+      fits: inputs, vector -> whether it is accepted.
+      most: largest number of attempts.
+      inputs: tree of arrays that broadcast to one shape.
 
     Returns:
       The first vector that fits, or the last one drawn; of that shape.
     """
-    shape = jnp.broadcast_shapes(*(jnp.shape(leaf) for leaf in jax.tree.leaves(given)))
+    shape = jnp.broadcast_shapes(*(jnp.shape(leaf) for leaf in jax.tree.leaves(inputs)))
 
     def flat(leaf: Leaf) -> jax.Array:
         return jnp.broadcast_to(leaf, shape).reshape(-1)
 
-    given = jax.tree.map(flat, given)
-    v, _ = redrawn(partial(draw, given), partial(fits, given), TOGETHER)
+    inputs = jax.tree.map(flat, inputs)
+    v, _ = redrawn(partial(draw, inputs), partial(fits, inputs), TOGETHER)
 
-    def go_on(given: Any, v: Vector, needed: jax.Array) -> Vector:
+    def go_on(inputs: Any, v: Vector, needed: jax.Array) -> Vector:
         def again(carry: tuple[jax.Array, Vector]) -> tuple[jax.Array, Vector]:
             attempt, v = carry
-            keep, fresh = fits(given, v), draw(given, attempt)
+            keep, fresh = fits(inputs, v), draw(inputs, attempt)
             return attempt + 1, Vector(
                 *(jnp.where(keep, a, b) for a, b in zip(v, fresh, strict=True))
             )
 
         def unfinished(carry: tuple[jax.Array, Vector]) -> jax.Array:
-            return (carry[0] < most) & jnp.any(needed & ~fits(given, carry[1]))
+            return (carry[0] < most) & jnp.any(needed & ~fits(inputs, carry[1]))
 
         return jax.lax.while_loop(unfinished, again, (jnp.int32(TOGETHER), v))[1]
 
-    v = grouping.replaced(go_on, GROUP, ~fits(given, v), (given, v), v)
+    v = grouping.replaced(go_on, GROUP, ~fits(inputs, v), (inputs, v), v)
     return Vector(*(jnp.reshape(c, shape) for c in v))
 
 

@@ -1,8 +1,8 @@
 """The forms of block slots: a tuple of single Blocks, or all of them stacked in one.
 
-Outside of a step, stacked slots are the last axis, behind the lanes of a batch, as everyone expects
-who indexes or maps over lanes. Inside they come first, so that what belongs to a lane broadcasts
-against all of its blocks, and so that loops over lanes are the innermost.
+Outside of a step, stacked slots are the last axis, behind the lanes of a batch, so that users can
+index and map over lanes. Inside they come first, so that the leaves of a lane broadcast against all
+of its blocks, and so that loops over lanes are the innermost.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def stack(blocks: Sequence[Block], lane: Scalar) -> Block:
 
 
 def arrange(block: Block) -> tuple[Block, ...]:
-    """The form in which a state keeps N slots, from leaves (N, ...)."""
+    """The form of N slots in a state, from leaves (N, ...)."""
     number = block.alive.shape[0]
     if number > UNROLLED:
         return (block,)
@@ -42,7 +42,7 @@ def over(reducer: Callable[..., jax.Array], leaf: jax.Array, lane: Scalar) -> ja
 
 
 def inward(state: State) -> State:
-    """Move stacked slots in front of the lanes, for the length of a step."""
+    """Move stacked slots in front of the lanes, for the duration of a step."""
     return _moved(state, -1, 0)
 
 
@@ -61,23 +61,23 @@ def _moved(state: State, source: int, target: int) -> State:
 
 
 def finiteness(state: State) -> Any:
-    """What tells whether all numbers of the blocks are finite.
+    """Input for `all_finite` that stands for the blocks.
 
     Args:
       state: with slots in front of the lanes, or single ones.
 
     Returns:
-      Single blocks as they are; for stacked ones (...), not a number if one of theirs is not finite
-      and zero otherwise. (As many sums over slots as there are leaves take longer.)
+      Single blocks unchanged; for stacked ones (...), NaN if one of their numbers is not finite and
+      zero otherwise. (One sum over slots for each leaf would take longer.)
     """
     if not are_stacked(state.blocks, state.step):
         return state.blocks
-    spoilt = reduce(jnp.add, (0.0 * leaf for leaf in jax.tree.leaves(state.blocks) if _real(leaf)))
-    return jnp.where(jnp.any(spoilt != 0.0, axis=0), jnp.nan, 0.0)
+    zeros = reduce(jnp.add, (0.0 * leaf for leaf in jax.tree.leaves(state.blocks) if _real(leaf)))
+    return jnp.where(jnp.any(zeros != 0.0, axis=0), jnp.nan, 0.0)
 
 
 def late_finiteness(state: State) -> Any:
-    """What tells whether all numbers of late readings are finite, (...); see `finiteness`."""
+    """Input for `all_finite` that stands for the late readings, (...); see `finiteness`."""
     leaves = [leaf for leaf in jax.tree.leaves(state.late) if _real(leaf)]
     return sum(over(jnp.sum, 0.0 * leaf, state.step) for leaf in leaves)
 
@@ -87,6 +87,6 @@ def _real(leaf: jax.Array) -> bool:
 
 
 def count(state: State) -> jax.Array:
-    """Number of blocks that are there, (...) int32."""
+    """Number of blocks, (...) int32."""
     numbers = (over(jnp.sum, b.alive.astype(jnp.int32), state.pose.x) for b in state.blocks)
     return jnp.asarray(sum(numbers), jnp.int32)

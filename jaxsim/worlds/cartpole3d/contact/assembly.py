@@ -1,7 +1,7 @@
-"""Contact rows brought together: everything that the iteration over a tick's contacts reads.
+"""Assembly of all contact rows of a tick, the input of the iteration.
 
-Up to four block slots, every possible contact has a row. Stacked slots bring lists of those that
-are near, see `candidates`.
+With up to four block slots, every possible contact has a row. With stacked slots, only contacts
+that are near have rows, from the lists of `candidates`.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Slot = np.int64 | jax.Array
 
 
 class Mobility(NamedTuple):
-    """What impulses do to blocks."""
+    """Response of blocks to impulses."""
 
     light: Scalar  # 1/kg
     rails: Rail | None  # leaves (N, ...), or those of chosen blocks
@@ -46,37 +46,37 @@ class Mobility(NamedTuple):
         return jnp.sum(normal * self.push(normal), axis=0)
 
     def of(self, read: Callable[[jax.Array], jax.Array]) -> "Mobility":
-        """That of blocks chosen by `read`, which is applied to (N, ...) leaves."""
+        """Mobility of the blocks that `read` selects from (N, ...) leaves."""
         return Mobility(self.light, jax.tree.map(read, self.rails))
 
 
 class Prepared(NamedTuple):
     """A class of rows with its constants for the iteration."""
 
-    target: jax.Array  # (R, ...) m/s, wanted change of the relative velocity; -inf if absent
+    target: jax.Array  # (R, ...) m/s, target change of the relative velocity; -inf if absent
     mass: jax.Array  # (R, ...) kg, inverse of the velocity change per unit impulse
-    normal: Leaf  # these three as in `rows_of.Row`; None where the class has no such part
+    normal: Leaf  # these three as in `rows_of.Row`; None where the class lacks the part
     read: Leaf
     kick: Leaf
 
     def row(self, index: jax.Array | int) -> "Prepared":
         """One row of the class."""
-        own = [None if a is None else a[:, index] for a in (self.normal, self.read, self.kick)]
-        return Prepared(self.target[index], self.mass[index], *own)
+        optional = [None if a is None else a[:, index] for a in (self.normal, self.read, self.kick)]
+        return Prepared(self.target[index], self.mass[index], *optional)
 
 
 class Sliding(NamedTuple):
     """Friction of a class of contacts, in two directions of the contact plane.
 
     Some rows can move nothing: those of a block on a line against the floor, or those of the side
-    of the cart in the vertical direction. There Bullet divides zero by zero, and its running
-    maximum of corrections forgets what was before, so that it may end the iteration early.
+    of the cart in the vertical direction. There Bullet divides zero by zero, which resets its
+    running maximum of corrections, so it may end the iteration early.
     """
 
     rows: list[Prepared]
     coefficient: Scalar
-    unseen: jax.Array  # (R, ...) bool, whether corrections of what the contact pushes are forgotten
-    stuck: jax.Array  # (R, ...) bool, whether those of its friction are
+    ignored: jax.Array  # (R, ...) bool, whether corrections of the normal impulse do not count
+    stuck: jax.Array  # (R, ...) bool, whether corrections of its friction do not count
 
 
 class Touching(NamedTuple):
@@ -98,7 +98,7 @@ class Rows(NamedTuple):
 
 
 def _many(slots: Slots, values: jax.Array, axis: int = 0) -> jax.Array:
-    """Read the slots of a class from an array that has them at `axis`."""
+    """Read the slots of a class from an array with slots at `axis`."""
     if isinstance(slots, np.ndarray):
         return values[(slice(None),) * axis + (slots,)]
     return candidates.take(values, slots, axis)
@@ -117,26 +117,26 @@ def prepare(row: rows_of.Row, approach: jax.Array, softness: Scalar, one: jax.Ar
     Args:
       row: the class.
       approach: (R, ...) relative normal velocities, m/s.
-      softness: (R, ...) or () 1/kg, what a unit impulse adds to them by way of the blocks.
+      softness: (R, ...) or () 1/kg, change of them by a unit impulse on the blocks.
       one: from `opaque_one`.
     """
-    wanted = separating_speed(approach, row.gap, row.restitution)
-    return _constants(row, jnp.asarray(wanted), softness, one, missing=-jnp.inf)
+    change = separating_speed(approach, row.gap, row.restitution)
+    return _constants(row, jnp.asarray(change), softness, one, missing=-jnp.inf)
 
 
 def _constants(
-    row: rows_of.Row, wanted: jax.Array, softness: Scalar, one: jax.Array, missing: float
+    row: rows_of.Row, change: jax.Array, softness: Scalar, one: jax.Array, missing: float
 ) -> Prepared:
     softness = _softness(row, softness)
     # Nothing moves two bodies that are both fixed.
     movable = softness > 0
-    target = jnp.where(row.active & movable, wanted, missing)
+    target = jnp.where(row.active & movable, change, missing)
     mass = jnp.broadcast_to(1 / jnp.where(movable, softness, 1.0), target.shape)
     return Prepared(*materialise((target, mass, row.normal, row.read, row.kick), one))
 
 
 def _softness(row: rows_of.Row, of_blocks: Scalar) -> Scalar:
-    """What a unit impulse adds to the relative velocity of a row, 1/kg."""
+    """Change of the relative velocity of a row by a unit impulse, 1/kg."""
     if row.read is None or row.kick is None:
         return of_blocks
     return of_blocks + jnp.sum(row.read * row.kick, axis=0)
@@ -165,7 +165,7 @@ class Builder:
         )
 
     def _unrolled(self, number: int) -> list[Touching]:
-        """Every pair and every block against cart and pole."""
+        """All pairs of blocks, and all blocks against cart and pole."""
         pairs = [(i, j) for i in range(number) for j in range(i + 1, number)]
         classes = []
         if pairs:
@@ -175,7 +175,7 @@ class Builder:
         return [*classes, self._cart(slots, None), self._pole(slots, None)]
 
     def _listed(self) -> list[Touching]:
-        """The pairs that touch and the blocks near cart and pole."""
+        """Pairs that touch, and blocks near cart and pole."""
         params = self.s.params
         one = self.s.one
         pairs = candidates.pairs_within(self.blocks, broadphase.pair_reach(params), one)
@@ -192,7 +192,7 @@ class Builder:
         ]
 
     def _chosen(self, slots: Slots, count: jax.Array | None) -> Block:
-        """Blocks of a class; those behind the end of its list are not alive."""
+        """Blocks of a class; padding of its list is not alive."""
         chosen = jax.tree.map(lambda leaf: _many(slots, leaf), self.blocks)
         if count is None:
             return chosen
@@ -203,12 +203,12 @@ class Builder:
         params, one = self.s.params, self.s.one
         a, b = self._chosen(first, count), self._chosen(second, count)
         row = rows_of.pair_rows(params, a, b)
-        own, other = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
+        m_a, m_b = Mobility(self.mobility.light, a.rail), Mobility(self.mobility.light, b.rail)
         relative = _many(first, self.v, 1) - _many(second, self.v, 1)
 
         def prepared(row: rows_of.Row, make: Callable[..., Any]) -> Any:
             speed = jnp.sum(row.normal * relative, axis=0)
-            return make(row, speed, own.softness(row.normal) + other.softness(row.normal), one)
+            return make(row, speed, m_a.softness(row.normal) + m_b.softness(row.normal), one)
 
         sliding = None
         if self.mobility.rails is not None:
@@ -222,7 +222,7 @@ class Builder:
         return Touching(prepared(row, prepare), first, second, count, sliding)
 
     def _held(self) -> jax.Array:
-        """Whether each block touches a wall along which its line does not go, (N, ...) bool."""
+        """Whether each block touches a wall across its line, (N, ...) bool."""
         across = jnp.asarray(self.mobility.softness(self.walls.normal)) <= 0
         slides = jnp.asarray(self.mobility.light) > 0
         return jnp.any(self.walls.active & across & slides, axis=0)
@@ -271,12 +271,12 @@ def _friction(
     slides: list[rows_of.Row],
     prepare: Callable[[rows_of.Row, Callable[..., Any]], Any],
     coefficient: Scalar,
-    unseen: jax.Array,
+    ignored: jax.Array,
 ) -> Sliding:
     """Friction of a class from its rows, one for each direction."""
     stuck = [prepare(slide, _is_stuck) for slide in slides]
     along = [prepare(slide, _stopping) for slide in slides]
-    return Sliding(along, coefficient, unseen, stuck[0] | stuck[1])
+    return Sliding(along, coefficient, ignored, stuck[0] | stuck[1])
 
 
 def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> jax.Array:
@@ -285,5 +285,5 @@ def _is_stuck(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Arr
 
 
 def _stopping(row: rows_of.Row, speed: jax.Array, softness: Scalar, one: jax.Array) -> Prepared:
-    """Constants of friction rows, which ask for the end of sliding."""
+    """Constants of friction rows, whose target is to stop sliding."""
     return _constants(row, -speed, softness, one, missing=0.0)

@@ -1,4 +1,4 @@
-"""What contacts ask for, walls in closed form, and the test that spares the rest.
+"""Walls in closed form, and conservative tests for all other contacts.
 
 A tick exists in two versions. Most ticks need only walls, and the walls of one block are mutually
 orthogonal, so one pass solves them exactly (`bounce_off_walls`). `meets_another` and
@@ -30,7 +30,7 @@ from jaxsim.worlds.cartpole3d.types import (
     Vector,
 )
 
-SLOP = 1e-5  # m, overlap that is left alone
+SLOP = 1e-5  # m, overlap that is not corrected
 ERP = 0.08  # share of an overlap that is removed per tick
 REST_SPEED = 0.2  # m/s, slower approaches do not bounce
 ROUNDING = 1e-5  # m^2, more than the float32 error of a squared distance of up to 3 m
@@ -40,7 +40,7 @@ BREAKING = 0.02  # gap per unit of a body's size within which a contact is predi
 
 
 def separating_speed(approach: Scalar, gap: Scalar, restitution: Scalar) -> Scalar:
-    """Change of the relative normal velocity that one contact asks for.
+    """Target change of the relative normal velocity of one contact.
 
     Args:
       approach: () relative normal velocity after the free motion, m/s; negative when closing.
@@ -60,7 +60,7 @@ def separating_speed(approach: Scalar, gap: Scalar, restitution: Scalar) -> Scal
 
 
 def _room(params: Params) -> tuple[tuple[Scalar, Scalar], ...]:
-    """(middle, largest distance from it) that a block's centre can have along x, y and z, m."""
+    """(middle, largest distance from it) of a block's centre along x, y and z, m."""
     reach = params.room_half_width - params.block_radius
     middle = 0.5 * (params.room_ceiling + params.room_floor)
     reach_z = 0.5 * (params.room_ceiling - params.room_floor) - params.block_radius
@@ -74,7 +74,7 @@ def bounce_off_walls(params: Params, block: Block, v: Vector, leaving: bool = Fa
       params: physics.
       block: one that is not `past_a_face`.
       v: after the free motion, m/s.
-      leaving: whether blocks often leave the room; only then is it right outside.
+      leaving: whether blocks often leave the room; only then the result is right outside.
     """
     restitution = params.restitution_wall * params.restitution_block
     sides = _sides(params, block.p)
@@ -99,7 +99,7 @@ def _sides(params: Params, p: Vector) -> list[tuple[Scalar, Scalar]]:
 
 
 def _has_left(params: Params, sides: list[tuple[Scalar, Scalar]]) -> jax.Array:
-    """Whether a block is behind the walls, where it touches them no more."""
+    """Whether a block is outside of the room and no longer touches the walls."""
     deepest = reduce(jnp.minimum, (gap for _, gap in sides))
     return jnp.asarray(deepest < -(WALL + STRAY + 2 * params.block_radius))
 
@@ -110,7 +110,7 @@ def _off_wall(
     """Speed along one axis after the nearer of its two walls; see `separating_speed`."""
     outward = jnp.where(side < 0, -speed, speed)
     bounce = jnp.where(outward >= REST_SPEED, 1 + restitution, 1.0)
-    # Of the two rates, the one for the sign of what is left of the gap is the larger product.
+    # The rate that fits the sign of the slack gives the larger product.
     slack = gap + SLOP
     push = bounce * outward - jnp.maximum(slack * (1 / DT), slack * (ERP / DT))
     touching = gap <= 0 if inside is True else inside & (gap <= 0)
@@ -125,11 +125,11 @@ def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Bloc
       params: physics.
       pose: at the start of the tick.
       r: pole to world rotation.
-      blocks: at the start of the tick, in slots of their own.
+      blocks: at the start of the tick, in single slots.
 
     Returns:
-      () bool, never False where a full tick would find a contact. The reach of a prism is that
-      of the cylinder around it, plus the gap within which contacts are predicted.
+      () bool, never False where a full tick has a contact. The reach of a prism is that of the
+      cylinder around it, plus the gap within which contacts are predicted.
     """
     lengths = reach(params)
     places = [_apart_if_empty(block, number) for number, block in enumerate(blocks)]
@@ -149,9 +149,9 @@ def meets_another(params: Params, pose: Pose, r: Rotation, blocks: Sequence[Bloc
 def beyond_planes(
     params: Params, pose: Pose, r: Rotation, blocks: Sequence[Block], leaving: bool = False
 ) -> jax.Array:
-    """Whether something may be at a wall in a way that `bounce_off_walls` does not know.
+    """Whether there may be a contact with a wall that `bounce_off_walls` does not cover.
 
-    That is cart or pole at a side wall, a block past a face, or one on a line that is held up.
+    That is cart or pole at a side wall, a block past a face, or a block on a line that is stuck.
 
     Args:
       params: physics.
@@ -168,7 +168,7 @@ def beyond_planes(
 
 
 def held_up(params: Params, blocks: Sequence[Block]) -> jax.Array:
-    """Whether a block on a line is in a corner, or at a side wall that its line hardly crosses."""
+    """Whether a block on a line is in a corner, or at a side wall almost parallel to its line."""
     held = jnp.asarray(False)
     for block in blocks:
         if block.rail is not None:
@@ -190,17 +190,17 @@ def pair_reach(params: Params) -> Scalar:
     return 4 * params.block_radius * params.block_radius
 
 
-EMPTY_HEIGHT = 1e4  # m, where empty slots are taken to be, one by one further
+EMPTY_HEIGHT = 1e4  # m, height and distance of empty slots in the tests
 
 
 def _apart_if_empty(block: Block, number: int) -> Vector:
-    """Place of a block; an empty slot is far from everything."""
+    """Position of a block; an empty slot is far from everything."""
     away = EMPTY_HEIGHT * (1 + number)
     return Vector(block.p.x, block.p.y, jnp.where(block.alive, block.p.z, away))
 
 
 class Reach(NamedTuple):
-    """Limits of the measures of closeness of a block's centre to cart and pole."""
+    """Limits of `_cart_measure` and `_pole_measure`."""
 
     across: Scalar  # 1/m, weight of the squared distance from the cart's axis
     cart: Scalar  # m^2
@@ -217,7 +217,7 @@ def reach(params: Params) -> Reach:
 def near_structure(
     params: Params, pose: Pose, r: Rotation, block: Block
 ) -> tuple[jax.Array, jax.Array]:
-    """Whether a block, or each of stacked ones, may touch the cart and may touch the pole."""
+    """Whether a block, or each of stacked ones, may touch the cart, and the pole."""
     rel, lengths = _from_pivot(pose, block.p), reach(params)
     cart = _cart_measure(rel, lengths) <= lengths.cart
     pole = _pole_measure(params, rel, r) <= lengths.pole
@@ -246,7 +246,7 @@ def past_a_face(params: Params, block: Block, leaving: bool = False) -> jax.Arra
     Args:
       params: physics.
       block: one, or stacked ones.
-      leaving: as for `bounce_off_walls`; places out of reach of the walls do not count then.
+      leaving: as for `bounce_off_walls`; if True, blocks out of reach of the walls do not count.
     """
     p = block.p
     side = jnp.maximum(jnp.abs(p.x), jnp.abs(p.y)) > params.room_half_width
@@ -256,7 +256,7 @@ def past_a_face(params: Params, block: Block, leaving: bool = False) -> jax.Arra
 
 
 def _cart_measure(rel: Vector, lengths: Reach) -> jax.Array:
-    """Number that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
+    """Measure that is at most `lengths.cart` wherever a sphere may touch the cart's cylinder.
 
     Wherever rho - R is at most a reach a, it is at least (rho^2 - R^2) / (2 R + a), without a root.
     """

@@ -1,9 +1,9 @@
-"""Short lists of what may touch, for worlds whose many blocks are stacked.
+"""Short lists of blocks that may touch, for worlds with stacked slots.
 
-Of the thousands of pairs of blocks only a few touch at a time. All distances are looked at once, 32
-partners of every slot in a pass, and kept as bits. Lists are read off the bits by counting them, so
-that neither search nor list loops over lanes or hits. Lanes are the last axis; slots and lists lie
-in front of it.
+Only a few of the thousands of pairs of blocks touch at a time. One search compares all distances,
+16 partners of every slot in a pass, and stores the results as bits. Lists are built by counting
+bits, so neither search nor list loops over lanes or hits. Lanes are the last axis; slots and lists
+come before it.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,17 +19,17 @@ from jaxsim.worlds.cartpole3d.types import Block, Scalar
 MAX_PAIRS = 64
 """Most pairs of touching blocks that a tick resolves; 15 is the most recorded, of 205 blocks."""
 MAX_NEAR = 16
-"""Most blocks near the cart, and near the pole, that one tick resolves."""
+"""Most blocks near the cart, and near the pole, that a tick resolves."""
 
 T = TypeVar("T")
 Places = list[jax.Array]
 BITS = 16
-"""Flags of a word. As many partners are looked at in a pass over the slots: of 8, 16 and 32, 16 is
-the fastest by far (205 slots, 128 lanes: 3.5, 0.47 and 0.87 ms)."""
+"""Flags of a word, and partners compared in a pass over the slots. Of 8, 16 and 32, 16 is the
+fastest (205 slots, 128 lanes: 3.5, 0.47 and 0.87 ms)."""
 UNROLLED_SUM = 32
-"""Longer sums are loops: unrolled ones take long to compile."""
+"""Longest sum that is unrolled: longer ones would take long to compile."""
 _CROWDS = (33, 65, 105, 149)
-"""Numbers of slots for which the search is compiled besides the capacity; odd, see `_ring`."""
+"""Numbers of slots, besides the capacity, that the search is compiled for; odd, see `_ring`."""
 
 
 class Pairs(NamedTuple):
@@ -55,7 +55,7 @@ def take(leaf: jax.Array, slots: jax.Array, axis: int = 0) -> jax.Array:
 
 
 def packed(flags: jax.Array, one: jax.Array) -> jax.Array:
-    """Bits of flags: (N, ...) bool to (ceil(N / 16), ...) uint32, the first flag lowest."""
+    """Pack flags to bits: (N, ...) bool to (ceil(N / 16), ...) uint32, the first flag lowest."""
     number = flags.shape[0]
     words = -(-number // BITS)
     spare = jnp.zeros((words * BITS - number, *flags.shape[1:]), bool)
@@ -69,19 +69,19 @@ def _either_bits(words: Iterable[jax.Array]) -> jax.Array:
 
 
 def sum_of(parts: Iterable[jax.Array]) -> jax.Array:
-    """Add up some arrays; a reduction over an axis of them would be a slow pass of its own."""
+    """Add arrays one by one; a reduction over an axis would be a slow pass of its own."""
     return reduce(jnp.add, parts)
 
 
 def total(parts: jax.Array) -> jax.Array:
-    """Sum along the first axis, in the way that suits its length."""
+    """Sum along the first axis, unrolled or as a loop by its length."""
     if len(parts) > UNROLLED_SUM:
         return jnp.sum(parts, axis=0, dtype=parts.dtype)
     return sum_of(parts)
 
 
-def counted(words: jax.Array) -> jax.Array:
-    """Number of bits that are set: (W, ...) uint32 to (...) int32."""
+def popcount(words: jax.Array) -> jax.Array:
+    """Number of set bits: (W, ...) uint32 to (...) int32."""
     return sum_of(_ones(word) for word in words)
 
 
@@ -97,16 +97,16 @@ def nth_set(words: jax.Array, rank: jax.Array) -> jax.Array:
       rank: (K, ...) int32 from 0 on.
 
     Returns:
-      (K, ...) int32; without a meaning where there are not so many.
+      (K, ...) int32; undefined where there are fewer set bits.
     """
     start = jnp.zeros_like(rank)
     index, rest = start, rank
     chosen = start.astype(jnp.uint32)
     for number, word in enumerate(words):
-        here = rank >= start
-        chosen = jnp.where(here, word, chosen)
-        rest = jnp.where(here, rank - start, rest)
-        index = jnp.where(here, number * BITS, index)
+        reached = rank >= start
+        chosen = jnp.where(reached, word, chosen)
+        rest = jnp.where(reached, rank - start, rest)
+        index = jnp.where(reached, number * BITS, index)
         start = start + _ones(word)
     half = BITS // 2
     while half:
@@ -125,7 +125,7 @@ def ranks(size: int, like: jax.Array) -> jax.Array:
 
 
 def flagged(flags: jax.Array, size: int, one: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """List the slots whose flag is set, in order; those beyond the end are left out.
+    """List the slots whose flag is set, in order; those beyond the length are left out.
 
     Args:
       flags: (N, ...) bool.
@@ -133,17 +133,17 @@ def flagged(flags: jax.Array, size: int, one: jax.Array) -> tuple[jax.Array, jax
       one: from `backend.opaque_one`.
 
     Returns:
-      (slots (K, ...) int32, count (...) int32), with all that are set.
+      (slots (K, ...) int32, count (...) int32 of all set flags).
     """
     words = packed(flags, one)
-    count = counted(words)
+    count = popcount(words)
     rank = jnp.broadcast_to(ranks(size, count), (size, *count.shape))
     slots = jnp.where(rank < count, nth_set(words, rank), 0)
     return whole(slots, one), whole(count, one)
 
 
 def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_PAIRS) -> Pairs:
-    """List the pairs of blocks within a squared distance, m^2; those beyond the end are left out.
+    """List pairs of blocks within a squared distance, m^2; those beyond the length are left out.
 
     Args:
       block: stacked blocks, leaves (N, ...).
@@ -161,9 +161,9 @@ def pairs_within(block: Block, square: Scalar, one: jax.Array, size: int = MAX_P
 
 
 def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) -> Pairs:
-    """List the pairs of blocks within a squared distance, m^2, in no order, for few in a lane.
+    """List pairs of blocks within a squared distance, m^2, unsorted, if lanes have few.
 
-    Half the work of `pairs_within`, or less if many slots are empty.
+    It takes half the work of `pairs_within`, or less if many slots are empty.
 
     Args:
       block: stacked blocks, leaves (N, ...).
@@ -172,17 +172,17 @@ def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) ->
       size: length of the list, K.
 
     Returns:
-      The pairs, and how many there are; where that is more than `size`, the list is wrong.
+      The pairs and their number; where that is more than `size`, the list is wrong.
     """
 
-    def look(p: Places) -> tuple[jax.Array, ...]:
+    def search(p: Places) -> tuple[jax.Array, ...]:
         slots, words, number = _slots_with_partners(_partners(p, square, ring=True), size, one)
         most = -(-_ring(block.alive.shape[0]) // (2 * BITS))
         spare = jnp.zeros((most - words.shape[0], *words.shape[1:]), jnp.uint32)
         around = jnp.full(number.shape, len(p[0]), jnp.int32)
         return slots, jnp.concatenate([words, spare]), number, around
 
-    slots, words, total_pairs, around = _in_a_crowd(look, block)
+    slots, words, total_pairs, around = _in_a_crowd(search, block)
     slot, offset, number = _each_partner(slots, words, size, one)
     partner = slot + offset
     partner = jnp.where(partner >= around, partner - around, partner)
@@ -193,27 +193,27 @@ def few_pairs_within(block: Block, square: Scalar, one: jax.Array, size: int) ->
 
 
 def _ring(number: int) -> int:
-    """Slots of a ring: an odd number, so that each pair has one shorter way around."""
+    """Slots of a ring: an odd number, so that one way around is shorter for each pair."""
     return number + 1 - number % 2
 
 
 def _places(block: Block) -> Places:
-    """Positions, each (N, ...); not a number for empty slots, which are near to nothing."""
+    """Positions, each (N, ...); NaN for empty slots, so that they are near nothing."""
     return [jnp.where(block.alive, c, jnp.nan) for c in block.p]
 
 
 def _lengthened(leaf: jax.Array, size: int, *more: jax.Array) -> jax.Array:
-    """Add slots, and at last empty ones."""
+    """Append slots and then empty ones, up to a size."""
     parts = [leaf, *more]
     spare = jnp.full((size - sum(map(len, parts)), *leaf.shape[1:]), jnp.nan, leaf.dtype)
     return jnp.concatenate([*parts, spare])
 
 
-def _in_a_crowd(look: Callable[[Places], T], block: Block) -> T:
-    """Apply a search to the places of as few slots as hold the blocks of every lane.
+def _in_a_crowd(search: Callable[[Places], T], block: Block) -> T:
+    """Apply a search to the fewest slots that hold the blocks of every lane.
 
     Args:
-      look: from places (M, ...), M odd.
+      search: from places (M, ...), M odd.
       block: leaves (N, ...).
     """
     number = block.alive.shape[0]
@@ -221,24 +221,24 @@ def _in_a_crowd(look: Callable[[Places], T], block: Block) -> T:
     p = [_lengthened(c, ring) for c in _places(block)]
     sizes = [size for size in _CROWDS if size < ring] + [ring]
     if len(sizes) == 1:
-        return look(p)
+        return search(p)
     index = jnp.arange(1, number + 1, dtype=jnp.int32)
     used = jnp.max(
         jnp.where(jnp.any(block.alive, axis=tuple(range(1, block.alive.ndim))), index, 0)
     )
     place = sum((used > size).astype(jnp.int32) for size in sizes[:-1])
-    searches = [partial(lambda p, size: look([c[:size] for c in p]), size=size) for size in sizes]
+    searches = [partial(lambda p, size: search([c[:size] for c in p]), size=size) for size in sizes]
     return jax.lax.switch(place, searches, p)
 
 
 def _partners(p: Places, square: Scalar, ring: bool) -> jax.Array:
-    """Which of the slots behind each one are within a squared distance, as bits.
+    """Bits of the later slots that are within a squared distance of each slot.
 
     Args:
       p: (N, ...) m, along each axis.
       square: () or (...) m^2.
-      ring: whether the first slot comes after the last; then N is odd and a slot looks half the
-        way around, otherwise to the last slot.
+      ring: whether the first slot follows the last; then N is odd and each slot is compared with
+        half of the ring, otherwise with all later slots.
 
     Returns:
       (W, N, ...) uint32; bit b of word w is the slot 16 w + b + 1 further on.
@@ -262,13 +262,13 @@ def _partners(p: Places, square: Scalar, ring: bool) -> jax.Array:
         return _either_bits(bit(i) for i in range(BITS))
 
     words = jnp.zeros((count, *p[0].shape), jnp.uint32)
-    return jax.lax.fori_loop(0, count, lambda i, found: found.at[i].set(word(i)), words)
+    return jax.lax.fori_loop(0, count, lambda i, done: done.at[i].set(word(i)), words)
 
 
 def _slots_with_partners(
     words: jax.Array, size: int, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Read off the first slots that have partners.
+    """List the first slots that have partners.
 
     Args:
       words: (W, N, ...) from `_partners`.
@@ -276,8 +276,8 @@ def _slots_with_partners(
       one: from `backend.opaque_one`.
 
     Returns:
-      (slots (K, ...) int32, their words (W, K, ...), zero behind the end, and how many slots there
-      are (...) int32).
+      (slots (K, ...) int32, their words (W, K, ...), zero in the padding, and the number of slots
+      (...) int32).
     """
     slots, number = flagged(_either_bits(words) != 0, size, one)
     inside = ranks(size, number) < number
@@ -287,15 +287,15 @@ def _slots_with_partners(
 def _each_partner(
     slots: jax.Array, words: jax.Array, size: int, one: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """List every partner of listed slots: slot (K, ...), slots further on, and how many (...)."""
-    upto = whole(_running_sum(whole(counted(words), one)), one)
+    """List every partner of listed slots: slot (K, ...), offset (K, ...) and number (...)."""
+    upto = whole(_running_sum(whole(popcount(words), one)), one)
     number = upto[-1]
     rank = jnp.broadcast_to(ranks(size, number), (size, *number.shape))
     row = total((upto[:-1, None] <= rank).astype(jnp.int32))
     row = whole(row, one)
     before = jnp.where(row > 0, take(upto, jnp.maximum(row - 1, 0)), 0)
-    own = take(words, row, axis=1)
-    further = whole(nth_set(own, whole(rank - before, one)) + 1, one)
+    partners = take(words, row, axis=1)
+    further = whole(nth_set(partners, whole(rank - before, one)) + 1, one)
     return take(slots, row), further, number
 
 
@@ -309,10 +309,10 @@ def _running_sum(counts: jax.Array) -> jax.Array:
 
 
 def in_order(pairs: Pairs, one: jax.Array) -> Pairs:
-    """Sort a list of pairs that was in no order.
+    """Sort a list of pairs.
 
     Args:
-      pairs: a list that is not too short.
+      pairs: a list that holds all pairs.
       one: from `backend.opaque_one`.
     """
     size = pairs.first.shape[0]

@@ -1,12 +1,12 @@
 """Contacts of worlds with many blocks, for all lanes at once.
 
-Among many blocks most contacts are alone: a block at a wall that touches nothing else, or two
+Among many blocks most contacts are isolated: a block at a wall that touches nothing else, or two
 blocks that touch only one another. One pass solves these exactly, so they are resolved in closed
-form. What is left, contacts that share a body and those of cart and pole, fills a short list of
-rows. The iteration over it is that of `solver`, written for the velocities of the rows instead of
-those of the bodies: what an impulse of one row does to every other is known beforehand.
+form. The others, contacts that share a body and those of cart and pole, fill a short list of rows.
+The iteration over it is that of `solver`, written for the velocities of the rows instead of those
+of the bodies, with precomputed effects of each row's impulse on every other row.
 
-A lane with more contacts than the lists hold is resolved again, with longer ones.
+A lane with more contacts than the lists hold is resolved again, with longer lists.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,22 +30,22 @@ from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
 
 
 class Room(NamedTuple):
-    """How many contacts of a lane there is room for."""
+    """Capacity of the lists of a lane."""
 
-    pairs: int  # of touching blocks
+    pairs: int  # pairs of touching blocks
     coupled: int  # of these, pairs that share a block with another contact
     near: int  # blocks near the cart, and near the pole
     at_walls: int  # blocks at a wall that touch something else, or that are past one
-    wall_rows: int  # contacts of these with walls
-    rows: int | None  # contacts that share something; None for all of these
+    wall_rows: int  # contacts of these blocks with walls
+    rows: int | None  # rows of the iteration; None for all of the above
 
 
 FEW = Room(pairs=24, coupled=10, near=2, at_walls=3, wall_rows=4, rows=10)
-"""Holds 999 of 1000 ticks with up to 205 blocks."""
+"""Enough for 999 of 1000 ticks with up to 205 blocks."""
 MANY = Room(candidates.MAX_PAIRS, candidates.MAX_PAIRS, candidates.MAX_NEAR, 64, 64, None)
-"""What does not fit here is left out; 15 pairs and 6 contacts with walls are the most recorded."""
+"""More contacts are left out; 15 pairs and 6 contacts with walls are the most recorded."""
 GROUP = 8
-"""Lanes for which there must be more room are taken together in groups of this size."""
+"""Lanes that need longer lists are resolved in groups of this size."""
 
 
 def resolve(
@@ -60,7 +60,7 @@ def resolve(
 ) -> tuple[list[Vector], Velocity]:
     """Velocities after all contacts of one tick, of stacked blocks; see `solver.resolve`."""
     if blocks[0].rail is not None:
-        # The caller takes the whole tick in parts.
+        # The caller computes the whole tick in parts.
         return solver.resolve(params, body, pose, r, blocks, block_velocities, velocity, needed)
     world: Tree = [params, body, pose, r, list(blocks), list(block_velocities), velocity, needed]
     if needed.shape:
@@ -90,25 +90,25 @@ def _resolved(
     velocity: Velocity,
     needed: jax.Array,
 ) -> tuple[tuple[list[Vector], Velocity], jax.Array]:
-    """As `resolve`, and for which lanes it is wrong because there are too many contacts."""
+    """As `resolve`, and a mask of the lanes whose lists are too short, so that it is wrong."""
     one = opaque_one(params.gravity)
     world = materialise(geo.yawed(pose.cos, pose.sin, r), one)
     s = rows_of.Structure(params, body, pose, r, world, one)
     moving = Moving(blocks[0], block_velocities[0], rows_of.generalized(velocity, r))
     listing = _find(room, s, moving.block)
     free, bounces = _off_walls(s, moving, listing.held)
-    alone, hits = _alone(s, moving, listing)
-    sharing, beyond = _sharing(room, s, moving, listing)
-    impulses = _iterate(s, sharing, moving.number, needed, bounces | hits)
-    push = sharing.normal * impulses
-    pushes = [*alone, (sharing.first, push), (sharing.second, -push)]
-    kicks = total(jnp.swapaxes(sharing.kick * impulses, 0, 1))
+    isolated, hits = _isolated_pairs(s, moving, listing)
+    rows, beyond = _coupled_rows(room, s, moving, listing)
+    impulses = _iterate(s, rows, moving.number, needed, bounces | hits)
+    push = rows.normal * impulses
+    pushes = [*isolated, (rows.first, push), (rows.second, -push)]
+    kicks = total(jnp.swapaxes(rows.kick * impulses, 0, 1))
     after = _pushed(s, free, pushes)
     return ([after], solver.applied(velocity, r, kicks)), listing.beyond | beyond
 
 
 class Moving(NamedTuple):
-    """What contacts act on."""
+    """Blocks, and the velocities of all bodies after the free motion."""
 
     block: Block  # leaves (N, L)
     v: Vector  # (N, L) m/s, after the free motion
@@ -120,19 +120,19 @@ class Moving(NamedTuple):
         return int(self.block.alive.shape[0])
 
     def at(self, slots: jax.Array, listed: jax.Array) -> tuple[Block, jax.Array]:
-        """Chosen blocks (K, L), alive where they are listed, and their velocities (3, K, L)."""
+        """Blocks (K, L) of some slots, alive where listed, and their velocities (3, K, L)."""
         p, v = (Vector(*(take(jnp.asarray(c), slots) for c in a)) for a in (self.block.p, self.v))
         return Block(p, v, listed), jnp.stack(v)
 
 
 class NearContacts(NamedTuple):
-    """The contacts that a tick may have."""
+    """The possible contacts of a tick."""
 
     pairs: candidates.Pairs  # of blocks; (K, L)
-    listed: jax.Array  # (K, L) bool, whether there is such a pair
+    listed: jax.Array  # (K, L) bool, mask of the pairs
     shared: jax.Array  # (K, L) bool, whether one of its blocks touches something else
     held: jax.Array  # (N, L) bool, blocks whose contacts with walls are rows
-    cart: tuple[jax.Array, jax.Array]  # slots (K, L) near it, and how many there are (L,)
+    cart: tuple[jax.Array, jax.Array]  # slots (K, L) near the cart, and their number (L,)
     pole: tuple[jax.Array, jax.Array]
     beyond: jax.Array  # (L,) bool, whether a list is too short
 
@@ -152,7 +152,7 @@ def _find(room: Room, s: rows_of.Structure, block: Block) -> NearContacts:
     flags = whole(flags, one)
     pairs = _search(room)(block, broadphase.pair_reach(params), one, room.pairs)
     listed = _within(pairs.number, room.pairs)
-    # How many things touch each block.
+    # Number of contacts of each block.
     nowhere = block.alive.shape[0]
     lane = jnp.arange(listed.shape[1], dtype=jnp.int32)
     load = jax.lax.population_count(flags & (cart_bit | pole_bit | wall_bit))
@@ -167,17 +167,17 @@ def _find(room: Room, s: rows_of.Structure, block: Block) -> NearContacts:
 
 
 def _search(room: Room) -> Callable[..., candidates.Pairs]:
-    """How pairs are listed: by order if some may have to be left out."""
+    """Search for pairs: sorted if some may have to be left out."""
     return candidates.pairs_within if room is MANY else candidates.few_pairs_within
 
 
 def _within(count: jax.Array, size: int) -> jax.Array:
-    """Which places of a list are in use, (size, L) bool."""
+    """Mask of the used entries of a list, (size, L) bool."""
     return candidates.ranks(size, count) < count
 
 
 def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[Vector, jax.Array]:
-    """Velocities after walls, but for held blocks, and whether the change matters, (L,) bool."""
+    """Velocities after walls, except of held blocks, and whether the change matters, (L,) bool."""
     bounced = broadphase.bounce_off_walls(s.params, moving.block, moving.v)
     held = held | ~moving.block.alive
     after = Vector(*(jnp.where(held, a, b) for a, b in zip(moving.v, bounced, strict=True)))
@@ -187,49 +187,49 @@ def _off_walls(s: rows_of.Structure, moving: Moving, held: jax.Array) -> tuple[V
 
 
 def matters(changes: Sequence[Any]) -> jax.Array:
-    """Whether the largest of some changes of velocity, m/s, asks for another pass."""
+    """Whether the largest of some changes of velocity, m/s, makes another pass necessary."""
     largest: jax.Array = reduce(jnp.maximum, map(jnp.abs, changes))
     return largest * largest > solver.RESIDUAL
 
 
 Push = tuple[jax.Array, jax.Array]
-"""Slots (K, L), beyond the last one for none, and the impulses on them (3, K, L), N s."""
+"""Slots (K, L), out of range for none, and the impulses on them (3, K, L), N s."""
 
 
-def _alone(
+def _isolated_pairs(
     s: rows_of.Structure, moving: Moving, listing: NearContacts
 ) -> tuple[list[Push], jax.Array]:
-    """Pushes of pairs that touch nothing else, and whether they matter, (L,) bool."""
-    pairs, alone = listing.pairs, listing.listed & ~listing.shared
-    a, va = moving.at(pairs.first, alone)
-    b, vb = moving.at(pairs.second, alone)
+    """Pushes of isolated pairs, and whether they matter, (L,) bool."""
+    pairs, isolated = listing.pairs, listing.listed & ~listing.shared
+    a, va = moving.at(pairs.first, isolated)
+    b, vb = moving.at(pairs.second, isolated)
     row = rows_of.pair_rows(s.params, a, b)
     rows = prepare(row, sum_of(row.normal * (va - vb)), 2 / s.params.block_mass, s.one)
     impulse = materialise(jnp.maximum(rows.target * rows.mass, 0.0), s.one)
     nowhere = moving.number
-    first, second = (jnp.where(alone, c, nowhere) for c in (pairs.first, pairs.second))
+    first, second = (jnp.where(isolated, c, nowhere) for c in (pairs.first, pairs.second))
     push = rows.normal * impulse
     return [(first, push), (second, -push)], jnp.any(matters([impulse / rows.mass]), axis=0)
 
 
-class Sharing(NamedTuple):
-    """The rows that are iterated over, in their order."""
+class CoupledRows(NamedTuple):
+    """The rows of the iteration, in their order."""
 
     target: jax.Array  # (R, L) as in `Prepared`
     mass: jax.Array
     normal: jax.Array  # (3, R, L), zero for rows that touch no block
     read: jax.Array  # (6, R, L), zero for rows that touch neither cart nor pole
     kick: jax.Array
-    first: jax.Array  # (R, L) slots, beyond the last one for none
+    first: jax.Array  # (R, L) slots, out of range for none
     second: jax.Array
 
 
-def _sharing(
+def _coupled_rows(
     room: Room, s: rows_of.Structure, moving: Moving, listing: NearContacts
-) -> tuple[Sharing, jax.Array]:
-    """Build the rows, and tell for which lanes there is no room for them, (L,) bool."""
+) -> tuple[CoupledRows, jax.Array]:
+    """Build the rows, and a mask of the lanes that have too many, (L,) bool."""
     nowhere = moving.number
-    walls, walled, many_walls = _wall_rows(room, s, moving, listing.held)
+    walls, wall_slots, many_walls = _wall_rows(room, s, moving, listing.held)
     place, number = candidates.flagged(listing.shared, room.coupled, s.one)
     chosen = candidates.Pairs(
         take(listing.pairs.first, place), take(listing.pairs.second, place), number
@@ -242,9 +242,9 @@ def _sharing(
     faces = prepare(row, sum_of(row.read * moving.g[:, None]), 0.0, s.one)
     none = jnp.full_like(faces.target, nowhere, jnp.int32)
     every = [
-        _complete(rows, slots, others, nowhere)
-        for rows, slots, others in (
-            (walls, walled, None),
+        _complete(rows, slots, second_slots, nowhere)
+        for rows, slots, second_slots in (
+            (walls, wall_slots, None),
             (pairs, first, second),
             (cart, listing.cart[0], None),
             (pole, listing.pole[0], None),
@@ -259,12 +259,12 @@ def _sharing(
     listed = _within(number, room.rows)
     rows = jax.tree.map(lambda leaf: take(leaf, place, leaf.ndim - 2), rows)
     target = jnp.where(listed, rows.target, -jnp.inf)
-    kept = materialise(rows._replace(target=target)[:5], s.one)
-    return Sharing(*kept, *rows[5:]), beyond | (number > room.rows)
+    arrays = materialise(rows._replace(target=target)[:5], s.one)
+    return CoupledRows(*arrays, *rows[5:]), beyond | (number > room.rows)
 
 
-def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: int) -> Sharing:
-    """Rows of a class with every part."""
+def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: int) -> CoupledRows:
+    """Rows of a class, with zeros for missing parts."""
     present = p.target > -jnp.inf
 
     def part(leaf: Leaf, size: int) -> jax.Array:
@@ -274,7 +274,9 @@ def _complete(p: Prepared, first: jax.Array, second: jax.Array | None, nowhere: 
         jnp.where(present, nowhere if slots is None else slots, nowhere)
         for slots in (first, second)
     ]
-    return Sharing(p.target, p.mass, part(p.normal, 3), part(p.read, 6), part(p.kick, 6), *slots)
+    return CoupledRows(
+        p.target, p.mass, part(p.normal, 3), part(p.read, 6), part(p.kick, 6), *slots
+    )
 
 
 def _wall_rows(
@@ -295,10 +297,10 @@ def _wall_rows(
         every.restitution,
         take(normal, place, 1),
     )
-    own = place % room.at_walls
-    speed = sum_of(row.normal * take(v, own, 1))
+    block_index = place % room.at_walls
+    speed = sum_of(row.normal * take(v, block_index, 1))
     rows = prepare(row, speed, 1 / s.params.block_mass, s.one)
-    return rows, take(slots, own), (number > room.at_walls) | (touching > room.wall_rows)
+    return rows, take(slots, block_index), (number > room.at_walls) | (touching > room.wall_rows)
 
 
 def _pair_rows(
@@ -326,7 +328,7 @@ def _structure_rows(
     return prepare(row, speed, 1 / s.params.block_mass, s.one)
 
 
-def _effects(s: rows_of.Structure, rows: Sharing, slots: int) -> jax.Array:
+def _effects(s: rows_of.Structure, rows: CoupledRows, slots: int) -> jax.Array:
     """Change of every row's relative velocity by a unit impulse of each row, (R, R, L), 1/kg.
 
     The first axis is the row that pushes.
@@ -336,7 +338,7 @@ def _effects(s: rows_of.Structure, rows: Sharing, slots: int) -> jax.Array:
     def same(a: jax.Array, b: jax.Array) -> jax.Array:
         return (a[:, None] == b).astype(rows.mass.dtype)
 
-    # Rows without a second block share none, whatever their numbers say.
+    # Rows without a second block share none; their slots are equal but out of range.
     pairs = same(second, second) * (second < slots)
     sign = same(first, first) - same(first, second) - same(second, first) + pairs
     along = sum_of(n[:, None] * n for n in rows.normal)
@@ -345,16 +347,16 @@ def _effects(s: rows_of.Structure, rows: Sharing, slots: int) -> jax.Array:
 
 
 def _iterate(
-    s: rows_of.Structure, rows: Sharing, slots: int, needed: jax.Array, first: jax.Array
+    s: rows_of.Structure, rows: CoupledRows, slots: int, needed: jax.Array, first: jax.Array
 ) -> jax.Array:
     """Run projected Gauss-Seidel as `solver` does; return the impulses (R, L).
 
     Args:
-      s: what rows on cart and pole know.
+      s: cart and pole.
       rows: in their order.
       slots: number of slots, N.
       needed: (L,) bool, lanes to wait for.
-      first: (L,) bool, whether contacts that are alone keep the first pass from being the last.
+      first: (L,) bool, whether isolated contacts make a second pass necessary.
     """
     effects = _effects(s, rows, slots)
     present = rows.target > -jnp.inf
@@ -374,34 +376,34 @@ def _iterate(
 
 
 def _short_pass(
-    s: rows_of.Structure, rows: Sharing, effects: jax.Array, live: jax.Array, old: jax.Array
+    s: rows_of.Structure, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """One pass over few rows: the impulses, and whether a correction matters."""
     new = list(old)
-    for k, own in enumerate(old):
+    for k, previous in enumerate(old):
         speed = sum_of(effects[j, k] * impulse for j, impulse in enumerate(new))
-        wanted = jnp.maximum(own + (rows.target[k] - speed) * rows.mass[k], 0.0)
-        new[k] = materialise(jnp.where(live, wanted, own), s.one)
-    # What a row corrects of its own velocity.
+        updated = jnp.maximum(previous + (rows.target[k] - speed) * rows.mass[k], 0.0)
+        new[k] = materialise(jnp.where(live, updated, previous), s.one)
+    # Correction of each row's velocity by its own impulse.
     corrections = [(a - b) * effects[k, k] for k, (a, b) in enumerate(zip(new, old, strict=True))]
     return jnp.stack(new), matters(corrections)
 
 
 def _long_pass(
-    s: rows_of.Structure, rows: Sharing, effects: jax.Array, live: jax.Array, old: jax.Array
+    s: rows_of.Structure, rows: CoupledRows, effects: jax.Array, live: jax.Array, old: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """As `_short_pass` for many rows, of which most are absent in all lanes."""
+    """As `_short_pass` for many rows, most of them absent in all lanes."""
     visited = jnp.any(rows.target > -jnp.inf, axis=1)
     order = jnp.nonzero(visited, size=visited.shape[0], fill_value=0)[0]
 
     def visit(i: jax.Array, carry: Tree) -> Tree:
         impulses, matter = carry
         k = order[i]
-        own = impulses[k]
+        previous = impulses[k]
         speed = jnp.sum(effects[:, k] * impulses, axis=0)
-        wanted = jnp.maximum(own + (rows.target[k] - speed) * rows.mass[k], 0.0)
-        wanted = materialise(jnp.where(live, wanted, own), s.one)
-        return impulses.at[k].set(wanted), matter | matters([(wanted - own) * effects[k, k]])
+        updated = jnp.maximum(previous + (rows.target[k] - speed) * rows.mass[k], 0.0)
+        updated = materialise(jnp.where(live, updated, previous), s.one)
+        return impulses.at[k].set(updated), matter | matters([(updated - previous) * effects[k, k]])
 
     return jax.lax.fori_loop(0, jnp.sum(visited), visit, (old, live & False))
 

@@ -1,8 +1,8 @@
 """One contact with friction by itself: the iteration of `solver` on its three impulses.
 
-The rows of a contact, its normal and two directions of friction, move the same bodies. What an
-impulse along one changes along another is a matrix of three by three, and with it a pass of the
-iteration is a few operations on three numbers, in the order of `solver` and to its end.
+The rows of a contact, its normal and two directions of friction, move the same bodies. A matrix of
+three by three holds the change along each row by an impulse along each other. With it a pass of the
+iteration is a few operations on three numbers, in the order of `solver` and with its end test.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from jaxsim.worlds.cartpole3d.types import Scalar, Vector
 
 
 class System(NamedTuple):
-    """A contact as the iteration sees it; leaves () or (L,), three by three or three of them."""
+    """Input of the iteration; leaves () or (L,), three by three or three of them."""
 
     matrix: Sequence[Sequence[Scalar]]  # 1/kg, [k][l]: speed along row k by a unit impulse along l
-    target: Sequence[Scalar]  # m/s, wanted change of speed along each row
+    target: Sequence[Scalar]  # m/s, target change of speed along each row
     mass: Sequence[Scalar]  # kg, inverse of the matrix's diagonal, 1 where that is 0
     friction: Scalar  # coefficient
     slides: Scalar  # 1 where both directions of friction move something, else 0
@@ -34,11 +34,11 @@ class System(NamedTuple):
 def with_friction(
     s: rows_of.Structure, meetings: Sequence[Meeting], g: jax.Array, needed: jax.Array
 ) -> list[Contact]:
-    """What contacts do of which each lane has at most one.
+    """Resolve contacts with friction, at most one in each lane.
 
     Args:
-      s: what rows know of cart and pole.
-      meetings: the contacts that there may be.
+      s: cart and pole.
+      meetings: the possible contacts.
       g: velocities of cart and pole after the free motion.
       needed: () or (L,) bool; lanes where it is False are not waited for.
     """
@@ -56,7 +56,7 @@ def with_friction(
 
 
 def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System, list[Response]]:
-    """The system of one contact, and what impulses along its rows do."""
+    """The system of one contact, and the responses to impulses along its rows."""
     assert meeting.slides is not None
     rows = [meeting.row, *meeting.slides()]
     responses = [response(s, meeting, row) for row in rows]
@@ -64,8 +64,8 @@ def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System
     soft = [jnp.asarray(matrix[k][k] > 0) for k in range(3)]
     speeds = [along(row, meeting.speeds, g) for row in rows]
     row = meeting.row
-    wanted = broadphase.separating_speed(speeds[0], row.gap, row.restitution)
-    target = [jnp.where(row.active & soft[0], wanted, -jnp.inf)]
+    change = broadphase.separating_speed(speeds[0], row.gap, row.restitution)
+    target = [jnp.where(row.active & soft[0], change, -jnp.inf)]
     target += [jnp.where(row.active & soft[k], -speeds[k], 0.0) for k in (1, 2)]
     mass = [1 / jnp.where(soft[k], matrix[k][k], 1.0) for k in range(3)]
     slides = jnp.where(soft[1] & soft[2], 1.0, 0.0 * mass[0])
@@ -73,7 +73,7 @@ def _built(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> tuple[System
 
 
 def _iterated(system: System, needed: jax.Array, one: jax.Array) -> Sequence[jax.Array]:
-    """Impulses along the three rows, N s, as `solver` finds them."""
+    """Impulses along the three rows, N s, as in `solver`."""
     zero = jnp.zeros_like(system.target[1])
 
     def sweep(carry: Tree) -> Tree:
@@ -94,32 +94,35 @@ def _swept(
 ) -> tuple[list[jax.Array], jax.Array]:
     """One pass: new impulses, and the largest correction, m/s."""
 
-    def missing(k: int, impulses: Sequence[jax.Array]) -> Any:
+    def correction(k: int, impulses: Sequence[jax.Array]) -> Any:
         reached = sum(a * b for a, b in zip(system.matrix[k], impulses, strict=True))
         return (system.target[k] - reached) * system.mass[k]
 
-    pushed = jnp.where(live, jnp.maximum(old[0] + missing(0, old), 0.0), old[0])
-    pushed = materialise(pushed, one)
-    worst = jnp.abs((pushed - old[0]) / system.mass[0])
-    before = [pushed, *old[1:]]
-    wanted = [old[k] + missing(k, before) for k in (1, 2)]
-    # Both directions together are shortened to the cone around what the contact pushes.
-    limit = system.friction * pushed
-    size = jnp.sqrt(wanted[0] * wanted[0] + wanted[1] * wanted[1])
+    normal = jnp.where(live, jnp.maximum(old[0] + correction(0, old), 0.0), old[0])
+    normal = materialise(normal, one)
+    worst = jnp.abs((normal - old[0]) / system.mass[0])
+    before = [normal, *old[1:]]
+    proposal = [old[k] + correction(k, before) for k in (1, 2)]
+    # Both directions together are scaled into the friction cone.
+    limit = system.friction * normal
+    size = jnp.sqrt(proposal[0] * proposal[0] + proposal[1] * proposal[1])
     share = jnp.where(size > limit, limit / jnp.where(size > 0, size, 1.0), 1.0)
     share = jnp.where(limit > 0, share, 0.0)
-    slid = [jnp.where(live, part * share, kept) for part, kept in zip(wanted, old[1:], strict=True)]
-    slid = materialise(slid, one)
-    # Bullet adds the corrections of both directions up, whatever their signs.
-    first, second = ((slid[k] - old[1 + k]) / system.mass[1 + k] for k in (0, 1))
+    slide = [
+        jnp.where(live, part * share, previous)
+        for part, previous in zip(proposal, old[1:], strict=True)
+    ]
+    slide = materialise(slide, one)
+    # Bullet adds the corrections of both directions with their signs.
+    first, second = ((slide[k] - old[1 + k]) / system.mass[1 + k] for k in (0, 1))
     worst = jnp.maximum(worst, jnp.abs(system.slides * (first + second)))
-    return [pushed, *slid], worst
+    return [normal, *slide], worst
 
 
 def _contact(
     active: jax.Array, responses: Sequence[Response], impulses: Sequence[jax.Array]
 ) -> Contact:
-    """What impulses along the rows of a contact do together, if it is the one that there is."""
+    """Total response to impulses along the rows of a contact, where it is active."""
     impulses = [jnp.where(active, impulse, 0.0) for impulse in impulses]
 
     def total(parts: Sequence[Any]) -> Any:

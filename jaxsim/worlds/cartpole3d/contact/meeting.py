@@ -1,4 +1,4 @@
-"""One contact by itself: two blocks, or a block and cart or pole, that nothing else touches."""
+"""One isolated contact: two blocks, or a block and cart or pole, that nothing else touches."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from jaxsim.worlds.cartpole3d.types import Block, Scalar, Vector
 
 
 class Meeting(NamedTuple):
-    """A contact that there may be: of two blocks, or of one or none with something else."""
+    """A possible contact: of two blocks, or of one block or none with another body."""
 
     row: rows_of.Row
     blocks: Sequence[Block] = ()
@@ -26,22 +26,22 @@ class Meeting(NamedTuple):
 
 
 class Contact(NamedTuple):
-    """What a contact does."""
+    """Result of a contact."""
 
-    active: jax.Array  # bool, whether there is one
+    active: jax.Array  # bool, whether bodies touch
     steps: Sequence[Vector]  # velocity change of each of its blocks, m/s
-    change: Sequence[Scalar] | None  # that of cart and pole, see `rows.generalized`
+    change: Sequence[Scalar] | None  # of cart and pole, see `rows.generalized`
 
 
 class Response(NamedTuple):
-    """What a unit impulse along a row does."""
+    """Response to a unit impulse along a row."""
 
-    steps: Sequence[Vector]  # to its blocks, m/s
-    kick: Leaf  # to cart and pole, (6, ...) or None
+    steps: Sequence[Vector]  # of its blocks, m/s
+    kick: Leaf  # of cart and pole, (6, ...) or None
 
 
 def response(s: rows_of.Structure, meeting: Meeting, row: rows_of.Row) -> Response:
-    """What a unit impulse along a row of a meeting does."""
+    """Response to a unit impulse along a row of a meeting."""
     steps = []
     for sign, block in zip((1.0, -1.0), meeting.blocks, strict=False):
         push = geo.scale(_vector(row.normal), sign / s.params.block_mass)
@@ -55,7 +55,7 @@ def along(row: rows_of.Row, speeds: Sequence[Vector], g: Any) -> Scalar:
     Args:
       row: of a meeting.
       speeds: velocities of its blocks, or changes of them.
-      g: those of cart and pole, see `rows.generalized`; unused where they are not of it.
+      g: those of cart and pole, see `rows.generalized`; unused if the row does not touch them.
     """
     total: Scalar = 0.0
     if speeds:
@@ -69,10 +69,10 @@ def _vector(components: Any) -> Vector:
 
 
 def without_friction(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> Contact:
-    """What a contact does that asks for its impulse once.
+    """Resolve a contact without friction, by a single impulse.
 
     Args:
-      s: what rows know of cart and pole.
+      s: cart and pole.
       meeting: the contact.
       g: velocities of cart and pole after the free motion.
     """
@@ -81,8 +81,8 @@ def without_friction(s: rows_of.Structure, meeting: Meeting, g: jax.Array) -> Co
     softness = along(row, unit.steps, unit.kick)
     # Nothing moves two bodies that are both fixed.
     active = mask(jnp.asarray(row.active & (softness > 0)), s.one)
-    wanted = broadphase.separating_speed(along(row, meeting.speeds, g), row.gap, row.restitution)
-    impulse = jnp.maximum(wanted / jnp.where(active, softness, 1.0), 0.0)
+    change = broadphase.separating_speed(along(row, meeting.speeds, g), row.gap, row.restitution)
+    impulse = jnp.maximum(change / jnp.where(active, softness, 1.0), 0.0)
     impulse = materialise(jnp.where(active, impulse, 0.0), s.one)
     steps = [geo.scale(step, impulse) for step in unit.steps]
     return Contact(active, steps, None if unit.kick is None else [k * impulse for k in unit.kick])

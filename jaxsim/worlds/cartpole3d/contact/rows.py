@@ -1,7 +1,7 @@
-"""Contact rows: each asks for a change of one relative normal velocity.
+"""Contact rows: each has a target for the change of one relative normal velocity.
 
 Rows of one class are built together: their arrays have a leading axis of rows before the lane
-axes. The full tick runs on few lanes, so wide arrays and few operations are what is fast here.
+axes. The full tick runs on few lanes, so wide arrays and few operations are fast.
 """
 
 import math
@@ -36,7 +36,7 @@ from jaxsim.worlds.cartpole3d.types import (
 
 
 class Row(NamedTuple):
-    """Contacts of one class: which velocities they read and what a unit impulse does to them.
+    """Contacts of one class: the velocities they read and the effect of a unit impulse.
 
     A row reads `normal` . v of its first block, minus that of its second if it has one, plus
     `read` . g of cart and pole if it touches them. The normal points to the first body.
@@ -72,7 +72,7 @@ def wall_rows(params: Params, block: Block) -> Row:
     """Rows of stacked blocks against the six boxes of the room; R is (6, N).
 
     Inside the room this is a plane at each inner face. A block that has passed a face is pushed out
-    of the box by the nearest way, so that a fast one can leave the room, as in the original.
+    of the box by the shortest way, so a fast one can leave the room, as in the original.
     """
     parts = [_box_contact(params, block, *box) for box in room_boxes(params)]
     active, gap, normal = (_stack(part) for part in zip(*parts, strict=True))
@@ -140,7 +140,7 @@ def pair_rows(params: Params, a: Block, b: Block) -> Row:
 
 
 class Structure(NamedTuple):
-    """What rows on cart and pole need to know."""
+    """Cart and pole, as rows need them."""
 
     params: Params
     body: Bodies
@@ -151,12 +151,12 @@ class Structure(NamedTuple):
 
 
 def _response(s: Structure, force: Vector, c: Vector, tau: Vector) -> tuple[Vector, Vector]:
-    """Response to an impulse, computed once however often a row uses it."""
+    """Response to an impulse, materialised as rows use it several times."""
     return materialise(dynamics.pivot_response(s.params, s.body, s.local, force, c, tau), s.one)
 
 
 def _on_cart(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.Array]:
-    """What an impulse along `normal` on the cart at `arm` reads and does, (6, ...) each.
+    """`read` and `kick` of an impulse along `normal` on the cart at `arm`, (6, ...) each.
 
     Both vectors in the cart frame, the arm from the cart origin. Only the horizontal part of the
     impulse moves the cart; the rails take the rest.
@@ -182,7 +182,7 @@ def _on_pole(s: Structure, normal: Vector, arm: Vector) -> tuple[jax.Array, jax.
 
 
 class Touch(NamedTuple):
-    """Rows of blocks against cart or pole, with where they touch it."""
+    """Rows of blocks against cart or pole, with the points of contact."""
 
     row: Row
     arm: Vector  # (R, ...) m, from the cart's origin or the pivot, in the body's frame
@@ -328,8 +328,8 @@ def structure_rows(s: Structure) -> Row:
     )
     shape = (2,) + (1,) * (gap.ndim - 1)
     coefficients = [
-        jnp.broadcast_to(p.restitution_wall * own, shape[:1] + gap.shape[1:])
-        for own in (p.restitution_cart, p.restitution_pole)
+        jnp.broadcast_to(p.restitution_wall * coefficient, shape[:1] + gap.shape[1:])
+        for coefficient in (p.restitution_cart, p.restitution_pole)
     ]
     return Row(active, gap, jnp.concatenate(coefficients), None, read, kick)
 

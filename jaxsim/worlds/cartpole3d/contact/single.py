@@ -1,8 +1,8 @@
-"""A tick in which at most one contact is of more than a block and its walls.
+"""Ticks with at most one contact besides those of blocks with walls.
 
-Such contacts are most that there are. A contact that shares no body with another asks for its
-impulse once: the first pass of the iteration in `solver` is also the last. With friction, which
-blocks on lines have, it takes as many passes as it would there, but over its own rows only.
+Most contacts are in such ticks. A contact that shares no body with another needs one impulse: the
+first pass of the iteration in `solver` is also the last. With friction, which blocks on lines have,
+it takes as many passes as there, but only over its own rows.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ from jaxsim.worlds.cartpole3d.types import Block, Params, Vector, Velocity
 
 
 class _Case(NamedTuple):
-    """A contact that there may be, and which slots it is of."""
+    """A possible contact, and its slots."""
 
     meeting: Meeting
-    flags: Sequence[jax.Array]  # bool, whether it is near, one for each of the next
-    slots: Sequence[tuple[int, ...]]  # of the blocks that it would be of
+    flags: Sequence[jax.Array]  # bool, whether it is near, for each entry of `slots`
+    slots: Sequence[tuple[int, ...]]  # of its blocks
 
 
 Resolved = tuple[list[Vector], Velocity, jax.Array]
-"""Velocities of blocks and of cart and pole, and bool for which lanes they are right."""
+"""Velocities of blocks, velocities of cart and pole, and a mask of the lanes that are right."""
 
 
 def resolve(
@@ -47,7 +47,7 @@ def resolve(
     """Velocities after the contacts of one tick.
 
     Args:
-      s: what rows know of cart and pole.
+      s: cart and pole.
       blocks: single ones, at the start of the tick.
       free: their velocities after the free motion, m/s.
       bounced: the same after the walls.
@@ -56,12 +56,12 @@ def resolve(
       leaving: as for `broadphase.bounce_off_walls`.
 
     Returns:
-      Velocities, right where only one contact is of more than a block and its walls, whose blocks
-      are at no wall.
+      Velocities, right where there is at most one contact besides those of blocks with walls, and
+      its blocks are at no wall.
     """
     beyond = broadphase.beyond_planes(s.params, s.pose, s.world, blocks, leaving)
     g = rows_of.generalized(velocity, s.local)
-    speeds, velocity, right, _ = _met(s, blocks, free, bounced, velocity, g, needed)
+    speeds, velocity, right, _ = _resolve_one(s, blocks, free, bounced, velocity, g, needed)
     return speeds, velocity, right & ~beyond
 
 
@@ -77,24 +77,24 @@ def resolve_at_walls(
     """Velocities after the contacts of one tick; see `resolve`.
 
     Returns:
-      Velocities, right where besides one block is past a face of the room, at one of its walls;
-      or where the only contact of cart and pole is with a wall.
+      Velocities, right also where one block is past a face of the room, at one wall, or where the
+      one contact is of cart or pole with a wall.
     """
     walled, more = _past_a_face(s, blocks, free, leaving)
     upright, several = _structure_at_wall(s)
     unsure = more | several | broadphase.held_up(s.params, blocks)
     g = rows_of.generalized(velocity, s.local)
-    speeds, velocity, right, met = _met(s, blocks, free, bounced, velocity, g, needed)
-    standing = without_friction(s, upright, g)
-    assert standing.change is not None
-    velocity = applied(velocity, s.local, standing.change)
-    outside = without_friction(s, walled.meeting, g)
+    speeds, velocity, right, touched = _resolve_one(s, blocks, free, bounced, velocity, g, needed)
+    structure_contact = without_friction(s, upright, g)
+    assert structure_contact.change is not None
+    velocity = applied(velocity, s.local, structure_contact.change)
+    block_contact = without_friction(s, walled.meeting, g)
     for flag, (slot,) in zip(walled.flags, walled.slots, strict=True):
-        speeds[slot] = _where(flag, geo.add(free[slot], outside.steps[0]), speeds[slot])
-    return speeds, velocity, right & ~(unsure | (met & standing.active))
+        speeds[slot] = _where(flag, geo.add(free[slot], block_contact.steps[0]), speeds[slot])
+    return speeds, velocity, right & ~(unsure | (touched & structure_contact.active))
 
 
-def _met(
+def _resolve_one(
     s: rows_of.Structure,
     blocks: Sequence[Block],
     free: Sequence[Vector],
@@ -106,23 +106,23 @@ def _met(
     """Velocities after one contact of two blocks, or of one with cart or pole.
 
     Returns:
-      Block velocities, cart and pole velocities, whether there was no more than that, and whether
+      Block velocities, cart and pole velocities, whether there was no other contact, and whether
       there was one.
     """
     cases = [*_with_structure(s, blocks, free), *_of_pairs(s, blocks, free)]
     unsure = reduce(jnp.logical_or, (_several(case.flags) for case in cases))
     meetings = [case.meeting for case in cases]
     if blocks[0].rail is None:
-        made = [without_friction(s, meeting, g) for meeting in meetings]
+        contacts = [without_friction(s, meeting, g) for meeting in meetings]
     else:
-        made = friction.with_friction(s, meetings, g, needed)
-    active = [contact.active for contact in made]
+        contacts = friction.with_friction(s, meetings, g, needed)
+    active = [contact.active for contact in contacts]
     unsure = unsure | _several(active)
     speeds = list(bounced)
-    for contact, case in zip(made, cases, strict=True):
-        for flag, of in zip(case.flags, case.slots, strict=True):
+    for contact, case in zip(contacts, cases, strict=True):
+        for flag, slots in zip(case.flags, case.slots, strict=True):
             hit = flag & contact.active
-            for slot, step in zip(of, contact.steps, strict=True):
+            for slot, step in zip(slots, contact.steps, strict=True):
                 unsure = unsure | (hit & broadphase.at_wall(s.params, blocks[slot].p))
                 speeds[slot] = _where(hit, geo.add(speeds[slot], step), speeds[slot])
         if contact.change is not None:
@@ -137,7 +137,7 @@ def _where(flag: jax.Array, yes: Vector, no: Vector) -> Vector:
 def _past_a_face(
     s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector], leaving: bool
 ) -> tuple[_Case, jax.Array]:
-    """A block past a face of the room at the wall that it is in, and whether there is more."""
+    """Contact of a block past a face of the room with its wall, and whether there are more."""
     past = [broadphase.past_a_face(s.params, block, leaving) for block in blocks]
     flags = [mask(flag, s.one) for flag in past]
     block, v = _choose(flags, blocks, free)
@@ -147,19 +147,19 @@ def _past_a_face(
 
 
 def _structure_at_wall(s: rows_of.Structure) -> tuple[Meeting, jax.Array]:
-    """Cart or pole at a side wall, and whether there is more."""
+    """Contact of cart or pole with a side wall, and whether there are more."""
     row, several = _only(rows_of.structure_rows(s), s.one)
     return Meeting(row), several
 
 
 def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
-    """The active one of some rows, and whether there is more than one."""
+    """The active row, and whether there is more than one."""
     numbers = [rows.gap, rows.restitution, rows.normal, rows.read, rows.kick]
     numbers = materialise(numbers, one)
     flags = [mask(rows.active[k], one) for k in range(rows.active.shape[0])]
 
     def picked(leaf: Leaf, axis: int) -> Any:
-        """The entry of the active row, of leaves that have rows on an axis."""
+        """The entry of the active row, for leaves with an axis of rows."""
         if leaf is None or jnp.ndim(leaf) != rows.active.ndim + axis:
             return leaf
         parts = (jnp.where(flag, jnp.take(leaf, k, axis), 0.0) for k, flag in enumerate(flags))
@@ -173,7 +173,7 @@ def _only(rows: rows_of.Row, one: jax.Array) -> tuple[rows_of.Row, jax.Array]:
 def _with_structure(
     s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]
 ) -> list[_Case]:
-    """A block with the cart, and a block with the pole."""
+    """Possible contacts of a block with the cart, and of a block with the pole."""
     params = s.params
     near = [broadphase.near_structure(params, s.pose, s.world, block) for block in blocks]
     on_cart, on_pole = ([mask(flags[side], s.one) for flags in near] for side in range(2))
@@ -208,7 +208,7 @@ def _with_structure(
 
 
 def _of_pairs(s: rows_of.Structure, blocks: Sequence[Block], free: Sequence[Vector]) -> list[_Case]:
-    """A block with another, if there are two."""
+    """Possible contact of two blocks."""
     params = s.params
     pairs = rows_of.pair_indices(len(blocks))
     if not pairs:
@@ -235,7 +235,7 @@ def _several(flags: Sequence[jax.Array]) -> jax.Array:
 def _choose(
     flags: Sequence[jax.Array], blocks: Sequence[Block], speeds: Sequence[Vector]
 ) -> tuple[Block, Vector]:
-    """The block whose flag is set, and its velocity; if none is, the last, which is not alive."""
+    """The block whose flag is set, and its velocity; without one, the last block, not alive."""
 
     def pick(*leaves: Any) -> Any:
         picked = leaves[-1]

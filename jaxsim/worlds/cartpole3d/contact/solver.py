@@ -1,11 +1,11 @@
 """Impulses that resolve all contacts of a tick, by projected Gauss-Seidel.
 
 Bullet iterates over its contacts until the largest correction of a pass is negligible; so does
-this, lane by lane. A row's unknown is an impulse that pushes and never pulls; friction rows follow
-the others in each pass, bounded by what their contact pushes.
+this, lane by lane. A row's unknown is an impulse that pushes and never pulls. Friction rows follow
+the others in each pass, bounded by the normal impulse of their contact.
 
-Up to four block slots a pass is unrolled. Of the lists that stacked slots bring, a pass visits as
-many rows as the fullest lane has.
+With up to four block slots a pass is unrolled. In the lists of stacked slots, a pass visits the
+maximum number of rows over lanes.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from jaxsim.worlds.cartpole3d.geometry import Rotation
 from jaxsim.worlds.cartpole3d.types import Block, Params, Pose, Vector, Velocity
 
 SWEEPS = 50  # most passes over the rows
-FEW_SWEEPS = 8  # as many are enough for all but a few lanes
+FEW_SWEEPS = 8  # passes that are enough for almost all lanes
 RESIDUAL = 1e-7  # (m/s)^2, largest squared correction of a pass that ends the iteration
 
 
@@ -74,26 +74,26 @@ def settle(
       blocks: at the start of the tick.
       block_velocities: after the free motion, m/s.
       velocity: of cart and pole after the free motion.
-      needed: () or (L,) bool; lanes where it is False are not waited for, their result is unused.
+      needed: () or (L,) bool; lanes where it is False are not waited for; their result is unused.
       sweeps: most passes.
 
     Returns:
-      Block velocities, cart and pole velocities, and which of the needed lanes want no further
-      pass, bool. Projected Gauss-Seidel over walls, pairs,
-      cart, pole, then cart and pole against walls, then friction; each lane stops by itself when
-      the largest squared correction of a pass is at most `RESIDUAL`.
+      Block velocities, cart and pole velocities, and a mask of the needed lanes that have
+      converged. Projected Gauss-Seidel over walls, pairs, cart, pole, then cart and pole against
+      walls, then friction; each lane stops by itself when the largest squared correction of a pass
+      is at most `RESIDUAL`.
     """
     one = opaque_one(params.gravity)
     world = geo.yawed(pose.cos, pose.sin, r)
     s = rows_of.Structure(params, body, pose, r, materialise(world, one), one)
-    stacked, listed = slots.stack(blocks, pose.x), slots.are_stacked(blocks, pose.x)
-    if listed:
+    stacked, is_stacked = slots.stack(blocks, pose.x), slots.are_stacked(blocks, pose.x)
+    if is_stacked:
         v = jnp.stack(block_velocities[0])
     else:
         v = jnp.stack([jnp.stack(axis) for axis in zip(*block_velocities, strict=True)])
     build = Builder(s, stacked, v, rows_of.generalized(velocity, r))
     dv, dg, live = _iterate(build.rows(), v, build.mobility, needed, one, sweeps)
-    if listed:
+    if is_stacked:
         after = [Vector(*(v + dv))]
     else:
         after = [Vector(*(v[k, i] + dv[k, i] for k in range(3))) for i in range(len(blocks))]
@@ -146,7 +146,7 @@ def _iterate(
     """Run projected Gauss-Seidel.
 
     Returns:
-      The changes of v (3, N, ...) and of g (6, ...), and which lanes want another pass, bool.
+      The changes of v (3, N, ...) and of g (6, ...), and a mask of the lanes that need more passes.
     """
     lanes = v.shape[2:]
     changes = (jnp.zeros_like(v), jnp.zeros((6, *lanes), v.dtype))
@@ -188,8 +188,8 @@ class _Sweep:
             for k, impulse in enumerate(old.structure)
         ]
         sliding = [
-            None if impulse is None else self._each(t, impulse, _slide_row(t, pushed))
-            for t, impulse, pushed in zip(rows.touching, old.sliding, touching, strict=True)
+            None if impulse is None else self._each(t, impulse, _slide_row(t, normal_impulse))
+            for t, impulse, normal_impulse in zip(rows.touching, old.sliding, touching, strict=True)
         ]
         return _Impulses(walls, touching, sliding, structure)
 
@@ -210,16 +210,16 @@ class _Sweep:
         return impulse
 
     def correct(self, p: Prepared, speed: jax.Array, impulse: jax.Array) -> jax.Array:
-        """Change of impulse that a row asks for at its present relative velocity."""
+        """Change of a row's impulse at its present relative velocity."""
         change = jnp.maximum(impulse + (p.target - speed) * p.mass, 0.0) - impulse
         return materialise(jnp.where(self.live, change, 0.0), self.one)
 
     def note(self, correction: jax.Array) -> None:
-        """Remember a correction, m/s, if it is the largest of the pass."""
+        """Update the largest correction of the pass, m/s."""
         self.worst = jnp.maximum(self.worst, jnp.abs(correction))
 
     def _wall(self, p: Prepared, impulse: jax.Array) -> jax.Array:
-        """One wall against all blocks at once: they do not share it."""
+        """One wall against all blocks at once, as these rows share no block."""
         change = self.correct(p, jnp.sum(p.normal * self.dv, axis=0), impulse)
         self.note(jnp.max(jnp.abs(change / p.mass), axis=0))
         self.dv = self.dv + self.mobility.push(p.normal * change)
@@ -234,7 +234,7 @@ class _Sweep:
         return speed if p.read is None else speed + jnp.sum(p.read * self.dg, axis=0)
 
     def push(self, p: Prepared, change: jax.Array, first: Slot, second: Slot | None) -> None:
-        """Apply a change of a row's impulse to what it touches."""
+        """Apply a change of a row's impulse to its bodies."""
         self._move(first, p.normal * change)
         if second is not None:
             self._move(second, -p.normal * change)
@@ -262,13 +262,13 @@ def _slots(t: Touching, k: jax.Array | int) -> tuple[Slot, Slot | None]:
 
 
 def _touch_row(t: Touching) -> Callable[[_Sweep, jax.Array | int, jax.Array], jax.Array]:
-    """Return how a row of a class is corrected: what pushes never pulls."""
+    """Return the correction of a row of a class; impulses stay nonnegative."""
 
     def correct(sweep: _Sweep, k: jax.Array | int, impulse: jax.Array) -> jax.Array:
         p, slots = t.rows.row(k), _slots(t, k)
         change = sweep.correct(p, sweep.speed(p, *slots), impulse)
         correction = change / p.mass
-        sweep.note(jnp.where(t.sliding.unseen[k], 0.0, correction) if t.sliding else correction)
+        sweep.note(jnp.where(t.sliding.ignored[k], 0.0, correction) if t.sliding else correction)
         sweep.push(p, change, *slots)
         return impulse + change
 
@@ -276,31 +276,31 @@ def _touch_row(t: Touching) -> Callable[[_Sweep, jax.Array | int, jax.Array], ja
 
 
 def _slide_row(
-    t: Touching, pushed: jax.Array
+    t: Touching, normal_impulse: jax.Array
 ) -> Callable[[_Sweep, jax.Array | int, jax.Array], jax.Array]:
-    """Return how a contact's friction is corrected: within a cone around what is `pushed`.
+    """Return the correction of a contact's friction, within the cone of its `normal_impulse`.
 
-    Both directions ask for the end of sliding by themselves; together they are shortened to the
-    cone, as Bullet does, and only then applied.
+    Each direction alone would stop the sliding; both are scaled into the cone together, as Bullet
+    does, and only then applied.
     """
     assert t.sliding is not None
     sliding = t.sliding
 
     def correct(sweep: _Sweep, k: jax.Array | int, impulse: jax.Array) -> jax.Array:
         slots = _slots(t, k)
-        limit = sliding.coefficient * pushed[k]
+        limit = sliding.coefficient * normal_impulse[k]
         each = [rows.row(k) for rows in sliding.rows]
-        wanted = [
+        proposal = [
             old + (p.target - sweep.speed(p, *slots)) * p.mass
             for p, old in zip(each, impulse, strict=True)
         ]
-        size = jnp.sqrt(wanted[0] * wanted[0] + wanted[1] * wanted[1])
+        size = jnp.sqrt(proposal[0] * proposal[0] + proposal[1] * proposal[1])
         share = jnp.where(size > limit, limit / jnp.where(size > 0, size, 1.0), 1.0)
         live = sweep.live & (limit > 0)
-        slid = (jnp.where(live, part * share, 0.0) for part in wanted)
-        new = [jnp.where(sweep.live, a, b) for a, b in zip(slid, impulse, strict=True)]
+        scaled = (jnp.where(live, part * share, 0.0) for part in proposal)
+        new = [jnp.where(sweep.live, a, b) for a, b in zip(scaled, impulse, strict=True)]
         changes = materialise([a - b for a, b in zip(new, impulse, strict=True)], sweep.one)
-        # Bullet adds the corrections of both directions up, whatever their signs.
+        # Bullet adds the corrections of both directions with their signs.
         first, second = (change / p.mass for p, change in zip(each, changes, strict=True))
         sweep.note(jnp.where(sliding.stuck[k], 0.0, first + second))
         for p, change in zip(each, changes, strict=True):

@@ -1,4 +1,4 @@
-"""Where an episode starts: drawn on the device (`start`), or by the original's stream (`wsu`)."""
+"""Start states: drawn on the device (`start`), or by the original's stream (`wsu`)."""
 
 from jaxsim.worlds.cartpole3d.generate.start import begin, draw, fitted
 from jaxsim.worlds.cartpole3d.generate.wsu import (

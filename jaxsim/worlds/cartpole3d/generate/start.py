@@ -1,8 +1,8 @@
-"""Where an episode starts, drawn on the device.
+"""Start states, drawn on the device.
 
-The original executes one physics tick with the action "nothing" inside its reset, in which the
-number it calls the cart's initial velocity acts as a force. The states made here are those before
-that hidden tick (`step` is -1); the first step from them leads to the first observation.
+The original's reset runs one physics tick with the action "nothing", in which the drawn "initial
+velocity" of the cart acts as a force. The states here are those before that hidden tick (`step` is
+-1); the first step from them leads to the first observation.
 """
 
 from dataclasses import replace
@@ -47,9 +47,9 @@ _SLOT_CART, _SLOT_PUSH, _SLOT_POLE, _SLOT_COUNT, _SLOT_POINT = 0, 2, 4, 10, 11
 _SLOT_BOUNCE, _SLOT_WIND, _SLOT_BLOCKS = 15, 16, 20
 _SLOTS_PER_BLOCK = 8 + 3 * REDRAWS
 
-# Counter of the key that lines are drawn from, and its slots for each block.
+# Counter of the key of lines, and its slots for each block.
 _LINES = 1
-LINE_REDRAWS = 512  # most lines tried, and most places on one; about a tenth of them fit
+LINE_REDRAWS = 512  # most lines tried, and most places on a line; about a tenth fit
 _SLOT_HEIGHT, _SLOT_SPEED, _SLOT_SIGN, _SLOT_LINES = 0, 1, 2, 3
 _SLOT_PLACES = _SLOT_LINES + 3 * LINE_REDRAWS
 _SLOTS_PER_LINE = _SLOT_PLACES + LINE_REDRAWS
@@ -94,16 +94,16 @@ def _draw_blocks(
     base = _SLOT_BLOCKS + index * _SLOTS_PER_BLOCK
     p = clear_of(k, base + 8, x, y, dtype)
     v = _draw_velocities(k, base, p, Vector(x, y, jnp.zeros_like(x)), params, dtype)
-    # Once for all slots, not anew in each.
+    # Computed once for all slots.
     p, v = materialise((p, v), opaque_one((k.a + index).astype(dtype)))
     return _present(p, v, index < count)
 
 
 def _present(p: Vector, v: Vector, alive: jax.Array) -> Block:
-    """Blocks where they are alive, and resting empty slots."""
+    """Blocks with rest values in the slots that are not alive."""
     rest = (0.0, 0.0, RESTING)
     return Block(
-        Vector(*(jnp.where(alive, c, own) for c, own in zip(p, rest, strict=True))),
+        Vector(*(jnp.where(alive, c, default) for c, default in zip(p, rest, strict=True))),
         Vector(*(jnp.where(alive, c, 0.0) for c in v)),
         alive,
     )
@@ -118,7 +118,7 @@ def _draw_lines(
     params: Params,
     config: Config,
 ) -> Block:
-    """Put blocks on lines where the parameters ask for it; leaves (N, ...)."""
+    """Put blocks on lines in the lanes that have them; leaves (N, ...)."""
     number = config.max_blocks
     dtype = jnp.dtype(config.dtype)
     base = jnp.arange(number).reshape((number,) + (1,) * x.ndim) * _SLOTS_PER_LINE
@@ -126,46 +126,46 @@ def _draw_lines(
     def unit(k: rng.Words, base: jax.Array, slot: Leaf) -> jax.Array:
         return rng.uniform(k, base + slot, dtype=dtype)
 
-    def line(given: Any, attempt: jax.Array | int) -> Vector:
-        k, base, *_ = given
+    def line(inputs: Any, attempt: jax.Array | int) -> Vector:
+        k, base, *_ = inputs
         px, py, turn = (unit(k, base, _SLOT_LINES + 3 * attempt + i) for i in range(3))
         spread = BLOCK_SPREAD
         return Vector(spread * (2 * px - 1), spread * (2 * py - 1), 2 * jnp.pi * turn)
 
-    def in_band(given: Any, drawn: Vector) -> jax.Array:
-        _, _, x, y, near, far = given
-        px, py, angle = drawn
+    def in_band(inputs: Any, candidate: Vector) -> jax.Array:
+        _, _, x, y, near, far = inputs
+        px, py, angle = candidate
         distance = jnp.abs(jnp.cos(angle) * (py - y) - jnp.sin(angle) * (px - x))
         return (far <= 0) | ((distance >= near) & (distance <= far))
 
-    # Where no lines are wanted, any one will do.
+    # Without lines, the first one fits.
     far = jnp.asarray(params.line_far)
     band = (k, base, x, y, params.line_near, far)
     px, py, angle = rarely_fitting(line, in_band, LINE_REDRAWS, band)
     height = 2 * unit(k, base, _SLOT_HEIGHT) - 1
     engine = config.engine
 
-    def place(given: Any, attempt: jax.Array | int) -> Vector:
-        k, base, lean, *_ = given
+    def place(inputs: Any, attempt: jax.Array | int) -> Vector:
+        k, base, lean, *_ = inputs
         s = LINE_REACH * (2 * unit(k, base, _SLOT_PLACES + attempt) - 1)
         s = joint_position(s, lean, engine)
         return Vector(s, 0.0 * s, 0.0 * s)
 
-    def inside(given: Any, drawn: Vector) -> jax.Array:
-        _, _, _, px, py, angle, far = given
-        return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, drawn.x)
+    def inside(inputs: Any, candidate: Vector) -> jax.Array:
+        _, _, _, px, py, angle, far = inputs
+        return (far <= 0) | starts_inside(Vector(px, py, 0.0), angle, candidate.x)
 
     point = Vector(px, py, height)
-    drawn = (k, base, lean, px, py, angle, far)
-    s = rarely_fitting(place, inside, LINE_REDRAWS, drawn).x
+    line_inputs = (k, base, lean, px, py, angle, far)
+    s = rarely_fitting(place, inside, LINE_REDRAWS, line_inputs).x
     low, high = params.block_speed_min, params.block_speed_max
     speed = sign(k, base + _SLOT_SIGN) * (low + (high - low) * unit(k, base, _SLOT_SPEED))
-    held = on_line(point, angle, s, speed)
-    wanted = free.alive & (far > 0)
-    still = Rail(*(0.0 * angle for _ in range(4)))
-    blank = Block(free.p, free.v, free.alive, still)
-    held = Block(held.p, held.v, free.alive, held.rail)
-    return jax.tree.map(lambda a, b: jnp.where(wanted, a, b), held, blank)
+    on_lines = on_line(point, angle, s, speed)
+    has_line = free.alive & (far > 0)
+    no_rail = Rail(*(0.0 * angle for _ in range(4)))
+    off_lines = Block(free.p, free.v, free.alive, no_rail)
+    on_lines = Block(on_lines.p, on_lines.v, free.alive, on_lines.rail)
+    return jax.tree.map(lambda a, b: jnp.where(has_line, a, b), on_lines, off_lines)
 
 
 LINE_REACH = 10.0  # m, blocks start within +- this along their line
@@ -174,16 +174,16 @@ LINE_REACH = 10.0  # m, blocks start within +- this along their line
 def joint_position(s: Any, lean: Leaf, engine: str) -> Any:
     """Place on the line that an engine's reset sets for a drawn one, m.
 
-    The patched engine divides every joint position it sets by the length of two numbers, of which
-    the second is whatever was there: the first of the pole's initial numbers.
+    The patched engine divides every joint position it sets by the length of two numbers. The second
+    is a leftover in memory: the first of the pole's initial numbers.
     """
     return s / (s * s + lean * lean) ** 0.5 if engine == "tbplanar" else s
 
 
 def starts_inside(base: Vector, angle: Leaf, s: Any) -> Any:
-    """Whether the original accepts a place on a line, by its own mistaken direction.
+    """Whether the original accepts a place on a line, with its wrong direction.
 
-    It takes the z component of the line's quaternion for the line's angle.
+    It uses the z component of the line's quaternion as the line's angle.
     """
     z = angle / (1 + angle * angle) ** 0.5
     px, py = base.x + s * jnp.cos(z), base.y + s * jnp.sin(z)
@@ -194,10 +194,10 @@ def on_line(base: Vector, angle: Leaf, s: Any, speed: Leaf) -> Block:
     """A block on a line, before the hidden tick.
 
     Args:
-      base: m, through which the line goes; the block is 1 m higher.
+      base: m, point of the line; the block is 1 m higher.
       angle: drawn for the line. The original writes it into a quaternion (0, 0, angle, 1), so the
-        line really points to 2 atan(angle); until the quaternion is normalised in the hidden tick,
-        collider and sensors stand (1 + angle^2) times as far from the base, in height too.
+        line points to 2 atan(angle). Until the quaternion is normalised in the hidden tick,
+        collider and sensors are (1 + angle^2) times as far from the base, in height too.
       s: m, along the line from the base.
       speed: m/s, along the line.
     """
@@ -238,7 +238,7 @@ def _draw_velocities(
 
 
 def _gathering_point(*units: Scalar) -> Vector:
-    """Point that the blocks of levels 103 and 113 start towards, from numbers in [0, 1)."""
+    """Target of the blocks of levels 103 and 113, from numbers in [0, 1)."""
     x, y, z = (BLOCK_SPREAD * (2 * u - 1) for u in units)
     return Vector(x, y, z + BLOCK_MIDDLE)
 
@@ -269,11 +269,11 @@ def initial(
 
 
 def fitted(start: State, config: Config) -> State:
-    """Bring a start into the form that a configuration plays: its slots and optional parts.
+    """Convert a start to the form of a configuration: its slots and optional parts.
 
     Args:
       start: before the hidden tick, with at most as many slots as the configuration has.
-      config: of the environment that is to play it.
+      config: of the environment.
     """
     lane = start.pose.x
     block = slots.stack(start.blocks, lane)
@@ -295,11 +295,11 @@ def fitted(start: State, config: Config) -> State:
 
 
 def _lengthen(leaf: jax.Array, spare: int) -> jax.Array:
-    """Add slots with zeros."""
+    """Pad with slots of zeros."""
     return jnp.concatenate([leaf, jnp.zeros((spare, *leaf.shape[1:]), leaf.dtype)])
 
 
 def begin(start: State, params: Params, config: Config, key: rng.Words) -> State:
-    """Run the hidden first tick; the state behind the first observation."""
+    """Run the hidden first tick; return the state of the first observation."""
     active = jnp.ones_like(start.done)
     return advance(params, config, key, start, start.push, active)[0]

@@ -1,7 +1,7 @@
 """Starts exactly as the original generator draws them, on the host.
 
 The original seeds a NumPy `RandomState` per episode and draws in a fixed order; each level replaces
-a part of it. `STREAMS` says which: a level that is not there is refused.
+a part of it, see `STREAMS`. Levels that it does not list are rejected.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def wsu_start(
     *,
     start_zeroed_out: bool = False,
 ) -> State:
-    """Draw the start that the original generator draws for a seed.
+    """Draw the start of the original generator for a seed.
 
     Args:
       seed: the generator's episode seed, >= 0.
@@ -54,20 +54,19 @@ def wsu_start(
       difficulty: "easy", "medium" or "hard".
       dtype: "float32" or "float64"; the latter needs `jax_enable_x64`.
       engine: "stock" or "tbplanar", see `Config`.
-      start_zeroed_out: the generator's option of that name: the cart stands in the middle and
-        unpushed, the pole is upright and at rest. Everything is drawn all the same; blocks keep
-        clear of where the cart is.
+      start_zeroed_out: the generator's option of that name: the cart is in the middle without a
+        push, the pole is upright and at rest. All numbers are drawn nevertheless; blocks keep clear
+        of the middle.
 
     Returns:
-      The state before the hidden first tick, scalar leaves, four block slots; `fitted` brings it
-      into the form of an environment with more slots or optional parts.
+      The state before the hidden first tick, scalar leaves, four block slots; `fitted` converts it
+      to the form of an environment with more slots or optional parts.
 
     Raises:
-      ValueError: a negative seed, a level, difficulty or engine that does not exist, or float64
-        without x64.
+      ValueError: a negative seed, an unknown level, difficulty or engine, or float64 without x64.
     """
-    drawn = _drawn((seed, level, difficulty), dtype, engine, start_zeroed_out)
-    return _states([drawn], lambda values: np.asarray(values[0]), dtype)
+    draws = _draw_episode((seed, level, difficulty), dtype, engine, start_zeroed_out)
+    return _states([draws], lambda values: np.asarray(values[0]), dtype)
 
 
 def wsu_starts(
@@ -77,7 +76,7 @@ def wsu_starts(
     *,
     start_zeroed_out: bool = False,
 ) -> State:
-    """Draw the starts that the original generator draws for many episodes.
+    """Draw the starts of the original generator for many episodes.
 
     Args:
       plans: seed, level and difficulty of each of B episodes.
@@ -86,29 +85,31 @@ def wsu_starts(
       start_zeroed_out: as in `wsu_start`.
 
     Returns:
-      The states before the hidden first tick, leaves (B,); where a level with blocks on lines is
-      among them, all blocks have a line, which leaves those of the other levels free.
+      The states before the hidden first tick, leaves (B,). If any level has blocks on lines, all
+      blocks have a `Rail`, with direction (0, 0) for free blocks.
 
     Raises:
       ValueError: as `wsu_start`.
     """
-    drawn = [_drawn(plan, dtype, engine, start_zeroed_out) for plan in plans]
-    return _states(drawn, np.asarray, dtype)
+    draws = [_draw_episode(plan, dtype, engine, start_zeroed_out) for plan in plans]
+    return _states(draws, np.asarray, dtype)
 
 
-def _drawn(plan: tuple[int, int, str], dtype: str, engine: str, zeroed: bool) -> "_Drawn":
+def _draw_episode(
+    plan: tuple[int, int, str], dtype: str, engine: str, zeroed: bool
+) -> "_EpisodeDraws":
     seed, level, difficulty = plan
     _check(seed, level, difficulty, dtype, engine)
     stream = STREAMS[level]
     draws = generator(seed if stream.seed is None else stream.seed)
-    # The constructor draws restitution or wind before the world draws anything.
+    # The constructor draws restitution or wind before all else.
     bounce = draws.random_sample() / 10 if stream.bounce else 0.0
     angle = 2 * np.pi * draws.random_sample() if stream.wind else 0.0
-    return _Drawn(_draw_world(draws, level, difficulty, engine, zeroed), bounce, angle)
+    return _EpisodeDraws(_draw_world(draws, level, difficulty, engine, zeroed), bounce, angle)
 
 
-class _World(NamedTuple):
-    """What the original draws for its world."""
+class _WorldDraws(NamedTuple):
+    """Numbers that the original draws for its world."""
 
     xy: np.ndarray
     push: np.ndarray
@@ -116,17 +117,17 @@ class _World(NamedTuple):
     blocks: list[Block]  # NumPy leaves
 
 
-class _Drawn(NamedTuple):
-    """What the original draws for an episode."""
+class _EpisodeDraws(NamedTuple):
+    """Numbers that the original draws for an episode."""
 
-    world: _World
+    world: _WorldDraws
     bounce: float
     wind_angle: float
 
 
 def _draw_world(
     draws: Draws, level: int, difficulty: str, engine: str = "stock", zeroed: bool = False
-) -> _World:
+) -> _WorldDraws:
     """Draw cart, push, pole and blocks in the original's order."""
     xy = draws.uniform(-3.0, 3.0, 2)
     push = draws.uniform(-1.0, 1.0, 2)
@@ -136,10 +137,10 @@ def _draw_world(
     stream, params = STREAMS[level], params_of(level, difficulty, np.float64)
     count = draws.randint(3) + 2 if stream.blocks is None else stream.blocks
     if stream.lines:
-        return _World(xy, push, lean, _on_lines(draws, params, engine, count, xy, lean[0]))
+        return _WorldDraws(xy, push, lean, _on_lines(draws, params, engine, count, xy, lean[0]))
     positions = [_position(draws, xy) for _ in range(count)]
     velocities = stream.velocities(draws, params, positions, xy)
-    return _World(xy, push, lean, list(map(_block, positions, velocities)))
+    return _WorldDraws(xy, push, lean, list(map(_block, positions, velocities)))
 
 
 def _block(p: np.ndarray, v: np.ndarray) -> Block:
@@ -154,12 +155,12 @@ def _on_lines(
     draws: Draws, params: Params, engine: str, count: int, xy: np.ndarray, lean: float
 ) -> list[Block]:
     """Draw all lines, then the place and speed of each block on its line."""
-    drawn = [_line(draws, params, xy) for _ in range(count)]
-    return [_place_on(draws, params, *line, lean, engine) for line in drawn]
+    lines = [_line(draws, params, xy) for _ in range(count)]
+    return [_place_on(draws, params, *line, lean, engine) for line in lines]
 
 
 def _line(draws: Draws, params: Params, xy: np.ndarray) -> tuple[Vector, float]:
-    """Draw a line: a point of it and its angle."""
+    """Draw a line: a point and an angle."""
     while True:
         angle = 2 * np.pi * draws.random_sample()
         p = draws.uniform(-BLOCK_SPREAD, BLOCK_SPREAD, 2)
@@ -172,7 +173,7 @@ def _line(draws: Draws, params: Params, xy: np.ndarray) -> tuple[Vector, float]:
 def _place_on(
     draws: Draws, params: Params, base: Vector, angle: float, lean: float, engine: str
 ) -> Block:
-    """Draw where on its line a block starts and how fast."""
+    """Draw the place of a block on its line, and its speed."""
     while True:
         s = starts.joint_position(draws.uniform(-LINE_REACH, LINE_REACH), lean, engine)
         if starts.starts_inside(base, angle, s):
@@ -187,8 +188,8 @@ def _check(seed: int, level: int, difficulty: str, dtype: str, engine: str) -> N
     if seed < 0:
         raise ValueError(f"seed is {seed}; the original accepts whole numbers from 0")
     if level not in STREAMS:
-        known = ", ".join(map(str, STREAMS))
-        raise ValueError(f"level is {level}; the original's random stream is known for: {known}")
+        levels = ", ".join(map(str, STREAMS))
+        raise ValueError(f"level is {level}; the original's random stream is known for: {levels}")
     if difficulty not in DIFFICULTIES:
         raise ValueError(f"difficulty is {difficulty!r}; it must be 'easy', 'medium' or 'hard'")
     if engine not in ENGINES:
@@ -198,7 +199,7 @@ def _check(seed: int, level: int, difficulty: str, dtype: str, engine: str) -> N
 
 
 def generator(seed: int) -> Draws:
-    """Seed as Gym up to 0.21 does: the first 8 bytes of SHA-512 of the decimal seed."""
+    """Generator seeded as in Gym up to 0.21: first 8 bytes of SHA-512 of the decimal seed."""
     digest = hashlib.sha512(str(seed).encode()).digest()[:8]
     low, high = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
     state = np.random.RandomState()
@@ -249,7 +250,7 @@ def _at_cart(draws: Draws, params: Params, positions: Places, xy: np.ndarray) ->
 
 
 def _some_at_cart(draws: Draws, params: Params, positions: Places, xy: np.ndarray) -> Speeds:
-    """A share of the blocks flies towards the cart; one number is drawn and not used."""
+    """A share of the blocks flies towards the cart; one drawn number is unused."""
     draws.random_sample()
     target = np.array([*xy, AIM_HEIGHT])
 
@@ -274,7 +275,7 @@ def _scattered(draws: Draws, params: Params, positions: Places, xy: np.ndarray) 
 
 
 def _states(
-    drawn: Sequence[_Drawn], join: Callable[[Sequence[Any]], np.ndarray], dtype: str
+    draws: Sequence[_EpisodeDraws], join: Callable[[Sequence[Any]], np.ndarray], dtype: str
 ) -> State:
     """Assemble the states of episodes, joined leaf by leaf."""
 
@@ -282,21 +283,21 @@ def _states(
         joined = join(values)
         return joined if joined.dtype == bool else joined.astype(dtype)
 
-    worlds = [one.world for one in drawn]
+    worlds = [one.world for one in draws]
     lines = any(world.blocks[0].rail is not None for world in worlds)
     slots = [_slots_of(world, lines) for world in worlds]
     blocks = tuple(jax.tree.map(leaf, *alike) for alike in zip(*slots, strict=True))
     x, y = (leaf(*(world.xy[axis] for world in worlds)) for axis in range(2))
     push = [leaf(*(world.push[axis] for world in worlds)) for axis in range(2)]
     lean = [leaf(*(world.lean[place] for world in worlds)) for place in range(6)]
-    bounce = leaf(*(one.bounce for one in drawn))
-    angle = leaf(*(one.wind_angle for one in drawn))
-    # One transfer: one for each leaf would take most of the time.
+    bounce = leaf(*(one.bounce for one in draws))
+    angle = leaf(*(one.wind_angle for one in draws))
+    # One transfer: a transfer for each leaf would take most of the time.
     return starts.initial(*jax.device_put((x, y, push, lean, blocks, bounce, angle)))
 
 
-def _slots_of(world: _World, lines: bool) -> list[Block]:
-    """The blocks of a world in four slots, each with a line if any world has lines."""
+def _slots_of(world: _WorldDraws, lines: bool) -> list[Block]:
+    """The blocks of a world in four slots, each with a `Rail` if any world has lines."""
     rest = Block(Vector(0.0, 0.0, RESTING), Vector(0.0, 0.0, 0.0), _flag(False))
     spare = [rest] * (Config().max_blocks - len(world.blocks))
     free = Rail(0.0, 0.0, 0.0, 0.0)
@@ -304,7 +305,7 @@ def _slots_of(world: _World, lines: bool) -> list[Block]:
 
 
 def wsu_shares(seed: int, count: int, *, start_zeroed_out: bool = False) -> np.ndarray:
-    """Numbers in [0, 1) that level 105 draws tick by tick, the hidden tick first, (count,)."""
+    """Numbers in [0, 1) of level 105 by tick, the hidden tick first, (count,)."""
     draws = generator(seed)
     _draw_world(draws, 105, "easy", zeroed=start_zeroed_out)
     return draws.random_sample(count)
@@ -318,16 +319,16 @@ def wsu_spawns(
     low, high = float(params.spawn_speed_min), float(params.spawn_speed_max)
     draws = generator(seed)
     xy = _draw_world(draws, 208, difficulty, zeroed=start_zeroed_out).xy
-    drawn = [(_position(draws, xy), _nominal(draws, low, high)) for _ in range(count)]
-    positions, velocities = zip(*drawn, strict=True)
+    blocks = [(_position(draws, xy), _nominal(draws, low, high)) for _ in range(count)]
+    positions, velocities = zip(*blocks, strict=True)
     return np.stack(positions), np.stack(velocities)
 
 
 def wsu_distances(seed: int, count: int) -> np.ndarray:
     """Shares of the largest distance that level 108 draws one after the other, (count,).
 
-    The original draws them from Python's own generator and never seeds it; these are what a
-    generator seeded with the episode's seed gives.
+    The original draws them from Python's own generator and never seeds it; these are from a
+    generator seeded with the episode's seed.
     """
     # Python seeds the same generator as NumPy, with the 32-bit words of the number.
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
@@ -359,8 +360,8 @@ def from_wsu_seed(
       start_zeroed_out: as in `wsu_start`.
 
     Returns:
-      The state in the form that `jaxsim.make` with this level and difficulty plays. What a level
-      draws in later ticks comes from the keys of `step`.
+      The state in the form of the environment of `jaxsim.make` with this level and difficulty.
+      Random numbers of later ticks come from the keys of `step`.
 
     Raises:
       ValueError: as `wsu_start`.
@@ -380,7 +381,7 @@ def from_wsu_seed(
 def _first_share(
     start: State, params: Params, seed: int, difficulty: str, zeroed: bool
 ) -> tuple[State, Params]:
-    """Force of the hidden tick as the original draws it; nothing is left to draw from the key."""
+    """Use the original's force in the hidden tick, instead of one from the key."""
     share = wsu_shares(seed, 1, start_zeroed_out=zeroed)[0]
     pull = params.pull_centroid + params.pull_centroid_random * share
     return start, replace(params, pull_centroid=pull, pull_centroid_random=jnp.zeros_like(pull))
@@ -389,25 +390,25 @@ def _first_share(
 def _first_spawn(
     start: State, params: Params, seed: int, difficulty: str, zeroed: bool
 ) -> tuple[State, Params]:
-    """Block that appears in the hidden tick, if one does; none is left to draw from the key."""
-    drawn = wsu_spawns(seed, difficulty, 1, start_zeroed_out=zeroed)
+    """Add the original's block of the hidden tick, if there is one, instead of one from the key."""
+    blocks = wsu_spawns(seed, difficulty, 1, start_zeroed_out=zeroed)
     dtype = jnp.result_type(start.pose.x)
-    p, v = (Vector(*jnp.asarray(first[0], dtype)) for first in drawn)
+    p, v = (Vector(*jnp.asarray(first[0], dtype)) for first in blocks)
     start = spawn.add_block(start, p, v, jnp.asarray(params.spawn_period == 1))
     return start, replace(params, spawn_period=jnp.zeros_like(params.spawn_period))
 
 
 class Stream(NamedTuple):
-    """What the original draws in a level, where it differs from the nominal one.
+    """Random draws of a level in the original, where they differ from the nominal level.
 
     Attributes:
       velocities: draws the blocks' velocities from params, positions and the cart's place.
-      blocks: number of them; None for 2 to 4, drawn.
-      seed: of every episode; None for its own.
+      blocks: number of blocks; None to draw 2 to 4.
+      seed: of all episodes; None for the seed of each episode.
       lines: blocks are drawn on lines.
       bounce: extra restitution is drawn first.
       wind: the wind's direction is drawn first.
-      hidden: gives the hidden tick what the original draws in it.
+      hidden: sets the original's draws of the hidden tick.
     """
 
     velocities: Callable[[Draws, Params, Places, np.ndarray], Speeds] = _usual

@@ -1,1 +1,1 @@
-"""What the original generator sends and says: messages, hints, quirks, its domain file."""
+"""Interface of the original generator: messages, hints, quirks, its domain file."""

@@ -1,4 +1,4 @@
-"""What the original generator tells an agent about the novelty of an episode.
+"""Hints of the original generator about the novelty of an episode.
 
 Source: the phase 3 WSU novelty generator for CartPole; its cartpole document shows one object where
 the generator sends a list of objects.
@@ -11,9 +11,9 @@ FIELDS = ("level", "entity", "attribute", "change")
 """Fields of a hint, in the order in which hint levels 0 to 3 fill them."""
 
 HINT_LEVELS = (-1, 0, 1, 2, 3)
-"""-1 tells nothing, 0 the level, 1 also the entity, 2 also the attribute, 3 also the change."""
+"""-1 gives nothing, 0 the level, 1 also the entity, 2 also the attribute, 3 also the change."""
 
-LEVELS_PER_GROUP = 50  # 101 and 201 are both told as level 1
+LEVELS_PER_GROUP = 50  # hints give 101 and 201 both as level 1
 
 Told = tuple[str | None, str | None, str | None]
 
@@ -53,15 +53,15 @@ TOLD: dict[int, Told] = {
 
 
 def _words(place: int) -> tuple[str, ...]:
-    known = (words[place] for words in TOLD.values())
-    return tuple(sorted({word for word in known if word is not None}))
+    column = (words[place] for words in TOLD.values())
+    return tuple(sorted({word for word in column if word is not None}))
 
 
 ENTITIES, ATTRIBUTES, CHANGES = (_words(place) for place in range(3))
-"""All words of each kind; agents that compute are told their places in here."""
+"""All words of each kind; compiled agents get their indices."""
 
 BLOWN = ("block", "cart", "pole")
-"""What the wind of level 206 moves: the one level with a list of more than one object."""
+"""Entities of level 206, the only level with a list of several objects."""
 
 
 def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> list[dict[str, Any]]:
@@ -69,14 +69,13 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
 
     Args:
       level: of the novelty catalogue, a key of `TOLD`.
-      hint_level: how much is told, one of `HINT_LEVELS`.
-      distinct_entities: matters at level 206 only. The original means to name block, cart and
-        pole there, but lists one object three times, so all three read pole; True lists the
-        three entities.
+      hint_level: amount of information, one of `HINT_LEVELS`.
+      distinct_entities: for level 206 only. The original means to name block, cart and pole there,
+        but lists one object three times, so all three read pole; True lists the three entities.
 
     Returns:
-      Fresh dicts with the keys `FIELDS`, three at level 206 and one elsewhere. What is not told
-      is None; the level is told as its number modulo 50.
+      New dicts with the keys `FIELDS`, three at level 206 and one elsewhere. Fields above the hint
+      level are None; the level is its number modulo 50.
 
     Raises:
       ValueError: an unknown level or hint level.
@@ -92,11 +91,11 @@ def hint(level: int, hint_level: int, *, distinct_entities: bool = False) -> lis
 
 
 def codes(level: int, hint_level: int) -> tuple[int, int, int, int]:
-    """Return a hint as numbers: level, entity, attribute and change, -1 for what is not told.
+    """Return a hint as numbers: level, entity, attribute and change, -1 for None.
 
     Args:
       level: of the novelty catalogue, a key of `TOLD`.
-      hint_level: how much is told, one of `HINT_LEVELS`.
+      hint_level: amount of information, one of `HINT_LEVELS`.
 
     Raises:
       ValueError: an unknown level or hint level.
@@ -108,19 +107,22 @@ def codes_of(part: Mapping[str, Any]) -> tuple[int, int, int, int]:
     """Return an object of a hint as numbers.
 
     Args:
-      part: an object as `hint` returns several.
+      part: an object of the list that `hint` returns.
 
     Returns:
-      Level, entity, attribute and change; -1 for what is None, and for a word that no level of the
+      Level, entity, attribute and change; -1 for None, and for a word that no level of the
       catalogue has.
     """
     words = zip(FIELDS[1:], (ENTITIES, ATTRIBUTES, CHANGES), strict=True)
-    codes = [known.index(part[name]) if part[name] in known else -1 for name, known in words]
+    codes = [
+        vocabulary.index(part[name]) if part[name] in vocabulary else -1
+        for name, vocabulary in words
+    ]
     return -1 if part["level"] is None else part["level"], codes[0], codes[1], codes[2]
 
 
 def shown(values: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
-    """An object of a hint, whose first `hint_level + 1` fields are not None.
+    """An object of a hint with its first `hint_level + 1` fields; the others are None.
 
     Args:
       values: level, entity, attribute and change.
@@ -133,7 +135,7 @@ def shown(values: tuple[Any, ...], hint_level: int) -> dict[str, Any]:
 
 
 def _check(name: str, value: object, allowed: tuple[int, ...]) -> None:
-    # True == 1 in Python, and nobody means a hint level by it.
+    # True == 1 in Python, but a bool is not a hint level.
     if isinstance(value, bool) or value not in allowed:
         listed = ", ".join(str(number) for number in allowed)
         raise ValueError(f"{name} is {value!r}; it must be one of {listed}")

@@ -1,12 +1,12 @@
-"""Feature vectors: what the original generator tells an agent at each tick, as plain JSON values.
+"""Feature vectors: the original generator's observations of each tick, as plain JSON values.
 
-Nothing here reads a clock or a socket. Emitting takes an `Observation`; parsing gives one back,
-with NumPy leaves and with what an observation does not hold beside it (`Extras`).
+Nothing here reads a clock or a socket. Emitting takes an `Observation`; parsing returns one with
+NumPy leaves, and the other fields as `Extras`.
 
 Source: the WSU novelty generator's cartpole document. Its later editions send blocks as a list
-with ids, its older one as fields block_0, block_1, ...; both forms are spoken here. Fields come in
-the order in which the document names them: cart, pole, blocks, time_stamp, image; then walls and
-hint, which belong to the first vector of an episode only.
+with ids, its older one as fields block_0, block_1, ...; both forms are supported. Fields have the
+order of the document: cart, pole, blocks, time_stamp, image; then walls and hint, in the first
+vector of an episode only.
 """
 
 import json
@@ -35,17 +35,17 @@ POLE = QUATERNION + VELOCITY
 BLOCK = ("id", *POSITION, *VELOCITY)
 
 WALLS = tuple((x, y, z) for z in (0, 10) for x, y in ((-5, -5), (5, -5), (5, 5), (-5, 5)))
-"""Nominal corners of the room, m; the faces that blocks bounce off lie elsewhere."""
+"""Nominal corners of the room, m; blocks bounce off other faces, see `Params`."""
 
 DIGITS = 6  # decimals of every position, velocity and quaternion
 FLAT_CART_HEIGHT = 0.1
-"""What the older form says of the cart's height, m; the later one says 0."""
+"""Height of the cart in the older form, m; in the later one it is 0."""
 FIRST_ID = 3  # the original's simulator numbers cart, walls and a marker 0 to 2
-UNIT_TOLERANCE = 1e-3  # of a quaternion's length; rounding to six decimals costs 1e-6
-LARGEST = float(np.finfo(np.float32).max)  # what an observation in float32 can hold
+UNIT_TOLERANCE = 1e-3  # of a quaternion's length; rounding to six decimals changes it by 1e-6
+LARGEST = float(np.finfo(np.float32).max)  # of an observation in float32
 
-BODY = 11  # numbers of cart and pole in a row, and per block then:
-PER_BLOCK = 7
+BODY = 11  # numbers of cart and pole in a row
+PER_BLOCK = 7  # numbers of a block in a row
 SCALE = 10.0**DIGITS
 FLOAT32 = {np.float32, np.bool_}
 SCALARS = {np.float32, np.float64, np.bool_}  # types of an observation's leaves on the host
@@ -59,12 +59,12 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Extras:
-    """What a feature vector holds beside the observation.
+    """Content of a feature vector beside the observation.
 
     Attributes:
       time_stamp: s, the generator's clock at the start of the episode plus simulated time.
       image: encoded picture, or None.
-      block_ids: one for each block, in spawn order; None in the flat form, which has none.
+      block_ids: one for each block, in spawn order; None in the flat form.
       walls: (8, 3) m, corners of the room; None except in the first vector of an episode.
       hint: see `hints.hint`; None except in the first vector of an episode.
     """
@@ -99,23 +99,23 @@ def feature_vector(
     image: str | None = None,
     flat_blocks: bool = False,
 ) -> JsonObject:
-    """Say an observation as the original generator does.
+    """Encode an observation as the original generator does.
 
     Args:
       observation: leaves of shape (); m, m/s and rad/s.
       first: whether it is the first of its episode, which adds walls and hint.
-      hint: of the episode, from `hints.hint`; sent in the first vector only. None sends what hint
-        level -1 sends, and in the flat form, which is older than hints, nothing.
-      time_stamp: s, sent as it is.
-      block_ids: one for each block that is there, in spawn order; None counts up from 3. The
-        flat form sends none.
+      hint: of the episode, from `hints.hint`; sent in the first vector only. None sends the hint of
+        hint level -1, or nothing in the flat form, which is older than hints.
+      time_stamp: s, sent unchanged.
+      block_ids: one for each block, in spawn order; None counts up from 3. The flat form sends
+        none.
       image: encoded picture; None sends null.
-      flat_blocks: send the older form, with fields block_0, block_1, ... for the list of blocks.
+      flat_blocks: send the older form, with fields block_0, block_1, ... instead of a list.
 
     Returns:
-      Dicts, lists, strings and numbers in the generator's order; every position, velocity and
-      quaternion rounded to six decimals as Python rounds; the cart's z fields are 0, in the flat
-      form its height is 0.1 m, as that document prints it.
+      Dicts, lists, strings and numbers in the generator's order. Positions, velocities and
+      quaternions are rounded to six decimals as by Python's `round`. The cart's z fields are 0; in
+      the flat form its height is 0.1 m, as in that document.
 
     Raises:
       ValueError: leaves that have a batch axis, a number that is not finite, ids that do not fit
@@ -144,7 +144,7 @@ def feature_vectors(
     image: Sequence[str | None] | None = None,
     flat_blocks: bool = False,
 ) -> list[JsonObject]:
-    """Say a batch of observations; as many calls of `feature_vector`, but one transfer.
+    """Encode a batch of observations, as `feature_vector` does, in one transfer.
 
     Args:
       observation: leaves of shape (B,).
@@ -156,7 +156,7 @@ def feature_vectors(
       flat_blocks: as in `feature_vector`, for all.
 
     Raises:
-      ValueError: as `feature_vector`, naming the lane; or an argument of another length than B.
+      ValueError: as `feature_vector`, with the lane; or an argument whose length is not B.
     """
     table = _table(observation)
     if table.ndim != 2:
@@ -191,12 +191,12 @@ class _Lane:
 
 
 def _body(o: Observation) -> list[Any]:
-    """The leaves of cart and pole, as in a row."""
+    """The leaves of cart and pole, in the order of a row."""
     return [*o.cart_position[:2], *o.cart_velocity[:2], *o.pole_quaternion, *o.pole_velocity]
 
 
 def _row(o: Observation) -> list[float] | None:
-    """The rounded row of `_table` for NumPy scalars, as a session has them; None for others."""
+    """The rounded row of `_table` for NumPy scalars; None for other leaves."""
     leaves = _body(o)
     for alive, p, v in zip(o.block_alive, o.block_position, o.block_velocity, strict=True):
         leaves += (alive, *p, *v)
@@ -208,10 +208,10 @@ def _row(o: Observation) -> list[float] | None:
 
 
 def _rounded(numbers: np.ndarray) -> list[Any]:
-    """Numbers as Python's `round` rounds them, as lists of floats.
+    """Round as Python's `round` does, to lists of floats.
 
-    Those of float32 are rounded all at once: a million times one is exact in float64, so that
-    halves go to the even neighbour, and dividing gives the nearest number to the decimal one.
+    Numbers of float32 are rounded all at once: times a million they are exact in float64, so halves
+    go to the even neighbour, and the division gives the float nearest to the decimal number.
     """
     if numbers.dtype == np.float32:
         rounded = np.rint(numbers.astype(np.float64) * SCALE) / SCALE
@@ -259,7 +259,7 @@ def _listed(name: str, values: Sequence[Any] | None, count: int) -> Sequence[Any
 
 
 def _emit(row: list[float], lane: _Lane, place: str) -> JsonObject:
-    """One vector from one row of `_table`; its checks are those of parsing."""
+    """One vector from one row of `_table`, with the checks of parsing."""
     x, y, vx, vy, *pole = row[:BODY]
     height = FLAT_CART_HEIGHT if lane.flat_blocks else 0.0
     vector: JsonObject = {
@@ -315,13 +315,13 @@ def parse_feature_vector(
 
     Returns:
       The observation, with NumPy leaves of shape (), as many block slots as `config.max_blocks`
-      and empty slots last; and what it does not hold. The cart's z fields, which an observation
-      does not have, read 0 whatever is sent.
+      and empty slots last; and the extras. The cart's z fields are ignored, as an observation has
+      none: they read 0.
 
     Raises:
       ValueError: a field that is missing, unknown, of the wrong type or not finite; more blocks
-        than slots; an id twice; a quaternion whose length is not 1. The message names the field
-        by its path, such as 'blocks[1].x_velocity', and what is allowed.
+        than slots; an id twice; a quaternion whose length is not 1. The message gives the path of
+        the field, such as 'blocks[1].x_velocity', and the allowed values.
     """
     config = config or Config()
     row, extras = _parse(mapping, "", config)
@@ -331,7 +331,7 @@ def parse_feature_vector(
 def parse_feature_vectors(
     mappings: Sequence[JsonMapping], config: Config | None = None
 ) -> tuple[Observation, tuple[Extras, ...]]:
-    """Read a batch of feature vectors, for each lane as `parse_feature_vector` does.
+    """Read a batch of feature vectors, each as `parse_feature_vector` does.
 
     Returns:
       The observation, with NumPy leaves of shape (B,), and the extras of each lane.
@@ -351,8 +351,8 @@ def loads_feature_vector(
     """Read one feature vector from JSON text; see `parse_feature_vector`.
 
     Raises:
-      ValueError: as `parse_feature_vector`; text that is not JSON, with the line and column where
-        it breaks; an object that has a field twice.
+      ValueError: as `parse_feature_vector`; text that is not JSON, with line and column of the
+        error; an object that has a field twice.
     """
     try:
         mapping = json.loads(text, object_pairs_hook=_unique)
@@ -367,14 +367,14 @@ def loads_feature_vector(
 def feature_vector_schema() -> JsonObject:
     """Return the JSON schema (draft 2020-12) of both forms of the feature vector.
 
-    A schema cannot say that ids differ, that a quaternion has unit length or that block_0,
+    A schema cannot express that ids differ, that a quaternion has unit length or that block_0,
     block_1, ... leave no gap; `parse_feature_vector` checks these too.
     """
     return _shipped("feature_vector.schema.json")
 
 
 def domain_specification() -> JsonObject:
-    """Return the domain for machines: actions, sensors and their ranges on every level.
+    """Return the machine-readable domain: actions, sensors and their ranges on every level.
 
     `python -m tools.domain` generates the file, `cartpole.json`, by playing every level.
     """
@@ -392,10 +392,10 @@ def _width(config: Config) -> int:
 
 
 def _observation(table: np.ndarray, config: Config) -> Observation:
-    """Undo `_table`: (..., 11 + 7 N) numbers to leaves of shape (...)."""
+    """Inverse of `_table`: (..., 11 + 7 N) numbers to leaves of shape (...)."""
     columns = np.ascontiguousarray(np.moveaxis(table, -1, 0), dtype=config.dtype)
 
-    # The ellipsis keeps a single lane's leaves arrays, which a plain index would unpack.
+    # With the ellipsis the leaves of a single lane stay arrays.
     def leaf(i: int) -> Any:
         return columns[i, ...]
 
@@ -418,7 +418,7 @@ def _observation(table: np.ndarray, config: Config) -> Observation:
 
 
 def _parse(vector: object, place: str, config: Config) -> tuple[list[float], Extras]:
-    """Check one vector and give its row, as in `_table`, and its extras."""
+    """Check one vector; return its row, as in `_table`, and its extras."""
     fields = _top_level(vector, place)
     cart = _numbers(fields["cart"], CART, _join(place, "cart"))
     pole = _numbers(fields["pole"], POLE, _join(place, "pole"))
@@ -446,7 +446,7 @@ def _parse(vector: object, place: str, config: Config) -> tuple[list[float], Ext
 
 
 def _top_level(vector: object, place: str) -> JsonMapping:
-    """Check the names of the outermost fields, of whichever form they are."""
+    """Check the names of the outermost fields, in either form."""
     names = _object(vector, place or "the feature vector")
     flat = sum(1 for name in names if FLAT.fullmatch(str(name)))
     if flat and "blocks" in names:
@@ -454,7 +454,7 @@ def _top_level(vector: object, place: str) -> JsonMapping:
             f"{_join(place, 'blocks')!r} stands beside fields block_0, block_1, ...; "
             "a feature vector has one or the other"
         )
-    # Without either it is the flat form of a room without blocks, which is older than hints.
+    # Without both it is the flat form of a room without blocks: that form is older than hints.
     empty = "blocks" not in names and "hint" not in names
     blocks = [f"block_{i}" for i in range(flat)] or ([] if empty else ["blocks"])
     walls = ["walls"] if "hint" in names else []  # a hint is in first vectors only
@@ -487,15 +487,15 @@ def _check_count(count: int, most: int, path: str) -> None:
         raise ValueError(f"{path!r} holds {count} blocks; Config.max_blocks is {most}")
 
 
-# Checks of both ways ----------------------------------------------------------------------------
+# Checks of both directions ----------------------------------------------------------------------
 
 
 def _join(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def _wrong(path: str, value: object, wanted: str) -> ValueError:
-    return ValueError(f"{path!r} is {reprlib.repr(value)}; it must be {wanted}")
+def _wrong(path: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{path!r} is {reprlib.repr(value)}; it must be {expected}")
 
 
 def _object(value: object, path: str) -> JsonMapping:
@@ -534,7 +534,7 @@ def _numbers(value: object, names: Sequence[str], path: str) -> list[float]:
 
 
 def _number(value: object, path: str) -> float:
-    # The comparison, not a conversion: a JSON integer may be too large for a float.
+    # Compared, not converted: a JSON integer may be too large for a float.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and -LARGEST <= value <= LARGEST:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
@@ -582,18 +582,18 @@ def _hint(value: object, path: str) -> tuple[JsonObject, ...]:
 def _hint_object(value: object, path: str) -> JsonObject:
     fields = _fields(value, hints.FIELDS, path)
     for name in hints.FIELDS:
-        kind, wanted = (int, "a whole number") if name == "level" else (str, "a string")
-        told = fields[name]
-        if told is not None and (isinstance(told, bool) or not isinstance(told, kind)):
-            raise _wrong(_join(path, name), told, f"null or {wanted}")
+        kind, expected = (int, "a whole number") if name == "level" else (str, "a string")
+        word = fields[name]
+        if word is not None and (isinstance(word, bool) or not isinstance(word, kind)):
+            raise _wrong(_join(path, name), word, f"null or {expected}")
     return {name: fields[name] for name in hints.FIELDS}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """Build an object, but not one that has a field twice, of which JSON keeps the last."""
+    """Build an object; reject a duplicate field, of which JSON would keep the last."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"field {twice!r} stands twice in one object")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"field {duplicate!r} stands twice in one object")
     return fields

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quirk:
-    """One thing about a level that looks like a mistake.
+    """Behaviour of a level that looks like a mistake.
 
     Attributes:
-      text: what happens, one line.
-      mended_by: parameter path, function or option that does otherwise; "" if there is none.
+      text: one line.
+      mended_by: parameter path, function or option that repairs it; "" if there is none.
     """
 
     text: str
@@ -33,7 +33,7 @@ ON_THE_RAIL = (
 EVERYWHERE = (
     Quirk("cart position, pole orientation and the end of the episode are one tick late"),
     Quirk("reset runs one tick, in which the drawn velocity acts as a force", "start/push"),
-    Quirk("the corners of the room that are told, +-5 m, are not its faces at +-4.95 m"),
+    Quirk("the corners of the room in feature vectors, +-5 m, are not its faces at +-4.95 m"),
     Quirk("a block leaves a wall faster the deeper it was in it", "repairs/closed_room"),
     Quirk("blocks may start inside one another"),
     Quirk(
@@ -47,7 +47,7 @@ QUIRKS: dict[int, tuple[Quirk, ...]] = {
     50: ON_THE_RAIL,
     51: ON_THE_RAIL,
     52: (*ON_THE_RAIL, Quirk("easy, medium and hard are three different novelties")),
-    53: (*ON_THE_RAIL, Quirk("the end of the episode sees the coarse readings too")),
+    53: (*ON_THE_RAIL, Quirk("the end test uses the coarse readings too")),
     101: (SAME,),
     102: (SAME,),
     103: (SAME,),
@@ -83,7 +83,7 @@ QUIRKS: dict[int, tuple[Quirk, ...]] = {
             "blocks are pushed away from their centroid; the hint says towards",
             "repairs/pull_to_centroid",
         ),
-        Quirk("the hint names the pole, which nothing is done to"),
+        Quirk("the hint names the pole, which does not change"),
     ),
     206: (
         Quirk("the wind misses the pole, which the hint names", "repairs/wind_on_pole"),

@@ -1,6 +1,6 @@
-"""Episodes that start from a world that someone gives.
+"""Episodes that start from a given world.
 
-The original has an option for this, `start_world_state`, and ends with an error when it is used.
+The original has an option for this, `start_world_state`, but it ends with an error.
 """
 
 from collections.abc import Mapping
@@ -29,19 +29,19 @@ def from_world_state(
 ) -> State:
     """Start an episode in a given world, without a hidden first tick.
 
-    `env.observe` of the result is the first observation and reads what was given; `env.step` goes
-    on from there, with all steps of an episode to come.
+    `env.observe` of the result is the first observation and returns the given values; `env.step`
+    goes on from there, with all steps of an episode.
 
     Args:
       world: a feature vector, as agents get it (`messages`), or arrays by name, as for
-        `state_from_arrays`. A feature vector does not tell how the cart is turned, only how the
-        pole lies in the room: the cart's yaw and yaw rate are 0.
+        `state_from_arrays`. A feature vector has the pole's orientation in the room but not the
+        cart's yaw: yaw and yaw rate are 0.
       config: capacity and precision.
-      wind_angle: rad, where the wind of level 206 blows to, counter-clockwise from forward.
-      extra_bounce: what level 204 draws for an episode, 0 to 0.1.
+      wind_angle: rad, direction of the wind of level 206, counter-clockwise from forward.
+      extra_bounce: extra restitution of an episode of level 204, 0 to 0.1.
 
     Returns:
-      The state. In an environment whose sensors err, put it through `env.adopt` first.
+      The state. In an environment with noisy sensors, put it through `env.adopt` first.
 
     Raises:
       ValueError: as `parse_feature_vector` or `state_from_arrays`; an unknown name.
@@ -63,7 +63,7 @@ def from_world_state(
 
 
 def _arrays(observation: Observation) -> dict[str, np.ndarray]:
-    """Arrays by name of what a feature vector says, for a cart that is not turned."""
+    """Arrays by name from the observation of a feature vector, for a cart that is not turned."""
     o = observation
     q = np.stack(o.pole_quaternion, dtype=np.float64)
     q /= np.linalg.norm(q)

@@ -18,7 +18,7 @@ def attraction(
 
     Args:
       params: physics.
-      reported: cart pose as last reported; the original attracts to where the cart was.
+      reported: last reported cart pose; the original attracts to the cart of a tick ago.
       blocks: at the start of the tick.
       share: () number in [0, 1) drawn for this tick.
 
@@ -39,7 +39,7 @@ def attraction(
 
 
 def _centroid(blocks: Sequence[Block], lane: Scalar) -> Vector:
-    """Mean position of the blocks that are there; `lane` is any leaf without slots."""
+    """Mean position of the blocks; `lane` is any leaf without slots."""
     dtype = jnp.result_type(lane)
     numbers = (slots.over(jnp.sum, b.alive.astype(dtype), lane) for b in blocks)
     count = jnp.maximum(sum(numbers), 1)

@@ -1,8 +1,8 @@
-"""Pushes that act late and sensors that report late, by whole ticks.
+"""Delays of pushes and sensors, in whole ticks.
 
-Neither is compiled but with its term: the codes of the last pushes are one word of the state, and
-the last readings are kept whole. Before there are as many, nothing was pushed, and the sensors read
-the start of the episode.
+Each is compiled only with its term. The codes of the last pushes are one word of the state; the
+last readings are stored whole. At the start of an episode, earlier pushes count as "nothing", and
+earlier readings equal the first one.
 """
 
 from dataclasses import replace
@@ -22,27 +22,27 @@ _WORD = (1 << _BITS * (MOST_PUSHES + 1)) - 1
 
 
 def no_pushes(state: State) -> jax.Array:
-    """Codes of the last pushes of a state before any."""
+    """Codes of the last pushes of a new state: none."""
     return jnp.zeros_like(state.step)
 
 
 def due(state: State, action: jax.Array, params: Params) -> tuple[jax.Array, State]:
-    """The push that acts now, and the state that remembers the one that was asked for.
+    """The push that acts now, and the state that stores the new one.
 
     Args:
       state: with `pushes`, leaves () or (L,).
-      action: () or (L,) code that an agent asks for.
+      action: () or (L,) code of the agent's action.
       params: the delay, `action_delay`.
     """
     assert state.pushes is not None
-    # What an agent asks for in the hidden first tick does not count.
+    # The action of the hidden first tick is ignored.
     pushes = ((state.pushes << _BITS) | jnp.where(state.step < 0, 0, action)) & _WORD
-    late = jnp.asarray(params.action_delay).astype(jnp.int32)
-    return (pushes >> (_BITS * late)) & _CODE, replace(state, pushes=pushes)
+    delay = jnp.asarray(params.action_delay).astype(jnp.int32)
+    return (pushes >> (_BITS * delay)) & _CODE, replace(state, pushes=pushes)
 
 
 def same_readings(exact: Observation, state: State, params: Params) -> Late:
-    """Readings of a state, as if they had been so for long."""
+    """Readings of a state, repeated for all earlier ticks."""
     return Late(_ticks(params, state.step), (exact,) * (MOST_READINGS + 1))
 
 
@@ -52,14 +52,14 @@ def read(late: Late, exact: Observation, params: Params) -> Late:
 
 
 def reported(late: Late) -> Observation:
-    """What the sensors report now."""
+    """Readings that the sensors report now."""
 
     def chosen(*leaves: Any) -> Any:
         value, *older = leaves
         for age, leaf in enumerate(older, 1):
             ticks = late.ticks
             if jnp.ndim(leaf) > jnp.ndim(ticks):
-                # Slots lie behind the lanes outside of a step.
+                # Outside of a step, slots come after the lanes.
                 ticks = ticks[..., None]
             value = jnp.where(ticks == age, leaf, value)
         return value
@@ -68,5 +68,5 @@ def reported(late: Late) -> Observation:
 
 
 def _ticks(params: Params, like: jax.Array) -> jax.Array:
-    late = jnp.asarray(params.sensor_delay).astype(jnp.int32)
-    return jnp.broadcast_to(late, jnp.shape(like))
+    delay = jnp.asarray(params.sensor_delay).astype(jnp.int32)
+    return jnp.broadcast_to(delay, jnp.shape(like))

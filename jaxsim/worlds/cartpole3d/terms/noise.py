@@ -1,9 +1,9 @@
-"""Sensors that err: factors and offsets, Gaussian noise, and readings in steps.
+"""Sensor errors: gains and offsets, Gaussian noise, and rounding to steps.
 
-The physics and the end test never see either. Noise is counted from a key of the episode and the
-number of the step, so a state always reads the same and no reading depends on its company. A
-reading is multiplied, offset, disturbed and then rounded. An empty block slot still reads zero, and
-so do the cart's z fields, which are no readings.
+Physics and end test use exact values. Noise depends only on a key of the episode and the number of
+the step, so a state always gives the same readings, whatever else is in the batch. A reading is
+multiplied, offset, disturbed and then rounded. Empty block slots still read zero, and so do the
+cart's z fields, which are not readings.
 """
 
 from collections.abc import Iterable
@@ -29,14 +29,14 @@ from jaxsim.worlds.cartpole3d.types import (
 
 Quaternion = tuple[Scalar, Scalar, Scalar, Scalar]
 
-_KEY = 2  # counter that tells the key of the sensors from the other uses of an episode's key
+_KEY = 2  # counter of the key of the sensors, folded into that of the episode
 # Counter slots of one tick's readings.
 _SLOT_PLACE, _SLOT_SPEED, _SLOT_ANGLE, _SLOT_RATE, _SLOT_BLOCKS = 0, 3, 6, 9, 12
 _SLOTS_PER_BLOCK = 6
 
 
 def sizes(params: Params) -> tuple[Scalar, ...]:
-    """Return every number that makes sensors err unless it is zero."""
+    """Return the sizes of all sensor errors; 0 for none."""
     gains = (gain - 1 for gain in _gains(params))
     return *_noise(params), *_steps(params), *gains, *_offsets(params)
 
@@ -62,7 +62,7 @@ def _offsets(params: Params) -> Sizes:
 
 
 def attached(state: State, key: jax.Array, params: Params) -> Sensors:
-    """Sensors that err for a state, with noise of their own for each key.
+    """Sensors of a state, with different noise for each key.
 
     Args:
       state: leaves () or (L,).
@@ -71,12 +71,12 @@ def attached(state: State, key: jax.Array, params: Params) -> Sensors:
     """
     shape = jnp.shape(state.step)
     words = rng.fold(rng.words(key), _KEY)
-    own = rng.Words(*(jnp.broadcast_to(word, shape) for word in words))
-    return _sensors(own, state, params)
+    episode_key = rng.Words(*(jnp.broadcast_to(word, shape) for word in words))
+    return _sensors(episode_key, state, params)
 
 
 def follow(state: State, params: Params) -> State:
-    """Set the sensors of a state that has some to the sizes that hold now."""
+    """Update the sizes of the errors of a state with sensors."""
     assert state.sensors is not None
     return replace(state, sensors=_sensors(state.sensors.key, state, params))
 
@@ -84,20 +84,20 @@ def follow(state: State, params: Params) -> State:
 def _sensors(key: rng.Words, state: State, params: Params) -> Sensors:
     like = jnp.asarray(state.pose.x)
 
-    def spread(given: Sizes) -> Sizes:
-        return Sizes(*(jnp.broadcast_to(jnp.asarray(n, like.dtype), like.shape) for n in given))
+    def spread(numbers: Sizes) -> Sizes:
+        return Sizes(*(jnp.broadcast_to(jnp.asarray(n, like.dtype), like.shape) for n in numbers))
 
-    of = (_noise, _steps, _gains, _offsets)
-    return Sensors(key, *(spread(kind(params)) for kind in of))
+    kinds = (_noise, _steps, _gains, _offsets)
+    return Sensors(key, *(spread(kind(params)) for kind in kinds))
 
 
 def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Observation:
-    """Return what sensors that err make of an observation.
+    """Return the readings of an observation with errors.
 
     Args:
       observation: as it would be without errors.
       sensors: key and sizes of the errors.
-      step: () int32, number of the step; every step has noise of its own.
+      step: () int32, number of the step; noise differs from step to step.
     """
     o = observation
     k = rng.fold(sensors.key, step)
@@ -118,14 +118,14 @@ def disturb(observation: Observation, sensors: Sensors, step: jax.Array) -> Obse
         block_velocity=tuple(v for _, v in blocks),
         block_alive=(),
     )
-    # Agents read these many times over; without this each reading would be drawn as often.
+    # Agents use readings many times; without this, each use would draw the noise again.
     one = opaque_one(sensors.noise.position)
     read = jax.tree.map(partial(_once, one), read)
     return replace(read, block_alive=o.block_alive)
 
 
 def _once(one: jax.Array, leaf: jax.Array) -> jax.Array:
-    """Materialise a reading; those of stacked blocks have an axis that the lanes' one has not."""
+    """Materialise a reading; those of stacked blocks have a further axis."""
     stacked = jnp.ndim(one) and jnp.ndim(leaf) > jnp.ndim(one)
     return materialise(leaf, opaque_one(leaf) if stacked else one)
 
@@ -144,7 +144,7 @@ def _block(
 
 
 class _Error(NamedTuple):
-    """How the readings of one kind err."""
+    """Errors of the readings of one kind."""
 
     deviation: Scalar
     step: Scalar
@@ -153,7 +153,7 @@ class _Error(NamedTuple):
 
 
 class _Errors(NamedTuple):
-    """How the readings of each kind err."""
+    """Errors of the readings of each kind."""
 
     position: _Error
     velocity: _Error
@@ -195,8 +195,8 @@ def _where(alive: jax.Array, value: Vector) -> Vector:
 def _orientation(k: rng.Words, error: _Error, q: Quaternion) -> Quaternion:
     """Multiply an orientation, turn it in the world frame, then round it; unit length.
 
-    Multiplied and rounded are the components of the rotation vector (axis times angle, rad), so
-    that upright stays upright and a step is an angle. It is turned by the offset and the noise.
+    Gain and rounding apply to the components of the rotation vector (axis times angle, rad), so
+    upright stays upright and a step is an angle. Offset and noise are a rotation.
     """
     gained = _quaternion(Vector(*(error.gain * c for c in _rotation_vector(q))))
     q = _chosen(error.gain != 1, gained, q)
@@ -208,7 +208,7 @@ def _orientation(k: rng.Words, error: _Error, q: Quaternion) -> Quaternion:
 
 
 def _chosen(first: jax.Array | bool, a: Quaternion, b: Quaternion) -> Quaternion:
-    """The first of two orientations where it is wanted, else the second."""
+    """Orientation a where the condition holds, else b."""
     x, y, z, w = (jnp.where(first, c, d) for c, d in zip(a, b, strict=True))
     return x, y, z, w
 

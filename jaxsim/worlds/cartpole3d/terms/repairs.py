@@ -1,12 +1,12 @@
-"""What levels of the original seem to mean and do not do; each is off unless it is asked for.
+"""Repairs of levels whose original does not do what it seems to mean; all are off by default.
 
 * `closed_room` (levels 204 and 206): no block leaves the room. The original's walls are boxes of
   0.1 m, which a fast block passes.
 * `wind_on_pole` (level 206): the wind pushes the pole too. In the original the part of the profile
-  that should do so is empty.
+  for the pole is empty.
 
-The third repair, `repairs/pull_to_centroid` for level 205, is a change of sign and is made where
-parameters are read (`parameter_table`).
+The third repair, `repairs/pull_to_centroid` for level 205, is a change of sign in
+`parameter_table`.
 """
 
 from collections.abc import Sequence
@@ -31,19 +31,19 @@ from jaxsim.worlds.cartpole3d.types import (
     Velocity,
 )
 
-HELD = 2e-5  # m, overlap with a wall that is left, so that the next tick sees the contact
+HELD = 2e-5  # m, overlap with a wall that stays, so that the next tick has the contact
 
 
 def keep_inside(params: Params, blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Put blocks that a tick has moved into a wall back to its face.
 
-    A wall then acts as a half space: a centre is never past a face, where walls have another side,
-    and the next tick turns the velocity round. A block that overlaps a wall in the original leaves
-    it faster, by four times the depth per second; here it has nearly no depth.
+    A wall then acts as a half space: a centre never passes a face, and the next tick reverses the
+    velocity. In the original, a block that overlaps a wall leaves it faster by four times the depth
+    per second; here the depth is almost zero.
 
     Args:
-      params: room and `closed_room`; lanes where that is 0 keep their blocks as they are, and so
-        do blocks on lines.
+      params: room and `closed_room`; lanes where that is 0 keep their blocks unchanged. So do
+        blocks on lines.
       blocks: after the tick.
     """
     side = params.room_half_width - params.block_radius + HELD
@@ -52,18 +52,18 @@ def keep_inside(params: Params, blocks: Sequence[Block]) -> tuple[Block, ...]:
     limits = ((-side, side), (-side, side), (middle - up, middle + up))
     closed = jnp.asarray(params.closed_room) > 0
 
-    def held(p: Vector) -> Vector:
+    def clipped(p: Vector) -> Vector:
         inside = (jnp.clip(c, low, high) for c, (low, high) in zip(p, limits, strict=True))
         return Vector(*(jnp.where(closed, a, b) for a, b in zip(inside, p, strict=True)))
 
-    def kept(block: Block) -> Block:
-        inside = held(block.p)
+    def put_back(block: Block) -> Block:
+        inside = clipped(block.p)
         if block.rail is not None:
             # A line may lead through walls, and its block must stay on it.
             inside = lines.either(block.rail, block.p, inside)
         return replace(block, p=inside)
 
-    return tuple(kept(block) for block in blocks)
+    return tuple(put_back(block) for block in blocks)
 
 
 def force_on_pole(params: Params, state: State) -> Vector:
@@ -97,8 +97,8 @@ def _integral(z: Scalar) -> jax.Array:
 def blown(params: Params, state: State) -> Velocity:
     """Velocities after the wind's impulse of one tick on the pole.
 
-    As Bullet does with a force on a link, it acts at the pole's centre of mass; it does so at the
-    beginning of the tick.
+    It acts at the pole's centre of mass, as Bullet applies a force on a link, at the beginning of
+    the tick.
     """
     pose, velocity = state.pose, state.velocity
     r = geo.rotation(pose.qx, pose.qy, pose.qz, pose.qw)

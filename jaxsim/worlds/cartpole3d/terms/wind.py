@@ -1,7 +1,7 @@
 """The wind of level 206: a turbulent channel profile across the room.
 
-Quirks of the original that are kept: blocks are always blown towards -x and -y, the pole feels no
-wind, and the cart's wind ends up along world x.
+Quirks of the original that are kept: blocks are always blown towards -x and -y, no wind acts on the
+pole, and the cart's wind ends up along world x.
 """
 
 import math
@@ -19,7 +19,7 @@ PER_METRE = 20  # cells per metre of height
 BLOCK_DRAG = 0.5 * AIR * 0.5 * np.pi * 0.25 * 0.5  # kg/m, drag coefficient and area of a block
 BLOCK_REACH = 0.25  # m, half of the slab of air that pushes a block
 CART_AREA = 0.05  # m^2, scale of the cart's area
-CART_CELLS = 4  # lowest cells, the ones that push the cart
+CART_CELLS = 4  # lowest cells, which push the cart
 
 
 def on_blocks(params: Params, state: State) -> list[Vector]:
@@ -45,8 +45,8 @@ def _cell(z: Scalar) -> jax.Array:
 def on_cart(params: Params, state: State) -> Vector:
     """Wind force on the cart, N, world frame.
 
-    The original computes it for the link frame but with the yaw applied twice over, which leaves
-    almost only the part along world x.
+    The original computes it for the link frame but applies the yaw twice, which leaves almost only
+    the part along world x.
     """
     wx, wy = state.wind.x, state.wind.y
     # The wind angle is -delta: wx = sin(delta), wy = cos(delta); four times it by doubling.
