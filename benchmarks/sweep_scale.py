@@ -72,7 +72,7 @@ def fill(folder: Path, units: int, episodes: int) -> None:
 
     from evaluation.sweep import playing, store
     from evaluation.sweep.bases import evaluate
-    from evaluation.sweep.bases.base import Played, metrics_table
+    from evaluation.sweep.bases.base import PackResults, metrics_table
 
     plan = planned(folder, units, episodes)
     store.write_whole = _write  # type: ignore[assignment]
@@ -95,8 +95,8 @@ def fill(folder: Path, units: int, episodes: int) -> None:
         numbers = {k: np.full((1, len(names)), 0.5) for k in ("value", "low", "high")}
         numbers["count"] = np.full((1, len(names)), episodes)
         metrics = metrics_table([unit.first], names, numbers, np.full((1, len(names)), None))
-        played = playing.with_axes(plan, cells, Played(rows, metrics))
-        store.write(plan, unit, played.rows, played.metrics)
+        results_of_unit = playing.with_axes(plan, cells, PackResults(rows, metrics))
+        store.write(plan, unit, results_of_unit.rows, results_of_unit.metrics)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -23,7 +23,7 @@ from evaluation.checkpoints.configuration import versions
 from evaluation.checkpoints.stopping import Stop, Stopped
 from evaluation.files import CLOSED, FULL
 from evaluation.sweep import bases, notes, store
-from evaluation.sweep.bases.base import METRICS, Base, Place, Played, complete
+from evaluation.sweep.bases.base import METRICS, Base, PackResults, Place, complete
 from evaluation.sweep.grid import Cell, Unit
 from evaluation.sweep.planning import place_of
 from evaluation.sweep.plans import Plan
@@ -259,14 +259,14 @@ class _Crew:
         with contextlib.ExitStack() as stack:
             if program not in self.compiled:
                 stack.enter_context(self.compiling[program])
-            played = []
+            parts = []
             for part in play(self.plan, self.base, unit, self.place):
-                played.append(part)
+                parts.append(part)
                 self.compiled.add(program)
                 stack.close()
                 self._advance(unit.cells // (len(unit.packs) - 1))
-        rows = pa.concat_tables([part.rows for part in played])
-        metrics = pa.concat_tables([part.metrics for part in played])
+        rows = pa.concat_tables([part.rows for part in parts])
+        metrics = pa.concat_tables([part.metrics for part in parts])
         store.write(self.plan, unit, rows, metrics)
 
     def _advance(self, cells: int) -> None:
@@ -277,11 +277,11 @@ class _Crew:
                 self.progress(min(self.cells, self.total), self.total)
 
 
-def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[Played]:
+def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[PackResults]:
     """Play the packs of a unit, one after the other.
 
     Yields:
-      `Played` of each pack, with the columns of the axes.
+      Results of each pack, with the columns of the axes.
 
     Raises:
       Stopped: the process was asked to end.
@@ -290,11 +290,11 @@ def play(plan: Plan, base: Base, unit: Unit, place: Place) -> Iterator[Played]:
         if place.stop.by:
             raise Stopped(place.stop.by)
         cells = [plan.grid.cell(number) for number in range(first, end)]
-        whole = [Cell(cell.number, complete(base, cell.values)) for cell in cells]
-        yield with_axes(plan, cells, base.play(whole, place))
+        complete_cells = [Cell(cell.number, complete(base, cell.values)) for cell in cells]
+        yield with_axes(plan, cells, base.play(complete_cells, place))
 
 
-def with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
+def with_axes(plan: Plan, cells: Sequence[Cell], results: PackResults) -> PackResults:
     """Add the values of the axes to the tables of a pack, behind the number of the cell."""
     names = [axis.name for axis in plan.sweep.axes]
     columns = [
@@ -310,8 +310,8 @@ def with_axes(plan: Plan, cells: Sequence[Cell], played: Played) -> Played:
             table = table.add_column(1 + index, title, column.take(place.combine_chunks()))
         return table
 
-    metrics = played.metrics.cast(METRICS)
-    return Played(joined(played.rows), joined(metrics))
+    metrics = results.metrics.cast(METRICS)
+    return PackResults(joined(results.rows), joined(metrics))
 
 
 def _line(error: BaseException) -> str:

@@ -1,9 +1,9 @@
-"""What a sweep can play: one module a base command, behind one interface."""
+"""The base commands of a sweep: one module for each, with a common interface."""
 
 from importlib import import_module
 from typing import Final
 
-from evaluation.sweep.bases.base import Base, Played
+from evaluation.sweep.bases.base import Base, PackResults
 from jaxsim.parameters import unknown
 
 HOMES: Final = {
@@ -19,12 +19,12 @@ def get(name: str) -> Base:
     """Return a base.
 
     Raises:
-      ValueError: there is none of that name.
+      ValueError: there is no base of that name.
     """
     if name not in HOMES:
         raise ValueError(unknown("base", name, HOMES))
-    found: Base = import_module(f"evaluation.sweep.bases.{HOMES[name]}").BASE
-    return found
+    base: Base = import_module(f"evaluation.sweep.bases.{HOMES[name]}").BASE
+    return base
 
 
-__all__ = ["HOMES", "Base", "Played", "get"]
+__all__ = ["HOMES", "Base", "PackResults", "get"]

@@ -1,4 +1,4 @@
-"""The interface between a sweep and what it plays."""
+"""The interface between a sweep and its base command."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ INPUTS: Final = "inputs"
 """Folder of a plan with copies of the files that it reads."""
 
 
-class Played(NamedTuple):
-    """What came of the cells of a pack.
+class PackResults(NamedTuple):
+    """Results of the cells of a pack.
 
     Attributes:
-      rows: one row an episode, in the order of the cells; its first column is `cell`.
-      metrics: one row a metric of a cell, columns of `METRICS`, in the order of the cells.
+      rows: one row per episode, in the order of the cells; the first column is `cell`.
+      metrics: one row per cell and metric, in the order of the cells; columns are `METRICS`.
     """
 
     rows: pa.Table
@@ -36,23 +36,23 @@ METRICS: Final = pa.schema(
         ("cell", pa.int64()),
         ("metric", pa.string()),
         ("value", pa.float64()),  # null where it is missing
-        ("low", pa.float64()),  # of the 95 % interval
+        ("low", pa.float64()),  # lower end of the 95 % interval
         ("high", pa.float64()),
-        ("count", pa.int64()),  # of episodes, lifetimes or trials that it is over
+        ("count", pa.int64()),  # number of its episodes, lifetimes or trials
         ("reason", pa.string()),  # why a number is missing
     ]
 )
-"""Columns of a table of metrics."""
+"""Columns of the table of metrics."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a sweep is, and how the machine is used.
+    """Files and folder of a sweep, and its stop signal.
 
     Attributes:
-      inputs: copies of the files that values name, by value; empty while a sweep is planned.
-      folder: of the sweep; None while it is planned.
-      stop: whether the process was asked to end.
+      inputs: copies of the files that values name, by value; empty while the sweep is planned.
+      folder: folder of the sweep; None while it is planned.
+      stop: whether the process has been told to end.
     """
 
     inputs: Mapping[str, Path]
@@ -60,56 +60,56 @@ class Place:
     stop: Stop = field(default_factory=Stop)
 
     def file(self, value: Any) -> Path:
-        """The file that a value names, or its copy."""
+        """The copy of the file that a value names, or the file itself if there is no copy."""
         return self.inputs.get(str(value), Path(str(value)))
 
 
 class Base(Protocol):
-    """A base command; all of its methods are given complete values, from `complete`."""
+    """A base command; its methods take complete values, from `complete`."""
 
     name: str
     threads: bool  # whether several packs may be played at once in one process
 
     def fields(self) -> Mapping[str, Value | None]:
-        """Values that are no parameter of a task, with their defaults; None where one is needed."""
+        """Values that are no parameter of a task, with their defaults; None for required ones."""
 
     def files(self, values: Values) -> list[str]:
-        """Values that name files, which are copied."""
+        """Values that name files, which are copied into the plan."""
 
     def check(self, values: Values, place: Place) -> None:
         """Check a cell before anything is played.
 
         Raises:
-          ValueError: says what to change.
+          ValueError: a value is wrong; the message says what to change.
         """
 
     def keys(self, values: Values, place: Place) -> Keys:
-        """What a cell has in common with others."""
+        """Keys of a cell; cells with equal keys may share a program or a call."""
 
     def lanes(self, values: Values) -> int:
-        """Lanes of a cell."""
+        """Number of lanes of a cell."""
 
     def steps(self, values: Values, place: Place) -> int:
         """Most environment steps of a cell."""
 
     def episodes(self, values: Values, place: Place) -> int:
-        """Rows of a cell."""
+        """Number of rows of a cell."""
 
     def bytes(self, values: Values, cells: int, place: Place) -> int:
-        """Memory that a pack takes, beside that of the process."""
+        """Memory of a pack, in addition to that of the process."""
 
-    def play(self, cells: Sequence[Cell], place: Place) -> Played:
-        """Play the cells of a pack; the same result whenever and wherever it is played."""
+    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
+        """Play the cells of a pack; the result does not depend on time or machine."""
 
     def schema(self) -> pa.Schema:
-        """Columns of `Played.rows`."""
+        """Columns of `PackResults.rows`."""
 
 
 def complete(base: Base, values: Values) -> dict[str, Any]:
-    """Values with the defaults of the base.
+    """Fill in the defaults of the base.
 
     Raises:
-      ValueError: one is missing.
+      ValueError: a required value is missing.
     """
     fields = base.fields()
     for name, default in fields.items():
@@ -122,7 +122,7 @@ def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
     """Check the types of values.
 
     Raises:
-      ValueError: names the value and what it must be.
+      ValueError: a value has the wrong type; the message names it and the right type.
     """
     words = {int: "a whole number", float: "a number", str: "text"}
     for name, kind in kinds.items():
@@ -131,33 +131,33 @@ def typed(values: Values, kinds: Mapping[str, type | tuple[type, ...]]) -> None:
         if float in allowed:
             allowed = (*allowed, int)
         if name in values and value != "" and type(value) not in allowed:
-            said = " or ".join(dict.fromkeys(words[k] for k in allowed))
-            raise ValueError(f"{name} is {value!r}; it must be {said}")
+            description = " or ".join(dict.fromkeys(words[k] for k in allowed))
+            raise ValueError(f"{name} is {value!r}; it must be {description}")
 
 
 def paths(values: Values, fields: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Values that are parameters of a task, by path: those that are no field."""
+    """Values that are no field, by path; without those that begin with `prefix`."""
     return {k: v for k, v in values.items() if k not in fields and not (prefix and _in(k, prefix))}
 
 
 def agent_files(values: Values, field: str = "agent") -> list[str]:
-    """The file of an agent, if it is of one."""
+    """The file of an agent in a list, which is empty if the agent is not from a file."""
     name = str(values[field])
     if not agents.is_file(name):
         return []
-    before, _, _ = name.rpartition(f"{agents.SUFFIX}:")
-    return [f"{before}{agents.SUFFIX}" if before else name]
+    stem, _, _ = name.rpartition(f"{agents.SUFFIX}:")
+    return [f"{stem}{agents.SUFFIX}" if stem else name]
 
 
 def agent_of(values: Values, place: Place, field: str = "agent") -> str:
-    """Name of an agent, with the copy of its file."""
+    """Name of an agent, with the path of the copy of its file."""
     name = str(values[field])
     files = agent_files(values, field)
     return str(place.file(files[0])) + name.removeprefix(files[0]) if files else name
 
 
 def below(values: Values, prefix: str) -> dict[str, Any]:
-    """Values whose names begin with a prefix, without it."""
+    """Values whose names begin with a prefix; the prefix is removed."""
     return {name.removeprefix(prefix): v for name, v in values.items() if _in(name, prefix)}
 
 
@@ -166,20 +166,20 @@ def _in(name: str, prefix: str) -> bool:
 
 
 def no_such(name: str, allowed: Sequence[str]) -> ValueError:
-    """The error for a name that is none of those allowed."""
+    """The error for an unknown name."""
     return ValueError(unknown("name", name, allowed))
 
 
 def metrics_table(
     cells: Sequence[int], names: Sequence[str], columns: Mapping[str, np.ndarray], reason: Any
 ) -> pa.Table:
-    """A table of metrics.
+    """Make a table of metrics.
 
     Args:
-      cells: (C,) numbers.
-      names: of M metrics.
-      columns: "value", "low", "high" and "count", each (C, M); NaN where one is missing.
-      reason: (C, M) text, None where nothing is missing.
+      cells: (C,) numbers of the cells.
+      names: (M,) names of the metrics.
+      columns: "value", "low", "high" and "count", each (C, M); NaN if missing.
+      reason: (C, M) text, None if nothing is missing.
     """
     count = len(names)
     arrays: list[Any] = [

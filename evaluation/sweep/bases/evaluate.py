@@ -1,7 +1,7 @@
 """Cells of `jaxsim evaluate`: whole episodes of a pure agent; cells are lanes of one rollout.
 
-Each plays the episodes from number 0 on of its seed, as `jaxsim evaluate` does, whatever is beside
-it in its pack.
+Each cell plays the episodes of its seed from number 0 on, as `jaxsim evaluate` does. Its results do
+not depend on the other cells of its pack.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ from evaluation.evaluate.job import MOST_EPISODES
 from evaluation.metrics.statistics import DEFAULT_LEVEL, bootstrap_interval, describe, wilson
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases.base import (
+    PackResults,
     Place,
-    Played,
     Values,
     agent_files,
     agent_of,
@@ -41,20 +41,20 @@ FIELDS: Final[Mapping[str, Value | None]] = {
 ROWS: Final = pa.schema(
     [
         ("cell", pa.int64()),
-        ("episode", pa.int32()),  # of the cell
+        ("episode", pa.int32()),  # number in the cell
         ("length", pa.int32()),  # steps
         ("performance", pa.float32()),
         ("reward", pa.float32()),
         ("terminated", pa.bool_()),  # the task ended it
-        ("complete", pa.bool_()),  # no number was not finite
+        ("complete", pa.bool_()),  # all numbers were finite
     ]
 )
 NAMES: Final = ("performance", "length", "fallen", "survived", "nonfinite")
-"""Metrics of a cell; `Row` of `evaluation.evaluate.job` says what each is."""
+"""Metrics of a cell; `Row` of `evaluation.evaluate.job` defines them."""
 BYTES_A_LANE: Final = 4096
-"""Of an episode that is played; measured on level 200."""
+"""Memory of an episode while it is played; measured on level 200."""
 HOST_TASKS: Final = ("CartPole3D", "CartPole3DLeans")
-"""Tasks that can leave parameters in NumPy, which is quicker to stack."""
+"""Tasks that can leave their parameters in NumPy arrays, which are faster to stack."""
 
 
 class Evaluate:
@@ -68,7 +68,7 @@ class Evaluate:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """The agent's file, if it is one."""
+        """The file of the agent, if it is from one."""
         return agent_files(values)
 
     def check(self, values: Values, place: Place) -> None:
@@ -87,11 +87,11 @@ class Evaluate:
         agents.check_fit(agent, env, str(values["agent"]), params)
 
     def keys(self, values: Values, place: Place) -> Keys:
-        """Agent and environment make the program, the seed the call."""
+        """Agent and environment determine the program, the seed determines the call."""
         return Keys((values["agent"], values["task"], _make(values)[0]), values["seed"])
 
     def lanes(self, values: Values) -> int:
-        """One an episode."""
+        """One lane per episode."""
         return int(values["episodes"])
 
     def episodes(self, values: Values, place: Place) -> int:
@@ -99,7 +99,7 @@ class Evaluate:
         return int(values["episodes"])
 
     def steps(self, values: Values, place: Place) -> int:
-        """Steps, if every episode is as long as it can be."""
+        """Steps, if every episode has its greatest length."""
         return int(values["episodes"]) * int(_make(values)[0].max_steps)
 
     def bytes(self, values: Values, cells: int, place: Place) -> int:
@@ -110,33 +110,35 @@ class Evaluate:
         """Columns of the rows."""
         return ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
         """Play a pack as one rollout."""
         first = cells[0].values
         episodes, seed = int(first["episodes"]), int(first["seed"])
-        made = [_make(cell.values) for cell in cells]
-        env = made[0].env
-        for other in made[1:]:
+        tasks = [_make(cell.values) for cell in cells]
+        env = tasks[0].env
+        for other in tasks[1:]:
             env = env if env == other.env else env.covering(other.env)
-        table = _stacked(made)
+        table = _stacked(tasks)
         variant = np.repeat(np.arange(len(cells)), episodes)
         agent = agents.get(agent_of(first, place))
         numbers = np.tile(np.arange(episodes), len(cells))
         totals = jaxsim.rollout(
             env, table, agent, len(variant), seed=seed, variant=variant, numbers=numbers
         )
-        places = np.array([cell.number for cell in cells], np.int64)
-        return Played(_rows(places, episodes, totals), _metrics(places, episodes, totals, seed))
+        cell_numbers = np.array([cell.number for cell in cells], np.int64)
+        return PackResults(
+            _rows(cell_numbers, episodes, totals), _metrics(cell_numbers, episodes, totals, seed)
+        )
 
 
-class Made(NamedTuple):
+class BuiltTask(NamedTuple):
     """A task with its physics.
 
     Attributes:
       env: environment.
       params: its parameters.
-      kind: types of their leaves; one object for equal types.
-      record: bytes of the leaves, one after the other.
+      kind: types of their leaves; equal types are one object.
+      record: concatenated bytes of the leaves.
     """
 
     env: Any
@@ -145,21 +147,21 @@ class Made(NamedTuple):
     record: bytes
 
 
-def _make(values: Values) -> Made:
+def _make(values: Values) -> BuiltTask:
     level = (values["level"], values["difficulty"]) if values["level"] != "" else ()
-    return _made(values["task"], level, tuple(sorted(paths(values, FIELDS).items())))
+    return _build(values["task"], level, tuple(sorted(paths(values, FIELDS).items())))
 
 
 @lru_cache(maxsize=4096)
-def _made(task: str, level: tuple[Any, ...], physics: tuple[tuple[str, Value], ...]) -> Made:
-    """The same physics is played with every seed and agent."""
+def _build(task: str, level: tuple[Any, ...], physics: tuple[tuple[str, Value], ...]) -> BuiltTask:
+    """Build a task; cached, because every seed and agent plays the same physics."""
     options = dict(zip(("level", "difficulty"), level, strict=False))
     host = {"host": True} if registry.spec(task).task in HOST_TASKS else {}
     env, params = jaxsim.make(task, dict(physics), **options, **host)
     params = jax.tree.map(np.asarray, params)
     leaves = jax.tree.leaves(params)
     kind = _kind(tuple((leaf.dtype.str, leaf.shape) for leaf in leaves))
-    return Made(env, params, kind, b"".join(leaf.tobytes() for leaf in leaves))
+    return BuiltTask(env, params, kind, b"".join(leaf.tobytes() for leaf in leaves))
 
 
 @lru_cache(maxsize=64)
@@ -167,14 +169,14 @@ def _kind(leaves: tuple[tuple[str, tuple[int, ...]], ...]) -> np.dtype[Any]:
     return np.dtype([(str(place), *leaf) for place, leaf in enumerate(leaves)])
 
 
-def _stacked(made: Sequence[Made]) -> Any:
-    """Parameters as one tree with a leading axis; as bytes, for `np.stack` takes far longer."""
-    kind = made[0].kind
-    if any(one.kind is not kind for one in made):
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *(one.params for one in made))
-    records = np.frombuffer(b"".join(one.record for one in made), kind)
+def _stacked(tasks: Sequence[BuiltTask]) -> Any:
+    """Stack parameters as one tree with a leading axis, from bytes: `np.stack` is far slower."""
+    kind = tasks[0].kind
+    if any(one.kind is not kind for one in tasks):
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *(one.params for one in tasks))
+    records = np.frombuffer(b"".join(one.record for one in tasks), kind)
     columns = [np.ascontiguousarray(records[name]) for name in kind.names or ()]
-    return jax.tree.unflatten(jax.tree.structure(made[0].params), columns)
+    return jax.tree.unflatten(jax.tree.structure(tasks[0].params), columns)
 
 
 def _rows(numbers: np.ndarray, episodes: int, totals: Any) -> pa.Table:
@@ -203,13 +205,13 @@ def _metrics(numbers: np.ndarray, episodes: int, totals: Any, seed: int) -> pa.T
     hits = np.stack([part.reshape(shape).sum(axis=1) for part in ends], axis=-1)
     low, high = wilson(hits, episodes, DEFAULT_LEVEL)
     count = np.full((len(numbers), len(NAMES)), episodes)
-    found = {
+    results = {
         "value": np.concatenate([describe(across).mean, hits / episodes], axis=1),
         "low": np.concatenate([interval.low, low], axis=1),
         "high": np.concatenate([interval.high, high], axis=1),
         "count": count,
     }
-    return metrics_table(numbers.tolist(), NAMES, found, np.full(count.shape, None))
+    return metrics_table(numbers.tolist(), NAMES, results, np.full(count.shape, None))
 
 
 BASE: Final = Evaluate()

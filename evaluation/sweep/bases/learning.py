@@ -1,4 +1,4 @@
-"""What the bases `run` and `train` have in common: schedules, learners, records, checkpoints."""
+"""Common parts of the bases `run` and `train`: schedules, learners, records, checkpoints."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -39,22 +39,22 @@ ROWS: Final = pa.schema(
 )
 BYTES_AN_EPISODE: Final = 64
 OWN_SETTINGS: Final = {"a2c": a2c.SETTINGS, "ppo+leans": ppo_leans.SETTINGS}
-"""Hyper-parameters of learners whose own are not those of `Settings`, which values change."""
+"""Defaults of learners whose hyper-parameters differ from those of `Settings`."""
 COPIES: Final = 4
-"""Of a learner's memory, in the device and on the host; measured."""
+"""Copies of a learner's memory on the device and the host; measured."""
 
 
 def schedule_with(schedule: Schedule, values: Mapping[str, Any]) -> Schedule:
-    """A schedule with parameters of its tasks set, whatever its blocks say.
+    """Set parameters in all blocks whose task has them.
 
     Raises:
-      ValueError: a parameter that no task of it has.
+      ValueError: no task of the schedule has a parameter.
     """
     tables = {block.task: registry.spec(block.task).parameters for block in schedule.blocks}
     for path in values:
         if not any(path in table for table in tables.values()):
-            known = [name for table in tables.values() for name in table]
-            raise ValueError(unknown("parameter", path, dict.fromkeys(known)))
+            names = [name for table in tables.values() for name in table]
+            raise ValueError(unknown("parameter", path, dict.fromkeys(names)))
     blocks = [
         replace(
             block,
@@ -73,54 +73,54 @@ def schedule_with(schedule: Schedule, values: Mapping[str, Any]) -> Schedule:
 
 
 def settings_of(values: Values) -> dict[str, Any]:
-    """Hyper-parameters that values name; `hidden` is text, as "64,64"."""
-    found = below(values, SETTINGS)
-    if "hidden" in found:
+    """Hyper-parameters among values; `hidden` is text, as "64,64"."""
+    settings = below(values, SETTINGS)
+    if "hidden" in settings:
         try:
-            found["hidden"] = tuple(int(part) for part in str(found["hidden"]).split(","))
+            settings["hidden"] = tuple(int(part) for part in str(settings["hidden"]).split(","))
         except ValueError as error:
             raise ValueError(
-                f'settings/hidden is {found["hidden"]!r}; it must be text, as "64,64"'
+                f'settings/hidden is {settings["hidden"]!r}; it must be text, as "64,64"'
             ) from error
-    return found
+    return settings
 
 
 def fixed_settings(values: Values) -> tuple[tuple[str, Any], ...]:
-    """Hyper-parameters that shape the program."""
-    found = settings_of(values)
-    return tuple(sorted((name, v) for name, v in found.items() if name not in BOUNDS))
+    """Hyper-parameters that are static in the program."""
+    settings = settings_of(values)
+    return tuple(sorted((name, v) for name, v in settings.items() if name not in BOUNDS))
 
 
 def agent_with(cells: Sequence[Values], lifetimes: int, place: Place) -> Agent:
-    """The agent of some cells, each with as many lifetimes, in this order.
+    """The agent of some cells, each with `lifetimes` lifetimes, in this order.
 
     Raises:
-      ValueError: no such agent or hyper-parameter, or one out of bounds.
+      ValueError: an agent or hyper-parameter is unknown, or out of bounds.
     """
     name = agent_of(cells[0], place)
-    each = [settings_of(values) for values in cells]
-    if not each[0]:
+    settings_of_cells = [settings_of(values) for values in cells]
+    if not settings_of_cells[0]:
         return agents.get(name)
     if name not in training.LEARNERS:
-        known = ", ".join(training.LEARNERS)
-        raise ValueError(f"settings/... are of learners ({known}); agent is {name!r}")
-    joined: dict[str, Any] = {}
-    for key, value in each[0].items():
+        names = ", ".join(training.LEARNERS)
+        raise ValueError(f"settings/... are of learners ({names}); agent is {name!r}")
+    combined: dict[str, Any] = {}
+    for key, value in settings_of_cells[0].items():
         if key in BOUNDS and len(cells) > 1:
-            # Lifetime k takes value k: a sweep over them is one program.
-            joined[key] = [one[key] for one in each for _ in range(lifetimes)]
+            # Lifetime k takes value k, so that a sweep over them is one program.
+            combined[key] = [one[key] for one in settings_of_cells for _ in range(lifetimes)]
         else:
-            joined[key] = value
+            combined[key] = value
     try:
-        settings = replace(OWN_SETTINGS.get(name, training.Settings()), **joined)
+        settings = replace(OWN_SETTINGS.get(name, training.Settings()), **combined)
     except TypeError as error:
-        known = ", ".join(training.Settings.__dataclass_fields__)
-        raise ValueError(f"settings are {', '.join(joined)}; allowed: {known}") from error
+        names = ", ".join(training.Settings.__dataclass_fields__)
+        raise ValueError(f"settings are {', '.join(combined)}; allowed: {names}") from error
     return training.get(name, settings)
 
 
 def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedAgent:
-    """The agent with what it knows; one of a checkpoint is alone in its pack."""
+    """The agent with its memory; an agent from a checkpoint is alone in its pack."""
     name = str(cells[0]["agent"])
     if name.startswith(PREFIX):
         return player(name, lifetimes)
@@ -130,25 +130,25 @@ def player_with(cells: Sequence[Values], lifetimes: int, place: Place) -> SavedA
 def play(
     cells: Sequence[Cell], schedule: Schedule, lifetimes: int, width: int, place: Place
 ) -> list[Records]:
-    """Play the cells of a pack side by side, saved as it goes; records of each cell."""
+    """Play the cells of a pack side by side, with checkpoints; return the records of each cell."""
     seed = int(cells[0].values["seed"])
     values = [cell.values for cell in cells]
-    number = len(cells) * lifetimes
-    who = player_with(values, lifetimes, place)
+    count = len(cells) * lifetimes
+    saved_agent = player_with(values, lifetimes, place)
 
-    def played(keeper: scanner.Keeper | None) -> Records:
+    def play_with(keeper: scanner.Keeper | None) -> Records:
         return scanner.play(
             schedule,
-            who.agent,
-            lifetimes=number,
+            saved_agent.agent,
+            lifetimes=count,
             seed=seed,
             width=width,
-            memory=who.memory,
+            memory=saved_agent.memory,
             keeper=keeper,
         )
 
-    records = _kept(cells, schedule, who, number, width, place, played)
-    about = {**records.metadata, "lifetimes": lifetimes}
+    records = _play_with_checkpoints(cells, schedule, saved_agent, count, width, place, play_with)
+    metadata = {**records.metadata, "lifetimes": lifetimes}
     return [
         Records(
             schedule,
@@ -158,7 +158,7 @@ def play(
             },
             records.novelty_levels,
             0,
-            about,
+            metadata,
         )
         for k in range(len(cells))
     ]
@@ -167,37 +167,39 @@ def play(
 FILES: Final = ResultFiles("done", ())
 
 
-def _kept(
+def _play_with_checkpoints(
     cells: Sequence[Cell],
     schedule: Schedule,
-    who: SavedAgent,
+    saved_agent: SavedAgent,
     lifetimes: int,
     width: int,
     place: Place,
     play: Any,
 ) -> Records:
-    """Play with checkpoints in the sweep's folder, which are gone when it is over."""
+    """Play with checkpoints in the sweep's folder, and remove them in the end."""
     if place.folder is None:
-        found: Records = play(None)
-        return found
+        records: Records = play(None)
+        return records
     out = place.folder / "checkpoints" / f"cell-{cells[0].number}"
-    matters = configuration(
+    run_configuration = configuration(
         schedule,
-        agent=who.built_in,
+        agent=saved_agent.built_in,
         lifetimes=lifetimes,
         seed=int(cells[0].values["seed"]),
         width=width,
         cells=[dict(cell.values) for cell in cells],
-        knows=who.origin,
+        knows=saved_agent.origin,
     )
     blocks = schedule.block_counts().tolist()
-    keeper = Checkpoints(out, blocks, matters, FILES, Pace(), resume=True, stop=place.stop)
+    keeper = Checkpoints(
+        out, blocks, run_configuration, FILES, Pace(), resume=True, stop=place.stop
+    )
     try:
         with contextlib.closing(keeper):
-            records: Records = play(keeper)
+            records = play(keeper)
             keeper.discard()
     except Busy:
-        # Another process plays the same pack: it writes the same, so it is only slower.
+        # Another process plays the same pack. Both give the same results, so this only costs time.
         records = play(None)
     with contextlib.suppress(OSError):
         Path(out).rmdir()
@@ -205,7 +207,7 @@ def _kept(
 
 
 def rows(cells: Sequence[Cell], records: Sequence[Records]) -> pa.Table:
-    """One row an episode."""
+    """Table with one row per episode."""
     parts = []
     for cell, one in zip(cells, records, strict=True):
         lifetimes, episodes = one.columns["length"].shape
@@ -220,15 +222,17 @@ def rows(cells: Sequence[Cell], records: Sequence[Records]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def metrics(cells: Sequence[Cell], found: Sequence[Mapping[str, Mapping[str, Any]]]) -> pa.Table:
-    """One row a metric.
+def metrics(
+    cells: Sequence[Cell], entries_of_cells: Sequence[Mapping[str, Mapping[str, Any]]]
+) -> pa.Table:
+    """Table with one row per cell and metric.
 
     Args:
-      cells: of a pack.
-      found: for each, entries by the name of the metric: "mean", "low", "high", "lifetimes", and
-        "reason" where one is missing.
+      cells: cells of a pack.
+      entries_of_cells: for each cell, entries by the name of the metric: "mean", "low", "high",
+        "lifetimes", and "reason" if a number is missing.
     """
-    listed = [
+    table_rows = [
         {
             "cell": cell.number,
             "metric": name,
@@ -238,19 +242,19 @@ def metrics(cells: Sequence[Cell], found: Sequence[Mapping[str, Mapping[str, Any
             "count": entry["lifetimes"],
             "reason": entry.get("reason"),
         }
-        for cell, entries in zip(cells, found, strict=True)
+        for cell, entries in zip(cells, entries_of_cells, strict=True)
         for name, entry in entries.items()
     ]
-    return pa.Table.from_pylist(listed, schema=METRICS)
+    return pa.Table.from_pylist(table_rows, schema=METRICS)
 
 
 def worlds(schedule: Schedule) -> tuple[Any, ...]:
-    """Environments that a schedule is played in, which its program depends on."""
+    """Environments of a schedule, on which its program depends."""
     return tuple(world.env for world in Tasks.of(schedule).worlds)
 
 
 def most_steps(schedule: Schedule) -> int:
-    """Steps of a lifetime, if every episode is as long as it can be."""
+    """Steps of a lifetime, if every episode has its greatest length."""
     tasks = Tasks.of(schedule)
     longest = [tasks.env(index).max_steps for index in range(len(tasks.world))]
     variants = schedule.block_variants()
@@ -261,7 +265,7 @@ def most_steps(schedule: Schedule) -> int:
 
 
 def bytes_of(values: Values, lifetimes: int, episodes: int, place: Place) -> int:
-    """Memory of some lifetimes: what the agent remembers, and the records."""
+    """Memory of some lifetimes: the agent's memory and the records."""
     if str(values["agent"]).startswith(PREFIX):
         return BYTES_AN_EPISODE * lifetimes * episodes
     agent = agent_with([values], 1, place)

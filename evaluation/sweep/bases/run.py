@@ -1,8 +1,8 @@
 """Cells of `jaxsim run`: a syllabus over many lifetimes; hyper-parameters of a learner are lanes.
 
-A parameter of a task, as "pole/length", is set in every block whose task has it. Lifetimes of
-cells that differ in hyper-parameters that are data are played side by side: cell k of a pack has
-the lifetimes from k L on, L of each. A cell that is alone is `jaxsim run` with its values.
+A parameter of a task, as "pole/length", is set in every block whose task has it. Cells that differ
+only in hyper-parameters that are data are played side by side: with L lifetimes each, cell k of a
+pack has the L lifetimes from k L on. A cell alone in its pack equals `jaxsim run` with its values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from evaluation.report import summarise_records
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import Place, Played, Values, agent_files, paths, typed
+from evaluation.sweep.bases.base import PackResults, Place, Values, agent_files, paths, typed
 from evaluation.sweep.grid import Cell, Keys
 from jaxsim import counters
 
@@ -46,7 +46,7 @@ class Run:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """The syllabus, and the agent's file if it is one."""
+        """The syllabus, and the file of the agent, if it is from one."""
         return [str(values["syllabus"]), *agent_files(values)]
 
     def check(self, values: Values, place: Place) -> None:
@@ -66,7 +66,7 @@ class Run:
         learning.worlds(_schedule(values, place))
 
     def keys(self, values: Values, place: Place) -> Keys:
-        """Agent and worlds make the program; all but hyper-parameters that are data the call."""
+        """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
         schedule = _schedule(values, place)
         program = (
             values["agent"],
@@ -75,11 +75,11 @@ class Run:
             learning.worlds(schedule),
             len(schedule.variants),
         )
-        own = paths(values, {}, learning.SETTINGS)
-        return Keys(program, tuple(sorted((name, str(v)) for name, v in own.items())))
+        call_values = paths(values, {}, learning.SETTINGS)
+        return Keys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
 
     def lanes(self, values: Values) -> int:
-        """One a lifetime and episode side by side."""
+        """One lane per lifetime and concurrent episode."""
         return int(values["lifetimes"]) * int(values["width"])
 
     def episodes(self, values: Values, place: Place) -> int:
@@ -87,7 +87,7 @@ class Run:
         return int(values["lifetimes"]) * _schedule(values, place).num_episodes
 
     def steps(self, values: Values, place: Place) -> int:
-        """Steps of all lifetimes, if every episode is as long as it can be."""
+        """Steps of all lifetimes, if every episode has its greatest length."""
         return int(values["lifetimes"]) * learning.most_steps(_schedule(values, place))
 
     def bytes(self, values: Values, cells: int, place: Place) -> int:
@@ -99,26 +99,26 @@ class Run:
         """Columns of the rows."""
         return learning.ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
         """Play a pack as one schedule."""
         values = cells[0].values
         schedule = _schedule(values, place)
         records = learning.play(
             cells, schedule, int(values["lifetimes"]), int(values["width"]), place
         )
-        found = []
+        entries_of_cells = []
         for cell, one in zip(cells, records, strict=True):
-            told = cell.values
+            fields = cell.values
             report = summarise_records(
-                one, str(told["measure"]), int(told["window"]), int(told["seed"])
+                one, str(fields["measure"]), int(fields["window"]), int(fields["seed"])
             )
-            found.append(_entries(report.to_json()))
-        return Played(learning.rows(cells, records), learning.metrics(cells, found))
+            entries_of_cells.append(_entries(report.to_json()))
+        return PackResults(learning.rows(cells, records), learning.metrics(cells, entries_of_cells))
 
 
 def _schedule(values: Values, place: Place) -> Schedule:
-    own = paths(values, FIELDS, learning.SETTINGS)
-    return learning.schedule_with(_loaded(place.file(values["syllabus"])), own)
+    parameters = paths(values, FIELDS, learning.SETTINGS)
+    return learning.schedule_with(_loaded(place.file(values["syllabus"])), parameters)
 
 
 @lru_cache(maxsize=64)
@@ -127,13 +127,13 @@ def _loaded(path: Path) -> Schedule:
 
 
 def _entries(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Every metric of a report by name: of the syllabus, of today, and of each block."""
-    found = dict(report["metrics"])
-    found |= {f"lifelong/{name}": entry for name, entry in report["lifelong"]["metrics"].items()}
+    """All metrics of a report by name: of the syllabus, lifelong ones, and of each block."""
+    entries = dict(report["metrics"])
+    entries |= {f"lifelong/{name}": entry for name, entry in report["lifelong"]["metrics"].items()}
     for block in report["blocks"]:
         names = block["metrics"].items()
-        found |= {f"block {block['block']}/{name}": entry for name, entry in names}
-    return found
+        entries |= {f"block {block['block']}/{name}": entry for name, entry in names}
+    return entries
 
 
 BASE: Final = Run()

@@ -1,7 +1,7 @@
 """Cells of `jaxsim sailon evaluate`; levels, difficulties and visibilities are trials of a pack.
 
-A pack is one experiment: its trials are lanes of one program, agent and baseline play the same. A
-cell that is alone in its pack is `jaxsim sailon evaluate` with its values.
+A pack is one experiment: its trials are lanes of one program, and agent and baseline play the same
+trials. A cell alone in its pack equals `jaxsim sailon evaluate` with its values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ from evaluation.sailon.experiment import generate
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
 from evaluation.sweep.bases.base import (
+    PackResults,
     Place,
-    Played,
     Values,
     agent_files,
     agent_of,
@@ -43,7 +43,7 @@ FIELDS: Final[Mapping[str, Value | None]] = {
     "starts": "counter",
 }
 TOGETHER: Final = ("level", "difficulty", "visibility")
-"""Fields whose values are played as one experiment."""
+"""Fields in which the cells of one experiment may differ."""
 COPIED: Final[Mapping[str, Any]] = {
     "trial_index": pa.int32(),
     "episode_index": pa.int32(),
@@ -71,14 +71,14 @@ class Sailon:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """Files of agent and baseline, if they are any."""
+        """Files of agent and baseline, if they are from files."""
         return [*agent_files(values), *agent_files(values, "baseline")]
 
     def check(self, values: Values, place: Place) -> None:
         """Check a cell."""
-        odd = [name for name in values if name not in FIELDS]
-        if odd:
-            raise no_such(odd[0], list(FIELDS))
+        unknown_names = [name for name in values if name not in FIELDS]
+        if unknown_names:
+            raise no_such(unknown_names[0], list(FIELDS))
         text = ("agent", "baseline", "difficulty", "starts")
         typed(values, dict.fromkeys(text, str))
         typed(values, dict.fromkeys([name for name in FIELDS if name not in text], int))
@@ -86,12 +86,12 @@ class Sailon:
         _job([values], place).playing()
 
     def keys(self, values: Values, place: Place) -> Keys:
-        """Agents make the program; all but `TOGETHER` the call."""
-        own = tuple((name, values[name]) for name in FIELDS if name not in TOGETHER)
-        return Keys((values["agent"], values["baseline"], values["starts"]), own)
+        """Program: agents and starts. Call: all fields but those of `TOGETHER`."""
+        call_values = tuple((name, values[name]) for name in FIELDS if name not in TOGETHER)
+        return Keys((values["agent"], values["baseline"], values["starts"]), call_values)
 
     def lanes(self, values: Values) -> int:
-        """One a trial."""
+        """One lane per trial."""
         return int(values["trials"])
 
     def episodes(self, values: Values, place: Place) -> int:
@@ -99,7 +99,7 @@ class Sailon:
         return int(values["trials"]) * int(values["episodes"])
 
     def steps(self, values: Values, place: Place) -> int:
-        """Steps of agent and baseline, if every episode is as long as it can be."""
+        """Steps of agent and baseline, if every episode has its greatest length."""
         return 2 * STEPS * self.episodes(values, place)
 
     def bytes(self, values: Values, cells: int, place: Place) -> int:
@@ -110,17 +110,19 @@ class Sailon:
         """Columns of the rows."""
         return ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
         """Play a pack as experiments."""
-        found: dict[int, tuple[pa.Table, dict[str, Any]]] = {}
+        by_cell: dict[int, tuple[pa.Table, dict[str, Any]]] = {}
         for members in _experiments(cells):
             job = _job([cell.values for cell in members], place)
             # Not `checked`: nothing is written to a directory.
-            played = evaluate.play(job, generate(job.settings(), "evaluation"))
+            result = evaluate.play(job, generate(job.settings(), "evaluation"))
             for cell in members:
-                found[cell.number] = _of_cell(cell, played)
-        rows = pa.concat_tables([found[cell.number][0] for cell in cells])
-        return Played(rows, learning.metrics(cells, [found[cell.number][1] for cell in cells]))
+                by_cell[cell.number] = _of_cell(cell, result)
+        rows = pa.concat_tables([by_cell[cell.number][0] for cell in cells])
+        return PackResults(
+            rows, learning.metrics(cells, [by_cell[cell.number][1] for cell in cells])
+        )
 
 
 def _job(values: Sequence[Values], place: Place) -> evaluate.Job:
@@ -147,31 +149,31 @@ def _job(values: Sequence[Values], place: Place) -> evaluate.Job:
 
 
 def _experiments(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that are all combinations of their levels, difficulties and visibilities."""
+    """Groups of cells with all combinations of their levels, difficulties and visibilities."""
     values = [tuple(cell.values[name] for name in TOGETHER) for cell in cells]
     sizes = [len(set(column)) for column in zip(*values, strict=True)]
     if len(set(values)) == len(values) == np.prod(sizes):
         return [list(cells)]
     rows: dict[tuple[Any, ...], list[Cell]] = {}
-    for cell, (_, *others) in zip(cells, values, strict=True):
-        rows.setdefault(tuple(others), []).append(cell)
+    for cell, (_, *rest) in zip(cells, values, strict=True):
+        rows.setdefault(tuple(rest), []).append(cell)
     return list(rows.values())
 
 
-def _of_cell(cell: Cell, played: evaluate.Evaluation) -> tuple[pa.Table, dict[str, Any]]:
+def _of_cell(cell: Cell, result: evaluate.Evaluation) -> tuple[pa.Table, dict[str, Any]]:
     values = cell.values
-    tested, other = played.agent.tested(), played.baseline.tested()
-    own = (
+    tested, baseline = result.agent.tested(), result.baseline.tested()
+    mask = (
         (tested["novelty_level"] == values["level"])
         & (tested["novelty_difficulty"] == values["difficulty"])
         & (tested["novelty_visibility"] == values["visibility"])
     )
-    arrays = [pa.array(np.full(int(own.sum()), cell.number, np.int64))]
-    arrays += [pa.array(tested[name][own], kind) for name, kind in COPIED.items()]
-    arrays.append(pa.array(other["performance"][own], pa.float64()))
+    arrays = [pa.array(np.full(int(mask.sum()), cell.number, np.int64))]
+    arrays += [pa.array(tested[name][mask], kind) for name, kind in COPIED.items()]
+    arrays.append(pa.array(baseline["performance"][mask], pa.float64()))
     (row,) = [
         row
-        for row in played.analysis.rows
+        for row in result.analysis.rows
         if row.kind == "cell"
         and (row.level, row.difficulty, row.visibility)
         == (values["level"], values["difficulty"], values["visibility"])

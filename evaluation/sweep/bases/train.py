@@ -10,7 +10,7 @@ from evaluation import scanner
 from evaluation.schedule import Schedule
 from evaluation.sweep.axes import Value
 from evaluation.sweep.bases import learning
-from evaluation.sweep.bases.base import Place, Played, Values, agent_files, paths, typed
+from evaluation.sweep.bases.base import PackResults, Place, Values, agent_files, paths, typed
 from evaluation.sweep.grid import Cell, Keys
 from evaluation.train.course import Course, task_of
 from evaluation.train.curve import Curve
@@ -41,14 +41,14 @@ class Train:
         return FIELDS
 
     def files(self, values: Values) -> list[str]:
-        """The agent's file, if it is one."""
+        """The file of the agent, if it is from one."""
         return agent_files(values)
 
     def check(self, values: Values, place: Place) -> None:
         """Check a cell."""
         typed(values, {"task": str, "level": int, "difficulty": str, "agent": str})
-        whole = ("episodes", "eval-every", "eval-episodes", "lifetimes", "seed", "width")
-        typed(values, dict.fromkeys(whole, int))
+        whole_numbers = ("episodes", "eval-every", "eval-episodes", "lifetimes", "seed", "width")
+        typed(values, dict.fromkeys(whole_numbers, int))
         course = _course(values)
         course.check(values["episodes"])
         scanner.check_lifetimes(values["lifetimes"])
@@ -58,14 +58,14 @@ class Train:
         learning.worlds(_schedule(values))
 
     def keys(self, values: Values, place: Place) -> Keys:
-        """Agent and worlds make the program; all but hyper-parameters that are data the call."""
+        """Program: agent and worlds. Call: all but the hyper-parameters that are data."""
         fixed = learning.fixed_settings(values)
         program = values["agent"], _width(values), fixed, learning.worlds(_schedule(values))
-        own = paths(values, {}, learning.SETTINGS)
-        return Keys(program, tuple(sorted((name, str(v)) for name, v in own.items())))
+        call_values = paths(values, {}, learning.SETTINGS)
+        return Keys(program, tuple(sorted((name, str(v)) for name, v in call_values.items())))
 
     def lanes(self, values: Values) -> int:
-        """One a lifetime and episode side by side."""
+        """One lane per lifetime and concurrent episode."""
         return int(values["lifetimes"]) * _width(values)
 
     def episodes(self, values: Values, place: Place) -> int:
@@ -73,7 +73,7 @@ class Train:
         return int(values["lifetimes"]) * _schedule(values).num_episodes
 
     def steps(self, values: Values, place: Place) -> int:
-        """Steps of all lifetimes, if every episode is as long as it can be."""
+        """Steps of all lifetimes, if every episode has its greatest length."""
         return int(values["lifetimes"]) * learning.most_steps(_schedule(values))
 
     def bytes(self, values: Values, cells: int, place: Place) -> int:
@@ -85,22 +85,25 @@ class Train:
         """Columns of the rows."""
         return learning.ROWS
 
-    def play(self, cells: Sequence[Cell], place: Place) -> Played:
+    def play(self, cells: Sequence[Cell], place: Place) -> PackResults:
         """Play a pack as one course."""
         values = cells[0].values
         records = learning.play(
             cells, _schedule(values), int(values["lifetimes"]), _width(values), place
         )
-        found = [_entries(Curve.of(one, int(values["seed"]))) for one in records]
-        return Played(learning.rows(cells, records), learning.metrics(cells, found))
+        entries_of_cells = [_entries(Curve.of(one, int(values["seed"]))) for one in records]
+        return PackResults(learning.rows(cells, records), learning.metrics(cells, entries_of_cells))
 
 
 def _course(values: Values) -> Course:
-    named = str(values["level"]) if values["level"] != "" else str(values["task"])
-    task, parameters = task_of(named, str(values["difficulty"]) or None, ())
-    own = {**dict(parameters), **paths(values, FIELDS, learning.SETTINGS)}
+    name = str(values["level"]) if values["level"] != "" else str(values["task"])
+    task, parameters = task_of(name, str(values["difficulty"]) or None, ())
+    all_parameters = {**dict(parameters), **paths(values, FIELDS, learning.SETTINGS)}
     return Course(
-        task, tuple(sorted(own.items())), int(values["eval-every"]), int(values["eval-episodes"])
+        task,
+        tuple(sorted(all_parameters.items())),
+        int(values["eval-every"]),
+        int(values["eval-episodes"]),
     )
 
 
@@ -109,8 +112,8 @@ def _schedule(values: Values) -> Schedule:
 
 
 def _width(values: Values) -> int:
-    given = values["width"]
-    return _course(values).full_speed_width if given == "" else int(given)
+    width = values["width"]
+    return _course(values).full_speed_width if width == "" else int(width)
 
 
 def _entries(curve: Curve) -> dict[str, Any]:
@@ -118,9 +121,9 @@ def _entries(curve: Curve) -> dict[str, Any]:
 
     def entry(index: int) -> dict[str, Any]:
         numbers = {n: getattr(curve, n)[index] for n in ("mean", "low", "high")}
-        listed = {n: float(v) if np.isfinite(v) else None for n, v in numbers.items()}
-        few = {"reason": "a single lifetime has no interval"} if curve.lifetimes < 2 else {}
-        return {**listed, "lifetimes": curve.lifetimes, **few}
+        finite = {n: float(v) if np.isfinite(v) else None for n, v in numbers.items()}
+        reason = {"reason": "a single lifetime has no interval"} if curve.lifetimes < 2 else {}
+        return {**finite, "lifetimes": curve.lifetimes, **reason}
 
     last = len(curve.episodes) - 1
     by_episodes = {f"performance after {int(n)}": entry(i) for i, n in enumerate(curve.episodes)}

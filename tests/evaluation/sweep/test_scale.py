@@ -141,7 +141,7 @@ def test_the_work_of_a_unit_beside_playing_is_counted(tmp_path, monkeypatch):
     plan = sweep.plan(values, tmp_path / "plan", rate=1e9)
     assert (len(plan.units), plan.grid.packs) == (1, 6 * seeds)
     monkeypatch.setattr(notes, "EVERY", 1e6)  # no sign of life in between
-    base._made.cache_clear()
+    base._build.cache_clear()
     bootstrap._kept.cache_clear()
     for module, name in (
         (jaxsim, "make"),
@@ -197,8 +197,8 @@ def test_units_are_as_long_as_the_rate_says_that_was_measured(tmp_path, monkeypa
 def test_physics_are_stacked_by_value_where_their_types_differ(monkeypatch):
     """The bytes of a whole number are no number of another type."""
     monkeypatch.setattr(jaxsim, "make", lambda task, values, **options: (task, values))
-    base._made.cache_clear()
-    whole, real, other = (base._made("CartPole-v1", (), (("x", x),)) for x in (2, 2.5, 3.5))
-    base._made.cache_clear()
+    base._build.cache_clear()
+    whole, real, other = (base._build("CartPole-v1", (), (("x", x),)) for x in (2, 2.5, 3.5))
+    base._build.cache_clear()
     assert base._stacked([whole, real])["x"].tolist() == [2.0, 2.5]
     assert base._stacked([real, other])["x"].tolist() == [2.5, 3.5]
