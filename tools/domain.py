@@ -1,4 +1,4 @@
-"""Write cartpole.json: CartPole3D for machines, with the range of every sensor on every level.
+"""Write cartpole.json: a specification of CartPole3D with the range of each sensor by level.
 
 python -m tools.domain --out jaxsim/worlds/cartpole3d/original/cartpole.json
 
@@ -167,7 +167,7 @@ def _extremes(env: CartPole3D, params: Params) -> tuple[_Extremes, _Extremes]:
 def _play(
     env: CartPole3D, params: Params, agent: Any, key: jax.Array
 ) -> tuple[_Extremes, _Extremes]:
-    """Play episodes side by side; the extremes over all of them."""
+    """Play episodes in parallel; return the extremes over all of them."""
     lanes = EPISODES // len(PLAYERS)
     starts, steps, begins, acts = jax.random.split(key, 4)
     keys = jax.random.split(starts, lanes)

@@ -67,7 +67,7 @@ def objects() -> Iterator[str]:
 
 
 def actions() -> Iterator[str]:
-    """What each action does."""
+    """Effect of each action."""
 
     def does(code: int) -> str:
         if code == ESCAPE:

@@ -2,7 +2,7 @@
 
     python -m tools.l2metrics_recordings --peer peer/bin/python
 
-`benchmarks.l2metrics` says how the peer's environment is made.
+`benchmarks.l2metrics` says how to make the peer's environment.
 """
 
 import argparse

@@ -16,24 +16,23 @@ from jaxsim.worlds.cartpole3d.original.quirks import EVERYWHERE, ON_THE_RAIL, Qu
 INTRODUCTION = (
     '`jaxsim.make("CartPole3D-v0", level=203, difficulty="hard")` makes one; in a syllabus it',
     'is `"novelty/level": 203, "novelty/difficulty": "hard"`. Levels 50 to 53 are those of',
-    "CartPole2D, the others those of CartPole3D. `jaxsim.levels()` gives all that stands here as",
-    "data. A level is nothing but values of parameters, so anyone can compose another from the",
-    "same pieces: [novelty.md](novelty.md) has them all.",
+    "CartPole2D, the others those of CartPole3D. `jaxsim.levels()` returns this page as data. A",
+    "level is a set of parameter values, so anyone can compose another: [novelty.md](novelty.md)",
+    "lists all parameters.",
 )
 HINTS = (
-    "What the first feature vector of an episode says of the novelty, by the hint level of the",
-    "experiment: a list of objects with the fields level, entity, attribute and change, of which",
-    "those that are not told are null. Hint level -1 tells nothing. The level is told as its",
-    "number modulo 50.",
+    "The first feature vector of an episode has a hint, by the hint level of the experiment: a",
+    "list of objects with the fields level, entity, attribute and change. Fields above the hint",
+    "level are null; at hint level -1 all are. The level is its number modulo 50.",
 )
 QUIRKS = (
-    "What the original does and nobody would guess. All of it is kept; the last column names the",
-    "parameter, option or function that does otherwise.",
+    "Unexpected behaviour of the original. All of it is reproduced; the last column names the",
+    "parameter, option or function that changes it.",
 )
 
 
 def changes(level: Level, difficulty: int) -> str:
-    """What a level changes at a difficulty, by parameter path."""
+    """Changes of a level at a difficulty, by parameter path."""
     fields, names = level.overrides[difficulty], paths(level)
     return ", ".join(f"`{names[f]}` {value:g}" for f, value in fields.items()) or "nothing"
 
@@ -61,7 +60,7 @@ def page() -> Iterator[str]:
 def _changes() -> Iterator[str]:
     yield "## What they change"
     yield ""
-    yield "One entry where the difficulties do not differ."
+    yield "A single entry holds for all difficulties."
     yield ""
     yield "| level | what | easy / medium / hard |"
     yield "| --- | --- | --- |"
@@ -72,16 +71,16 @@ def _changes() -> Iterator[str]:
 
 
 def _hints() -> Iterator[str]:
-    shown = [number for number in HINT_LEVELS if number >= 0]
+    hint_levels = [number for number in HINT_LEVELS if number >= 0]
     yield ""
     yield "## Hints"
     yield ""
     yield from HINTS
     yield ""
-    yield "| level | " + " | ".join(f"hint level {number}" for number in shown) + " |"
-    yield "| --- " * (1 + len(shown)) + "|"
+    yield "| level | " + " | ".join(f"hint level {number}" for number in hint_levels) + " |"
+    yield "| --- " * (1 + len(hint_levels)) + "|"
     for level in jaxsim.levels():
-        cells = [hint_text(level, number) for number in shown]
+        cells = [hint_text(level, number) for number in hint_levels]
         yield f"| {level.number} | " + " | ".join(cells) + " |"
 
 

@@ -94,8 +94,8 @@ def chosen(names: Sequence[str], control: np.ndarray, useful: np.ndarray, seed: 
     return [row for *_, row in sorted(keyed)]
 
 
-def made(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
-    """The list of calibrated samples in columns."""
+def build(table: dict[str, list[Any]], name: str, seed: int) -> NoveltyList:
+    """Build the list from a table of calibrated samples."""
     useful = np.array(table["degenerate"]) == ""
     held_out_families = held_out(seed)
     entries = []
@@ -115,13 +115,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of split and order (1)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     a = parser.parse_args()
-    chosen_list = made(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
+    novelty_list = build(pq.read_table(a.samples).to_pydict(), a.name, a.seed)
     if a.out.exists():
         parser.error(f"{a.out} exists; a list is never edited: give it another name")
-    chosen_list.write(a.out)
-    print(
-        f"{len(chosen_list.entries)} novelties, {len(chosen_list.part(split='held out'))} held out"
-    )
+    novelty_list.write(a.out)
+    entries, held = novelty_list.entries, novelty_list.part(split="held out")
+    print(f"{len(entries)} novelties, {len(held)} held out")
 
 
 if __name__ == "__main__":

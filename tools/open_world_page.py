@@ -77,16 +77,16 @@ def of_calibration(path: Path) -> dict[str, Any]:
 
 def calibration(rows: Mapping[str, Any]) -> Iterator[str]:
     """The table of calibrated samples."""
-    yield "Of difficulties, quartiles: a quarter of the samples is below the first number."
+    yield "Difficulties are quartiles: a quarter of the samples is below the first number."
     yield ""
     yield "| samples of | number | nothing differs | nobody stands | control | first tick |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for name, row in rows.items():
-        shown = f"`{name}`" if name in FAMILIES else name
+        label = f"`{name}`" if name in FAMILIES else name
         control = ", ".join(f"{q:.2f}" for q in row["control"])
         first = ", ".join(f"{q:.0f}" for q in row["first"])
         counts = " | ".join(str(row[kind]) for kind in ("samples", "same", "lost"))
-        yield f"| {shown} | {counts} | {control} | {first} |"
+        yield f"| {label} | {counts} | {control} | {first} |"
 
 
 def of_report(path: Path) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def of_report(path: Path) -> dict[str, Any]:
     rows = []
     for place in places:
         for row in report[place]:
-            # Of families, those in which a trial was missed are shown.
+            # Of families, only those with a missed trial.
             if row["visibility"] == 0 and (place != "levels" or (row["cdt"] or 0) < 1):
                 name = " ".join(str(row[k]) for k in ("level", "difficulty") if row[k] is not None)
                 values = {m: row[m] for m in MEASURES}
@@ -110,10 +110,10 @@ def of_report(path: Path) -> dict[str, Any]:
 
 
 def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
-    """Share of trials in which anything differs, of families in which a trial was missed.
+    """Expected share of trials in which any report differs, for families with a missed trial.
 
-    It is expected from the share of starts, not those of the trials, in which a report
-    differs from that of the nominal world; see `benchmarks.novelty_space`.
+    It follows from the share of other starts in which a report differs from that of the nominal
+    world; see `benchmarks.novelty_space`.
     """
     settings = report["settings"]
     novel = settings["testing_episodes"] - settings["pre_novel_episodes"]
@@ -130,7 +130,7 @@ def differing(report: Mapping[str, Any], starts: int) -> dict[str, float]:
 
 
 def missed(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of families, and of compositions, in which a trial was missed."""
+    """Rows of families and compositions with a missed trial."""
     rows = [row for row in report["rows"] if row["place"] == "levels"]
     return sorted(
         (row for row in rows if (row["values"]["cdt"] or 0) < 1),
@@ -154,10 +154,10 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{settings['novelty_list']}, {settings['trials']} trials of each novelty of "
         f"{settings['testing_episodes']} episodes, {settings['pre_novel_episodes']} of them before "
-        f"novelty, seed {settings['seed']}, not told: {timing.get('steps', 0):,} steps in "
-        f"{seconds:.0f} s of the processor, compiling included where the cache did not hold the "
-        "program. Mean delay of trials that are detected, in episodes; performance from the first "
-        "novel episode on. 95 % intervals."
+        f"novelty, seed {settings['seed']}, without hints: {timing.get('steps', 0):,} steps in "
+        f"{seconds:.0f} s of CPU time, with compilation of programs that were not cached. Mean "
+        "delay of detected trials, in episodes; performance from the first novel episode on. 95 % "
+        "intervals."
     )
     yield ""
     yield HEADINGS
@@ -176,10 +176,10 @@ def _missed(report: Mapping[str, Any]) -> Iterator[str]:
     without = sum((1 - differ[row["name"]]) * row["trials"] for row in missed(report))
     detected = whole["values"]["cdt"] * whole["trials"]
     yield (
-        "Trials were missed of these families. Some of their trials hold nothing to detect: what "
-        "is novel shows in hits, or where an episode ends, and there may be none. The share of "
-        "trials in which any report differs is expected from "
-        f"{STARTS} other starts of each novelty. "
+        "Trials of these families were missed. Some of them have nothing to detect: the novelty "
+        "shows only in hits, or at the end of an episode, and there may be none. The share of "
+        f"trials in which any report differs is estimated from {STARTS} other starts of each "
+        "novelty. "
         f"Of the {whole['trials'] - without:,.0f} trials that are expected to differ, "
         f"{detected / (whole['trials'] - without):.1%} are detected."
     )
@@ -223,8 +223,8 @@ def _parity(comparison: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield (
         f"{comparison['samples']:,} samples of the families that a scene of PyBullet can express, "
-        "an episode each with `pd`; one tick of ours from each of its states, in double precision "
-        "(`python -m tests.parity.bullet_novelties`). Largest errors."
+        "an episode each with `pd`: largest errors of one tick of ours from each of its states, in "
+        "double precision (`python -m tests.parity.bullet_novelties`)."
     )
     yield ""
     yield "| ticks | number | cart, m/s | pole, rad/s | blocks, m/s |"
@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument(
         "--report", type=Path, action="append", default=[], metavar="FILE", help="report.json"
     )
-    parser.add_argument("--parity", type=Path, metavar="FILE", help="what bullet_novelties printed")
+    parser.add_argument("--parity", type=Path, metavar="FILE", help="output of bullet_novelties")
     parser.add_argument("--numbers", type=Path, default=Path("docs/open-world.json"))
     parser.add_argument("--out", type=Path, default=Path("docs/open-world.md"))
     a = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Draw a still of every level for docs/pictures: its hard variant as the original starts seed 7.
+"""Draw a still of every level for docs/pictures: the start of seed 7 at hard.
 
     python -m tools.pictures
 
-The GIF beside them is made by
+This makes the GIF beside them:
 
     jaxsim view --level 203 --difficulty hard --agent mpc --seed 7 --gif docs/pictures/episode.gif
 """
