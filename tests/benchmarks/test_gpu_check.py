@@ -34,7 +34,9 @@ def test_records_are_compared_however_they_were_played(monkeypatch):
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_the_exit_code_says_what_holds(monkeypatch, tmp_path, holds):
-    monkeypatch.setattr(gpu_check, "apart", lambda part, given: {"holds": holds or part == "bench"})
+    monkeypatch.setattr(
+        gpu_check, "in_process", lambda part, given: {"holds": holds or part == "bench"}
+    )
     out = tmp_path / "gpu.json"
     assert gpu_check.main(["--out", str(out)]) == int(not holds)
     assert list(json.loads(out.read_text())) == list(gpu_check.PARTS)
@@ -42,6 +44,6 @@ def test_the_exit_code_says_what_holds(monkeypatch, tmp_path, holds):
 
 @pytest.mark.long
 def test_ticks_are_held_against_recordings():
-    result = gpu_check.apart("parity", ["--platform", "cpu"])
+    result = gpu_check.in_process("parity", ["--platform", "cpu"])
     assert result is not None and result["holds"]
     assert result["ticks"]["free"]["ticks"] > 500
