@@ -38,9 +38,9 @@ def test_what_fits_passes_and_one_more_does_not(small):
     with pytest.raises(ValueError, match=r"^1,025 things do not .* at most 1,024 do: take fewer$"):
         memory.check_fits(1025, 1024, "things", "take fewer")
     with pytest.raises(ValueError, match="at most 1,023 do"):
-        memory.check_fits(1024, 1024, "things", "take fewer", taken=1)
+        memory.check_fits(1024, 1024, "things", "take fewer", used=1)
     with pytest.raises(ValueError, match="at most 0 do"):
-        memory.check_fits(1, 1024, "things", "take fewer", taken=2**21)
+        memory.check_fits(1, 1024, "things", "take fewer", used=2**21)
 
 
 def fitting(error) -> int:

@@ -136,7 +136,7 @@ class Drawing:
 
 
 def test_every_tick_of_a_step_draws_for_itself(monkeypatch):
-    monkeypatch.setattr(lean_actions, "_seen", lambda observation: observation)
+    monkeypatch.setattr(lean_actions, "_with_outlook", lambda observation: observation)
     key = jax.random.key(3)
     state = lean_actions.LeaningState(jnp.int32(0), jnp.asarray(True))
     paid = float(lean_actions.Leaning(Drawing()).step(key, state, jnp.int32(0), None)[2])

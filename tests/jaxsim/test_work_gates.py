@@ -106,12 +106,12 @@ def tick_of_lanes(env, params, effort):
 
     def before(batch):
         play = Play(program, batch)
-        carry = play.before()
+        carry = play.initial()
         return play.lanes(carry.lanes), play.lifetimes(carry).shared
 
     def tick(batch, lanes, shared):
         play = Play(program, batch)
-        play.before()
+        play.initial()
         return play.efforts[0, effort](lanes) if effort else play.tick(lanes, shared)
 
     compiled = counted(jax.jit(tick), batch, *jax.eval_shape(before, batch))

@@ -88,7 +88,7 @@ def test_agent_and_baseline_play_and_everything_is_written(calls, tmp_path):
     pictures = {f"{name}_{told}.png" for name in plots.FIGURES for told in (0, 1)}
     assert {path.name for path in asked.out.iterdir()} - pictures == {
         asked.out.joinpath(name).name
-        for name in (evaluate.FILES.marker, *evaluate.FILES.others)
+        for name in (evaluate.FILES.marker, *evaluate.FILES.names)
         if name not in pictures
     }  # and no checkpoint is left
 
