@@ -644,11 +644,11 @@ def test_forms_of_an_answer():
     ],
 )
 def test_forms_of_a_characterisation(said):
-    probabilities, words = answers.characterised(said)
+    probabilities, words = answers.read_characterisation(said)
     assert probabilities.tolist() == [0.25, 0, 0.75] + [0] * 6
     assert words == ("", "", "")
 
 
 def test_a_characterisation_that_says_nothing():
     for said in (None, {}, {"level": 3}, {"level": [{"level_number": 99, "probability": 1}]}):
-        assert np.isnan(answers.characterised(said)[0]).all()
+        assert np.isnan(answers.read_characterisation(said)[0]).all()

@@ -244,7 +244,7 @@ def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):
         assert words in capsys.readouterr().err
     arguments = ("--agent", "pd", experiment_file, "--out", tmp_path / "out", "--quiet")
     assert run("run", *arguments, "--transcripts") == 2
-    assert "transcripts are of agents that are Python files" in capsys.readouterr().err
+    assert "a pure agent writes no transcripts" in capsys.readouterr().err
     assert run("run", *arguments, "--image", "64") == 2
     assert "a pure agent gets no feature vectors" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -317,7 +317,7 @@ def test_a_request_that_comes_twice_is_answered_twice(draw):
     amqp_agent_again_from_benchmark(call, place, welcome)
     (results,) = serving.end()
     assert results.metadata["problems"] == [
-        "a request came twice, which benchmark_request had answered"
+        "a request came twice; benchmark_request was sent again"
     ]
 
 
@@ -359,7 +359,7 @@ def test_more_agents_than_expected_are_refused(draw):
     answer = serving.broker.agent()(
         protocol.REQUESTS_QUEUE, {"obj_type": "request_experiment", "model": "{}"}
     )
-    assert "all 1 agents are there" in answer["error_message"]
+    assert "all 1 agents have registered" in answer["error_message"]
     serving.broker.lost = True
     serving.end()
 
