@@ -75,7 +75,7 @@ class ShotGame:
             self.last = WON if action else LOST
         return self.last
 
-    def recorded(self, action, frequency):
+    def record(self, action, frequency):
         return self.shoot(action), [self.feature_vector()]
 
     @property

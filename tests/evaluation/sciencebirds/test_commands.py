@@ -184,8 +184,8 @@ def test_a_list_of_trials(tmp_path):
     path = tmp_path / "trials"
     path.write_text("4\n# remark\n1\n\n x \n 0 \n77\n4\n")
     assert selection.trial_list(path) == (4, 1, 0, 77, 4)
-    assert numbers(listed=selection.trial_list(path)) == [4, 1, 0]
-    assert numbers(listed=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
+    assert numbers(places=selection.trial_list(path)) == [4, 1, 0]
+    assert numbers(places=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
     path.write_text("none\n")
     with pytest.raises(ValueError, match="holds no number of a trial"):
         selection.trial_list(path)

@@ -68,7 +68,7 @@ def test_levels_of_a_novelty_are_played_with_it(game):
 def test_a_shot_may_last_several_steps(game):
     held = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=4)
     held.load(PLAIN)
-    status, vectors = held.recorded(2, 2)
+    status, vectors = held.record(2, 2)
     assert (status, len(vectors), held.score) == (PLAYING, 2, 4)
     game.load(PLAIN)
     for _ in range(4):

@@ -12,7 +12,7 @@ from evaluation.clock import ScriptedClock
 from evaluation.schedule import Block, Schedule
 from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.game import Played, action_of, polar_action
+from evaluation.sciencebirds.game import LevelResult, action_of, polar_action
 from evaluation.sciencebirds.recording import Recorder
 from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, ResultWriter
 from evaluation.session import Log, Result
@@ -369,8 +369,8 @@ def test_a_report_belongs_to_the_level_that_runs_or_was_played_last():
         tasks = type("Tasks", (), {"novelty_levels": np.array([0])})
 
     class Game(ShotGame):
-        def played(self):
-            return Played(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
+        def level_result(self):
+            return LevelResult(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
 
     game, log = Game(2), Log("s")
     recorder = Recorder(game, log)

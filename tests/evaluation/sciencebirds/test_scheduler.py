@@ -374,7 +374,7 @@ def test_training_goes_on_where_it_was():
         loaded.append(run.ask("load_next"))
         run.shoot()
     assert loaded == [1, 1, 2]
-    left = np.asarray(run.harness.state.current.left).tolist()
+    remaining = np.asarray(run.harness.state.current.remaining).tolist()
     assert run.state == 8
     header = run.ask("ready")
     assert (header["mode"], header["attempts"]) == (1, 1)
@@ -383,7 +383,7 @@ def test_training_goes_on_where_it_was():
         run.shoot()
     assert run.state == 10
     assert run.ask("ready")["mode"] == 0
-    assert np.asarray(run.harness.state.current.left).tolist() == left
+    assert np.asarray(run.harness.state.current.remaining).tolist() == remaining
     assert run.ask("load_next") == 2  # one attempt is left
 
 

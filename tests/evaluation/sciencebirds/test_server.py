@@ -342,7 +342,7 @@ def test_a_silent_client_is_disconnected(sent):
                     connected.recv(1)
                 except TimeoutError:
                     continue
-            while sent.startswith(b"\x42") and server._client.whole is None:
+            while sent.startswith(b"\x42") and server._client.request_deadline is None:
                 time.sleep(0.001)  # the server has not read it yet
             connected.settimeout(20)
             limit = server_module.REQUEST_LIMIT if sent.startswith(b"\x42") else 300
@@ -460,7 +460,7 @@ def test_requests_of_the_early_dialect_are_not_waited_for():
     with serving(evaluation(trial(1))) as (server, clock, notes):
         with plug(server) as line:
             line.sendall(likelihood)
-            while server._client is None or server._client.whole is None:
+            while server._client is None or server._client.request_deadline is None:
                 threading.Event().wait(0.01)
             clock.advance(server_module.REQUEST_LIMIT + 0.1)
             assert rest(line) == b""
@@ -468,7 +468,7 @@ def test_requests_of_the_early_dialect_are_not_waited_for():
         with plug(server) as line:
             line.sendall(shot)
             assert len(rest(line)) <= 1
-        assert "unknown request code 0 behind shoot; is the client of the early" in notes[-1]
+        assert "unknown request code 0 after shoot; is the client of the early" in notes[-1]
 
 
 def test_a_reply_that_is_taken_byte_by_byte_has_no_more_time():
