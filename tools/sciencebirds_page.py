@@ -55,7 +55,7 @@ def states() -> Iterator[str]:
 
 
 def differences() -> Iterator[str]:
-    """Differences of the original."""
+    """What the original does otherwise."""
     rows = (
         (
             f"`{name}`",

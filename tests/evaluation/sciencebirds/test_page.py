@@ -35,8 +35,8 @@ SMALLEST |= {"picture": codec.NO_PICTURE, "answers": []}
 
 def rows() -> list[list[str]]:
     section = PAGE.split("## Requests and replies\n")[1].split("\n## ")[0]
-    found = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
-    return found[2:]
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
+    return cells[2:]
 
 
 def structure(cell: str) -> str:
