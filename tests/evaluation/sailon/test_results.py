@@ -171,8 +171,8 @@ def test_a_report_as_csv(played):
 def test_the_generator_s_own_files(recorded_data):
     agent = load_results(recorded_data("sailon/agent.csv"))
     baseline = load_results(recorded_data("sailon/baseline.csv"))
-    found = analyse(agent, baseline, resamples=20)
-    hidden, visible = (row for row in found.rows if row.kind == "cell")
+    analysis = analyse(agent, baseline, resamples=20)
+    hidden, visible = (row for row in analysis.rows if row.kind == "cell")
     assert (hidden.visibility, visible.visibility) == (0, 1)
     assert hidden.values["cdt"].values == 0.5
     # The generator's analysis prints six decimals.
@@ -181,8 +181,8 @@ def test_the_generator_s_own_files(recorded_data):
 
 
 def test_an_agent_s_characterisations_in_a_csv_file(recorded_data):
-    found = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
-    cells = {row.level: row for row in found.rows if row.kind == "cell"}
+    analysis = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
+    cells = {row.level: row for row in analysis.rows if row.kind == "cell"}
     found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].values == 1]
     assert found_in == [103, 202, 203, 204, 206, 207]
     assert cells[202].values["level_accuracy"].values == 1
@@ -215,8 +215,8 @@ def test_files_that_hold_no_results(tmp_path):
     (tmp_path / "other.parquet").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
         load_results(tmp_path / "other.parquet")
-    kept = planned_table().drop_columns(["performance"])
-    pq.write_table(kept, tmp_path / "less.parquet")
+    table = planned_table().drop_columns(["performance"])
+    pq.write_table(table, tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
         load_results(tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="window is 9"):
