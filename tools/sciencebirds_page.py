@@ -24,9 +24,9 @@ def layout(fields: codec.Fields) -> str:
 
 def requests() -> Iterator[str]:
     """Table of requests."""
-    messages = sorted([*codec.REQUESTS.values(), *codec.BEHIND.values()], key=lambda m: m.code)
+    messages = sorted([*codec.REQUESTS.values(), *codec.EXTENSIONS.values()], key=lambda m: m.code)
     rows = ((m.code, f"`{m.name}`", layout(m.fields), layout(m.reply), m.note) for m in messages)
-    return table(("code", "name", "request, behind the code", "reply", "what"), rows)
+    return table(("code", "name", "request, after the code", "reply", "what"), rows)
 
 
 def passages(module: ModuleType, *firsts: str) -> Iterator[str]:
@@ -45,7 +45,7 @@ def documents() -> Iterator[str]:
     yield from (line[4:] for line in lines[2:] if line.startswith("    ") or not line)
     yield "```"
     yield ""
-    yield from passages(document, "What is a number")
+    yield from passages(document, "A number or boolean")
 
 
 def states() -> Iterator[str]:
@@ -57,7 +57,12 @@ def states() -> Iterator[str]:
 def differences() -> Iterator[str]:
     """Table of differences from the original."""
     rows = (
-        (f"`{name}`", each.here, each.there, "older" if name in legacy.OLDER_ONLY else "both")
+        (
+            f"`{name}`",
+            each.document,
+            each.original,
+            "older" if name in legacy.OLDER_ONLY else "both",
+        )
         for name, each in (legacy.SCHEDULING | legacy.GENERATION).items()
     )
     return table(("name", "here", "in the original", "snapshots"), rows)

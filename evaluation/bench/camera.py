@@ -43,7 +43,7 @@ class Pictures:
         return {"pixels": SIZE, "lanes": LANES}
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Draw whole batches for at least so many seconds."""
+        """Draw whole batches for at least `seconds`."""
         return timed(self.draw, seconds)
 
 

@@ -11,12 +11,12 @@ from evaluation.bench.run import CURVE, Benchmark, quick, run
 from evaluation.files import write_json
 
 NONE = "none"
-"""What is given as the only peer for no peers."""
+"""Value of `--peer` for no peers."""
 SETTINGS = ("episodes", "rounds", "seconds", "agent", "seed", "threads", "chunk")
 
 
 def bench(arguments: argparse.Namespace, console: Any) -> None:
-    """Measure, and show and write what was found.
+    """Measure, and show and write the results.
 
     Args:
       arguments: of the command line.
@@ -25,7 +25,7 @@ def bench(arguments: argparse.Namespace, console: Any) -> None:
     Raises:
       ValueError: says what to change.
     """
-    benchmark = asked(arguments)
+    benchmark = benchmark_of(arguments)
     benchmark.check()
     if console is None and not (arguments.json or arguments.plot):
         raise ValueError("--quiet shows nothing: pass --json or --plot with it")
@@ -45,8 +45,8 @@ def bench(arguments: argparse.Namespace, console: Any) -> None:
         show.print_result(console, result)
 
 
-def asked(arguments: argparse.Namespace) -> Benchmark:
-    """The benchmark that the command line asks for."""
+def benchmark_of(arguments: argparse.Namespace) -> Benchmark:
+    """The benchmark of a command line."""
     changes = {name: value for name in SETTINGS if (value := getattr(arguments, name)) is not None}
     if arguments.workload:
         changes["workloads"] = tuple(dict.fromkeys(arguments.workload))
@@ -60,7 +60,7 @@ def asked(arguments: argparse.Namespace) -> Benchmark:
 
 
 def _check_output(name: str, path: Path) -> None:
-    """Refuse a file that could not be written in the end, before anything is measured."""
+    """Refuse a file that cannot be written, before anything is measured."""
     if path.is_dir():
         raise ValueError(f"{name} {path} is a folder; name a file")
     parent = path.parent

@@ -54,7 +54,7 @@ class Ours:
         }
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Play whole calls for at least so many seconds."""
+        """Play whole calls for at least `seconds`."""
         name, _, _ = workload.partition("@")
         threads = spread(WORKLOADS[name], self.settings).number
         play = self.players[workload]
@@ -66,7 +66,7 @@ def spread(workload: Workload, settings: ProgramSettings) -> jaxsim.Spread:
     return jaxsim.Spread(settings.chunk, 1 if workload.one_thread else settings.threads)
 
 
-def made(workload: Workload) -> tuple[Any, list[Any]]:
+def cells_of(workload: Workload) -> tuple[Any, list[Any]]:
     """Environment that plays all cells of a workload, and the physics of each."""
     cells = [jaxsim.make(ENV, level=level, difficulty=d) for level, d in workload.cells]
     env: Any = reduce(lambda a, b: a.covering(b), (env for env, _ in cells))
@@ -78,7 +78,7 @@ Rollout = Callable[[], tuple[int, int]]
 
 
 def player(workload: Workload, episodes: int, settings: ProgramSettings) -> Rollout:
-    """What plays about so many episodes of a workload at a call."""
+    """Function that plays about `episodes` episodes of a workload at a call."""
     if workload.name == RUN:
         return _by_scanner(syllabus(workload), episodes, settings)
     env, params, variant = rollout_arguments(workload, episodes)
@@ -107,7 +107,7 @@ def rollout_arguments(workload: Workload, episodes: int) -> tuple[Any, Any, np.n
         (world,) = tasks.worlds
         rows = tasks.row[schedule.block_variants()[schedule.episode_blocks()]]
         return world.env, world.params, np.resize(rows, episodes)
-    env, cells = made(workload)
+    env, cells = cells_of(workload)
     if len(cells) == 1:
         return env, cells[0], None
     table = jax.tree.map(lambda *leaves: jnp.stack(leaves), *cells)
@@ -118,7 +118,7 @@ def syllabus(workload: Workload) -> Schedule:
     """The schedule of a workload.
 
     Raises:
-      Unavailable: the examples are not here.
+      Unavailable: the examples are not installed.
     """
     path = ROOT / "examples" / "syllabi" / workload.syllabus
     if not path.is_file():
@@ -127,7 +127,7 @@ def syllabus(workload: Workload) -> Schedule:
 
 
 def _by_scanner(schedule: Schedule, episodes: int, settings: ProgramSettings) -> Rollout:
-    """By the engine as `jaxsim run` calls it."""
+    """Rollout by the engine, as `jaxsim run` calls it."""
     agent, seeds = agents.get(settings.agent), count(settings.seed)
     options = scanner.Options(settings.chunk, settings.threads)
     lifetimes = min(LIFETIMES, episodes)
@@ -147,7 +147,7 @@ def _steps(length: Any) -> int:
 
 
 def peak_memory() -> float:
-    """Most memory that this process has held so far, MiB."""
+    """Peak memory of this process so far, MiB."""
     unit = 1 if sys.platform == "darwin" else 1024  # bytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 

@@ -1,4 +1,4 @@
-"""The other simulators that ours is measured beside.
+"""Other simulators that are measured beside ours.
 
 Their programs are scripts of the repository, in `benchmarks/peers`; a wheel does not hold them, and
 nothing here imports them.
@@ -22,7 +22,7 @@ class Peer:
 
     Attributes:
       module: program to run with the number of cores as its argument.
-      workloads: what it is measured on.
+      workloads: names of its workloads.
       about: what is measured, in a few words.
     """
 
@@ -63,6 +63,6 @@ PEERS: dict[str, Peer] = {
 }
 
 
-def found(module: str) -> bool:
-    """Whether the program of a module is there."""
+def exists(module: str) -> bool:
+    """Whether the program of a module exists."""
     return ROOT.joinpath(*module.split(".")).with_suffix(".py").is_file()

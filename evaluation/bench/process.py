@@ -1,4 +1,4 @@
-"""The asking side: a process of its own that prepares and measures when it is told to."""
+"""Client of a program that runs in a process of its own, and prepares and measures on request."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from evaluation.bench.program import Unavailable
 from evaluation.bench.rate import Rate
 
 ROOT = Path(__file__).resolve().parents[2]
-"""Where the packages lie: the clone, or the folder that a wheel was installed to."""
+"""Folder of the packages: the clone, or the folder that a wheel was installed to."""
 
 
 class Process:
     """A program in a process of its own, without flags of XLA and the user's compilation cache.
 
     Args:
-      module: what `python -m` runs; it calls `serve`.
+      module: module for `python -m`; it calls `serve`.
       arguments: of its command line.
       cache: folder of compiled programs; None for none.
     """
@@ -30,7 +30,7 @@ class Process:
         self, module: str, arguments: Sequence[str] = (), cache: str | None = None
     ) -> None:
         self.module = module
-        # Compiling is part of what is measured, and flags are the program's own business.
+        # Compiling is measured too, and each program sets its own flags.
         environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
         environment["JAX_ENABLE_COMPILATION_CACHE"] = "true" if cache else "false"
         if cache:
@@ -62,7 +62,7 @@ class Process:
         self.process.wait()
         assert self.process.stdin and self.process.stdout
         for stream in (self.process.stdin, self.process.stdout, self.errors):
-            # A question that a dead process never read is still on its way.
+            # A question that a dead process has not read is still in the buffer.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 
@@ -90,8 +90,8 @@ class Process:
         return answer
 
     def _failure(self) -> str:
-        """The last thing that a process said before it ended."""
+        """How a process ended, with the last line of its errors."""
         code = self.process.wait()
         self.errors.seek(0)
-        said = self.errors.read().strip().splitlines()
-        return f"{self.module} ended with exit code {code}: {said[-1] if said else 'no message'}"
+        lines = self.errors.read().strip().splitlines()
+        return f"{self.module} ended with exit code {code}: {lines[-1] if lines else 'no message'}"

@@ -1,8 +1,7 @@
-"""What is measured runs in a process of its own, which answers one line of JSON to one of JSON.
+"""A measured program runs in a process of its own, which answers each line of JSON with one.
 
 A process keeps what it has compiled between two questions and is idle while others are measured.
-It answers on what was its standard output when it started: whatever libraries print goes to its
-standard error.
+It answers on its first standard output; the output of libraries goes to its standard error.
 """
 
 import json
@@ -26,12 +25,12 @@ class Program(Protocol):
 
         Raises:
           Unavailable: what it needs is not installed.
-          ValueError: a setting that cannot be.
+          ValueError: a setting that is not allowed.
         """
         ...
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Work for at least so many seconds on a workload that has been prepared."""
+        """Work for at least `seconds` on a prepared workload."""
         ...
 
 
@@ -53,15 +52,15 @@ def serve(program: Program) -> None:
 
 
 def answer(program: Program, question: Question) -> Answer:
-    """Prepare or measure, as one question asks.
+    """Answer one question: prepare or measure.
 
     Args:
-      program: what is measured.
+      program: the program.
       question: "workload", and "seconds" for a measurement or none to prepare.
 
     Returns:
-      "facts" or "rate"; or in their place, in words, "unavailable" for what is not installed or
-      "refused" for a setting that cannot be.
+      "facts" or "rate"; or in their place, in words, "unavailable" for a package that is not
+      installed or "refused" for a setting that is not allowed.
     """
     try:
         if "seconds" not in question:
@@ -74,11 +73,11 @@ def answer(program: Program, question: Question) -> Answer:
 
 
 def timed(work: Callable[[], int], seconds: float, processes: int = 1) -> Rate:
-    """Repeat some work in this process for at least so many seconds.
+    """Repeat some work in this process for at least `seconds`.
 
     Args:
       work: returns how many environment steps it took.
-      seconds: s, of the clock on the wall.
+      seconds: wall-clock time, s.
       processes: threads that work on it.
     """
     wall, cpu = time.perf_counter(), time.process_time()

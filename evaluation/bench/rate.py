@@ -1,4 +1,4 @@
-"""Throughput of one stretch of work."""
+"""Throughput of one measurement."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ class Rate:
 
     Attributes:
       steps: environment steps that count.
-      wall_seconds: s, by the clock on the wall.
-      cpu_seconds: s, of all processes and threads that worked on them.
+      wall_seconds: wall-clock time, s.
+      cpu_seconds: CPU time of all processes and threads that worked on them, s.
       processes: processes or threads that worked side by side.
     """
 
@@ -33,7 +33,7 @@ class Rate:
 
     @classmethod
     def together(cls, rates: Sequence["Rate"]) -> "Rate":
-        """Rate of processes that worked side by side, each with stopwatches of its own.
+        """Rate of processes that worked side by side and were timed separately.
 
         The throughputs of the machine add up, however long each of them was timed.
         """

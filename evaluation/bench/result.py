@@ -1,4 +1,4 @@
-"""What a run of the benchmark found: rows of measurements, and ratios between them."""
+"""Results of the benchmark: rows of measurements, and ratios between them."""
 
 import math
 import os
@@ -35,7 +35,7 @@ class Sample:
     """One measurement.
 
     Attributes:
-      rate: what was measured.
+      rate: steps and times.
       load: processes that wanted to run, on average over the last minute.
     """
 
@@ -53,9 +53,9 @@ class Row:
 
     Attributes:
       program: "jaxsim" or a peer.
-      workload: what it played.
+      workload: name of the workload.
       flags: "default" or "configured" for our own program, None for a peer.
-      facts: what the program said about itself when it was prepared.
+      facts: facts that the program returned when it was prepared.
       samples: one a round.
       missing: why there are none.
     """
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def compile_seconds(self) -> float | None:
-        """By how much the first call of our program took longer than it would have later on."""
+        """Time of our program's first call beyond that of the same call later, s."""
         throughput = self.steps_per_wall_second
         if throughput is None or "first_seconds" not in self.facts:
             return None
@@ -149,15 +149,15 @@ RATIOS: dict[str, Ratio] = {
 
 @dataclass
 class Result:
-    """Everything that one run found.
+    """Results of one run.
 
     Attributes:
       settings: of the benchmark.
-      cores: that the run could use.
+      cores: number of cores of the run.
       first_result_seconds: s from the start of our program to its first result, by flags: import,
         compilation and the first call on level 200.
-      first_result_cached_seconds: the same of a second process, which finds what the first has
-        compiled.
+      first_result_cached_seconds: the same for a second process, which uses the compilation cache
+        of the first.
       rows: one a program and workload.
       curves: one for each choice of flags.
       load: over the last minute, when the run began and when it ended.
@@ -177,16 +177,16 @@ class Result:
         self.load.append(os.getloadavg()[0])
 
     def ratio(self, name: str, flags: str) -> tuple[float | None, str | None]:
-        """Median of a ratio over the rounds; None with the reason where there is none."""
-        wanted = RATIOS[name]
-        beside = flags if wanted.program == OURS else None
+        """Median of a ratio over the rounds; None with the reason if there is none."""
+        definition = RATIOS[name]
+        peer_flags = flags if definition.program == OURS else None
         ours, other = (
-            self._row(OURS, wanted.of, flags),
-            self._row(wanted.program, wanted.workload, beside),
+            self._row(OURS, definition.of, flags),
+            self._row(definition.program, definition.workload, peer_flags),
         )
         for row, program, workload in (
-            (ours, OURS, wanted.of),
-            (other, wanted.program, wanted.workload),
+            (ours, OURS, definition.of),
+            (other, definition.program, definition.workload),
         ):
             if row is None or not row.samples:
                 reason = row.missing if row and row.missing else "it was not asked for"
@@ -194,10 +194,10 @@ class Result:
         assert ours and other
         if name == "threads" and ours.facts["threads"] == 1:
             return None, "there is only one thread"
-        return _ratio_of_rounds(ours.samples, other.samples, wanted), None
+        return _ratio_of_rounds(ours.samples, other.samples, definition), None
 
     def break_even(self, first_seconds: dict[str, float]) -> dict[str, int]:
-        """Episodes of level 200 from which on we are ahead of PyBullet, by flags.
+        """Number of episodes of level 200 from which on we are faster than PyBullet, by flags.
 
         Args:
           first_seconds: s from the start of our program to its first result, by flags.
@@ -208,27 +208,27 @@ class Result:
             ours = self._row(OURS, NOMINAL, flags)
             if not (ours and peer):
                 continue
-            rate, beside = ours.steps_per_wall_second, peer.steps_per_wall_second
-            if rate is None or beside is None or rate <= beside:
+            rate, peer_rate = ours.steps_per_wall_second, peer.steps_per_wall_second
+            if rate is None or peer_rate is None or rate <= peer_rate:
                 continue
-            saved = ours.facts["mean_length"] * (1 / beside - 1 / rate)
-            # The first result has brought its episodes along.
+            saved = ours.facts["mean_length"] * (1 / peer_rate - 1 / rate)
+            # The first result includes its episodes.
             late = seconds - ours.facts["first_steps"] / rate
             episodes[flags] = math.ceil(max(late, 0) / saved)
         return episodes
 
     def to_json(self) -> dict[str, Any]:
-        """Return strict JSON values; a number that could not be had is null, with the reason."""
-        found = {
+        """Return strict JSON values; a missing number is null, with the reason."""
+        by_flags = {
             flags: {n: self.ratio(n, flags) for n in RATIOS} for flags in (DEFAULT, CONFIGURED)
         }
         return {
             "format": FORMAT,
-            "ratios": {name: ratio for name, (ratio, _) in found[DEFAULT].items()},
-            "ratios_configured": {name: ratio for name, (ratio, _) in found[CONFIGURED].items()},
+            "ratios": {name: ratio for name, (ratio, _) in by_flags[DEFAULT].items()},
+            "ratios_configured": {name: ratio for name, (ratio, _) in by_flags[CONFIGURED].items()},
             "missing": {
                 flags: {name: reason for name, (_, reason) in ratios.items() if reason}
-                for flags, ratios in found.items()
+                for flags, ratios in by_flags.items()
             },
             "first_result_seconds": self.first_result_seconds,
             "first_result_cached_seconds": self.first_result_cached_seconds,
@@ -250,15 +250,15 @@ class Result:
         return None
 
 
-def _ratio_of_rounds(ours: Sequence[Sample], other: Sequence[Sample], wanted: Ratio) -> float:
-    if wanted.core:
+def _ratio_of_rounds(ours: Sequence[Sample], other: Sequence[Sample], definition: Ratio) -> float:
+    if definition.core:
         return median(
             a.rate.steps_per_cpu_second / b.rate.steps_per_cpu_second
             for a, b in zip(ours, other, strict=True)
         )
     return median(
         a.rate.steps_per_wall_second
-        / (b.rate.steps_per_wall_second / (b.rate.processes if wanted.each else 1))
+        / (b.rate.steps_per_wall_second / (b.rate.processes if definition.each else 1))
         for a, b in zip(ours, other, strict=True)
     )
 
@@ -280,7 +280,7 @@ def _version(package: str) -> str | None:
 
 
 def processor() -> str:
-    """Name of the processor, as well as the system tells it."""
+    """Name of the processor, as the system reports it."""
     table = Path("/proc/cpuinfo")
     if table.is_file():
         for line in table.read_text(errors="replace").splitlines():

@@ -1,7 +1,7 @@
 """One run of the benchmark: every program prepared in turn, then measured round by round.
 
-Rounds interleave the programs, so that whatever else the machine does meanwhile hits them alike,
-and every ratio is taken within a round.
+Rounds interleave the programs, so that other load on the machine affects them alike, and every
+ratio is taken within a round.
 """
 
 import os
@@ -59,7 +59,7 @@ QUICK_WORKLOADS = (
     TA2,
     CAMERA,
 )
-"""What the ratios need."""
+"""Workloads of the ratios."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, the number of steps done, and the number of them in all."""
@@ -67,7 +67,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is measured, and for how long.
+    """Programs and workloads to measure, and for how long.
 
     Attributes:
       workloads: names out of `WORKLOADS`.
@@ -76,8 +76,8 @@ class Benchmark:
       episodes: of one call of `jaxsim.rollout`, fewer for some workloads; a measurement takes
         whole calls.
       rounds: number of measurements of each.
-      seconds: s, length of a measurement at least.
-      agent: that plays `jaxsim.rollout`, by name or "FILE.py"; one episode at a time and with the
+      seconds: least length of a measurement, s.
+      agent: agent of `jaxsim.rollout`, a name or "FILE.py"; one episode at a time and with the
         peers it is always `pd`, whose rule they have in plain Python.
       seed: root of the randomness of our own workloads.
       threads: parts of the episodes that are played at the same time; None for one a core.
@@ -103,14 +103,14 @@ class Benchmark:
         Raises:
           ValueError: says what to change.
         """
-        for kind, names, known in (
+        for kind, names, options in (
             ("workload", self.workloads, WORKLOADS),
             ("peer", self.peers, peers.PEERS),
             ("flags", self.flags, FLAGS),
         ):
             for name in names:
-                if name not in known:
-                    raise ValueError(parameters.unknown(kind, name, known))
+                if name not in options:
+                    raise ValueError(parameters.unknown(kind, name, options))
         for name, number, most in (
             ("episodes", self.episodes, MOST_EPISODES),
             ("rounds", self.rounds, 1000),
@@ -143,7 +143,7 @@ def quick(**changes: Any) -> Benchmark:
 
 @dataclass
 class _Source:
-    """A program, with what it is measured on."""
+    """A program with its workloads."""
 
     name: str
     module: str
@@ -171,22 +171,22 @@ def run(benchmark: Benchmark, progress: Progress | None = None) -> Result:
       ValueError: a program refused a setting or failed.
     """
     sources = list(sources_of(benchmark))
-    measured = [(source, name) for source in sources for name in source.workloads]
-    counted = _Counter(progress, (1 + benchmark.rounds) * len(measured) + _points(benchmark))
-    counted.total += len(_warm(sources))
+    pairs = [(source, name) for source in sources for name in source.workloads]
+    counter = _Counter(progress, (1 + benchmark.rounds) * len(pairs) + _points(benchmark))
+    counter.total += len(_warm(sources))
     result = Result(benchmark.settings(), cores())
     with ExitStack() as stack:
         for source in sources:
-            _prepare(source, result, counted, stack)
+            _prepare(source, result, counter, stack)
         for source in _warm(sources):
-            counted(f"starting {_label(source, NOMINAL)} again")
+            counter(f"starting {_label(source, NOMINAL)} again")
             assert source.flags
             result.first_result_cached_seconds[source.flags] = _first_result(source)
         for number in range(benchmark.rounds):
-            for source, name in _interleaved(measured):
-                counted(f"{_label(source, name)}, round {number + 1} of {benchmark.rounds}")
+            for source, name in _interleaved(pairs):
+                counter(f"{_label(source, name)}, round {number + 1} of {benchmark.rounds}")
                 _sample(source, name, benchmark.seconds)
-        result.curves = [_curve(source, benchmark, counted) for source in _ours(sources)]
+        result.curves = [_curve(source, benchmark, counter) for source in _ours(sources)]
     result.finish([row for source in sources for row in source.rows.values()])
     return result
 
@@ -219,10 +219,10 @@ def sources_of(benchmark: Benchmark) -> Iterator[_Source]:
             chunk=benchmark.chunk,
         )
         for kind, module in PROGRAMS.items():
-            played = [name for name in ordered if WORKLOADS[name].kind == kind]
+            names = [name for name in ordered if WORKLOADS[name].kind == kind]
             # The flags are for batches.
-            if played and (kind == "rollout" or flags == DEFAULT):
-                yield _Source(OURS, module, played, flags, (settings.dumps(),), kind=kind)
+            if names and (kind == "rollout" or flags == DEFAULT):
+                yield _Source(OURS, module, names, flags, (settings.dumps(),), kind=kind)
     for name in benchmark.peers:
         peer = peers.PEERS[name]
         yield _Source(name, peer.module, peer.workloads, None, (str(cores()),))
@@ -233,7 +233,7 @@ def _ours(sources: Sequence[_Source]) -> list[_Source]:
 
 
 def _warm(sources: Sequence[_Source]) -> list[_Source]:
-    """Those whose first result is also timed with what they have compiled before."""
+    """Programs whose first result is also timed with a filled compilation cache."""
     return [source for source in _ours(sources) if NOMINAL in source.workloads]
 
 
@@ -253,23 +253,23 @@ def _label(source: _Source, workload: str) -> str:
     return " ".join(filter(None, (source.name, workload, source.flags)))
 
 
-def _interleaved(measured: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, str]]:
-    """Sort by workload, so that what is compared is measured side by side."""
-    order = list(dict.fromkeys(name for _, name in measured))
-    return sorted(measured, key=lambda pair: order.index(pair[1]))
+def _interleaved(pairs: Sequence[tuple[_Source, str]]) -> list[tuple[_Source, str]]:
+    """Sort by workload, so that programs of a ratio are measured side by side."""
+    order = list(dict.fromkeys(name for _, name in pairs))
+    return sorted(pairs, key=lambda pair: order.index(pair[1]))
 
 
-def _prepare(source: _Source, result: Result, counted: _Counter, stack: ExitStack) -> None:
-    """Start a program and prepare all that it is measured on; note why it cannot be."""
+def _prepare(source: _Source, result: Result, counter: _Counter, stack: ExitStack) -> None:
+    """Start a program and prepare its workloads; record why that is not possible."""
     started = time.perf_counter()
-    if not peers.found(source.module):
+    if not peers.exists(source.module):
         _leave_out(source, peers.NOT_FOUND)
         return
     if source.kind == "rollout":
         source.cache = stack.enter_context(TemporaryDirectory())
     source.process = stack.enter_context(closing(source.start()))
     for name in source.workloads:
-        counted(f"preparing {_label(source, name)}")
+        counter(f"preparing {_label(source, name)}")
         try:
             facts = source.process.prepare(name)
         except Unavailable as reason:
@@ -294,13 +294,13 @@ def _sample(source: _Source, workload: str, seconds: float) -> None:
         source.rows[workload].samples.append(Sample(rate, os.getloadavg()[0]))
 
 
-def _curve(source: _Source, benchmark: Benchmark, counted: _Counter) -> Curve:
+def _curve(source: _Source, benchmark: Benchmark, counter: _Counter) -> Curve:
     """Throughput of level 200 by the number of episodes of a call."""
     assert source.flags and source.process
     curve = Curve(source.flags)
     for episodes in benchmark.curve:
         name = f"{NOMINAL}@{episodes}"
-        counted(_label(source, name))
+        counter(_label(source, name))
         source.process.prepare(name)
         rate = source.process.measure(name, benchmark.seconds)
         curve.points.append((episodes, rate.steps_per_wall_second))

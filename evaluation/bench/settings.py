@@ -1,10 +1,10 @@
-"""What our own program is told on its command line."""
+"""Settings of our own program, passed on its command line."""
 
 import json
 from dataclasses import asdict, dataclass
 
 PD = "pd"
-"""The agent that is measured unless another is asked for; the peers have no other."""
+"""The default agent; the peers have no other."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class ProgramSettings:
     Attributes:
       configured: whether `jaxsim.configure_cpu` is called.
       episodes: of one call of `jaxsim.rollout`, if the workload allows as many.
-      agent: that plays `jaxsim.rollout`, by name or "FILE.py".
+      agent: agent of `jaxsim.rollout`, a name or "FILE.py".
       seed: of the first call; each later one has the next.
       threads: parts of the episodes that are played at the same time; None for one a core.
       chunk: lanes that advance together; None for what suits the backend.

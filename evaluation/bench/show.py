@@ -17,7 +17,7 @@ from evaluation.report import terminal
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Show on standard error what is being done; yields the function that tells it."""
+    """Show progress on standard error; yields the function that updates it."""
     from rich.console import Console
 
     with terminal.progress_bar(Console(file=sys.stderr), "starting", what="steps") as move:
@@ -30,8 +30,8 @@ def print_result(console: Any, result: Result) -> None:
     console.print(_ratio_table(result))
     for flags, seconds in result.first_result_seconds.items():
         cached = result.first_result_cached_seconds.get(flags)
-        after = "" if cached is None else f", {cached:.1f} s with the compilation cache filled"
-        console.print(f"Time to the first result, {flags} flags: {seconds:.1f} s{after}")
+        suffix = "" if cached is None else f", {cached:.1f} s with the compilation cache filled"
+        console.print(f"Time to the first result, {flags} flags: {seconds:.1f} s{suffix}")
     for program in dict.fromkeys(row.program for row in result.rows):
         if program in PEERS:
             console.print(f"{program}: {PEERS[program].about}.")
@@ -42,8 +42,8 @@ def print_result(console: Any, result: Result) -> None:
         if "device" not in facts:
             continue
         console.print(f"{OURS}, {flags} flags: {facts['device']}, {facts['threads']} threads")
-    known = ", ".join(f"{name} {v}" for name, v in versions().items() if v)
-    console.print(f"Python {platform.python_version()}, {known}")
+    packages = ", ".join(f"{name} {v}" for name, v in versions().items() if v)
+    console.print(f"Python {platform.python_version()}, {packages}")
     console.print(
         f"{result.cores} cores; load {result.load[0]:.1f} before, {result.load[-1]:.1f} after: "
         "other work on the machine changes every number here"
@@ -51,12 +51,12 @@ def print_result(console: Any, result: Result) -> None:
 
 
 def _ours(result: Result) -> dict[str, dict[str, Any]]:
-    """What our own program said of itself with its first workload, by flags."""
-    said: dict[str, dict[str, Any]] = {}
+    """Facts of our own program on its first workload, by flags."""
+    facts: dict[str, dict[str, Any]] = {}
     for row in result.rows:
         if row.flags:
-            said.setdefault(row.flags, row.facts)
-    return said
+            facts.setdefault(row.flags, row.facts)
+    return facts
 
 
 def _rows_table(result: Result) -> Any:
@@ -75,7 +75,7 @@ def _rows_table(result: Result) -> Any:
 
 HEADINGS = ("machine", "CPU-second", "at once", "length", "compiling", "memory")
 """Steps a second of the whole machine and of a CPU-second; processes or threads side by
-side; mean length of the episodes; s that compiling took; most memory held so far."""
+side; mean length of the episodes; time of compiling, s; peak memory so far."""
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -101,10 +101,12 @@ def _ratio_table(result: Result) -> Any:
     table.add_column("of")
     for flags in (DEFAULT, CONFIGURED):
         table.add_column(flags, justify="right", no_wrap=True)
-    for name, wanted in RATIOS.items():
+    for name, definition in RATIOS.items():
         values = [result.ratio(name, flags)[0] for flags in (DEFAULT, CONFIGURED)]
         cells = ["–" if value is None else f"{value:,.2f}" for value in values]
-        table.add_row(name, f"{OURS} {wanted.of} / {wanted.program} {wanted.workload}", *cells)
+        table.add_row(
+            name, f"{OURS} {definition.of} / {definition.program} {definition.workload}", *cells
+        )
     return table
 
 
@@ -128,9 +130,9 @@ def check_plot(path: Path) -> None:
         raise ValueError("--plot needs matplotlib: pip install 'jaxsim-novelty[notebooks]'")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    known = sorted(FigureCanvasAgg.get_supported_filetypes())
-    if path.suffix.removeprefix(".") not in known:
-        raise ValueError(f"plot {path} must end in one of .{', .'.join(known)}")
+    formats = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if path.suffix.removeprefix(".") not in formats:
+        raise ValueError(f"plot {path} must end in one of .{', .'.join(formats)}")
 
 
 def plot(values: dict[str, Any], path: Path) -> None:

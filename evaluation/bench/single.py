@@ -1,8 +1,8 @@
-"""The program that measures one episode at a time: what an agent in Python gets.
+"""The program that measures one episode at a time, as for an agent in Python.
 
 The workload "single" is Gymnasium's environment as `gymnasium.make` gives it, "session" the engine
-for agents outside of JAX. Graders and agents of the WSU generator stand on these two: "grader" is a
-test case without limits, "ta2" trials of a novelty experiment, with a message for every step. All
+for agents outside of JAX. Graders and agents of the WSU generator use these two: "grader" is a test
+case without limits, "ta2" trials of a novelty experiment, with a message for every step. All
 play level 200 with the rule of `pd` in Python, and everything is timed: starts of episodes, the
 rule, and the loop.
 """
@@ -21,7 +21,7 @@ from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 ENV = "CartPole3D-v0"
 WARM = 20
-"""Calls before the first measurement: some have contacts, whose program is compiled then."""
+"""Warm-up calls: some have contacts, whose program is compiled then."""
 MOST_STEPS = 200
 """Steps of an episode."""
 TRIAL = 10
@@ -48,12 +48,12 @@ class Singles:
         return {"mean_length": steps / WARM}
 
     def measure(self, workload: str, seconds: float) -> Rate:
-        """Play whole episodes for at least so many seconds."""
+        """Play whole episodes for at least `seconds`."""
         return timed(self.players[workload], seconds)
 
 
 def gymnasium_player(seed: int) -> Callable[[], int]:
-    """Return what plays an episode of Gymnasium's environment."""
+    """Return a function that plays an episode of Gymnasium's environment."""
     try:
         import gymnasium
     except ModuleNotFoundError as error:
@@ -76,7 +76,7 @@ def gymnasium_player(seed: int) -> Callable[[], int]:
 
 
 def session_player(seed: int) -> Callable[[], int]:
-    """Return what plays an episode of the session."""
+    """Return a function that plays an episode of the session."""
     from evaluation.schedule import Block, Schedule
     from evaluation.session import Session
 
@@ -87,16 +87,16 @@ def session_player(seed: int) -> Callable[[], int]:
 
     def play() -> int:
         episode = session.start(0, next(numbers))
-        seen = episode.observation
+        observation = episode.observation
         while not episode.over:
-            seen = episode.step(pd(seen.pole_quaternion, seen.pole_velocity))
+            observation = episode.step(pd(observation.pole_quaternion, observation.pole_velocity))
         return episode.length
 
     return play
 
 
 def grader_player(seed: int) -> Callable[[], int]:
-    """Return what plays an episode of a test case, with the agent in the grader's own process."""
+    """Return a function that plays an episode of a test case, with the agent in this process."""
     try:
         import gymnasium
     except ModuleNotFoundError as error:
@@ -110,13 +110,13 @@ def grader_player(seed: int) -> Callable[[], int]:
     def play() -> int:
         evaluator = StepCountEvaluator()
         case: Any = ReinforcementLearningTestCase(MOST_STEPS, [], 0, None, 1, env, evaluator)
-        return int(case.evaluate(_Graded).results["total_steps"])
+        return int(case.evaluate(_GradedAgent).results["total_steps"])
 
     return play
 
 
-class _Graded:
-    """A submission of the grader's."""
+class _GradedAgent:
+    """A submission to the grader."""
 
     def step(self, state: Any) -> int:
         return pd(state[4:8].tolist(), state[8:11].tolist())
@@ -126,7 +126,7 @@ class _Graded:
 
 
 def ta2_player(seed: int) -> Callable[[], int]:
-    """Return what plays a trial of one level, episode by episode."""
+    """Return a function that plays a trial of one level, episode by episode."""
     from evaluation import sailon
 
     settings = sailon.Settings(
@@ -141,12 +141,12 @@ def ta2_player(seed: int) -> Callable[[], int]:
     experiment = sailon.generate(settings)
 
     def play() -> int:
-        return int(sailon.play(experiment, _Told()).rows["length"].sum())
+        return int(sailon.play(experiment, _TA2Agent()).rows["length"].sum())
 
     return play
 
 
-class _Told:
+class _TA2Agent:
     """An agent of the generator's interface."""
 
     def testing_instance(self, feature_vector: Any, novelty_indicator: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""What is played: cells of the novelty catalogue."""
+"""Workloads: cells of the novelty catalogue."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 DIFFICULTIES = ("easy", "medium", "hard")
 
 MOST_EPISODES = 1 << 24
-"""Of one call."""
+"""Largest number of episodes of a call."""
 
 Cell = tuple[int, str]
 
@@ -22,8 +22,8 @@ class Workload:
       cells: level and difficulty; each plays an equal share of the episodes.
       syllabus: file name of an example that is played in place of cells.
       one_thread: whether only one thread plays them.
-      most: episodes of a call at most; where a step takes long, more of them would take minutes.
-      kind: which of our programs plays it: whole batches of episodes, one at a time, or the camera,
+      most: largest number of episodes of a call; of slow levels, more would take minutes.
+      kind: our program that plays it: whole batches of episodes, one at a time, or the camera,
         which draws their starts.
     """
 
@@ -42,7 +42,7 @@ CAMERA = "camera"
 
 SYLLABUS = "cl_pole_length.json"
 LIFETIMES = 2048
-"""That play the syllabus."""
+"""Number of lifetimes that play the syllabus."""
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -63,4 +63,4 @@ WORKLOADS: dict[str, Workload] = {
         Workload(CAMERA, ((200, "easy"),), kind="camera"),
     )
 }
-"""What is measured by default, in this order; the first is what a first result is timed with."""
+"""Workloads by name, measured by default in this order; the first one times the first result."""

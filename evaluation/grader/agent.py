@@ -1,11 +1,11 @@
-"""What is graded."""
+"""The interface of graded agents."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 
 class Agent(ABC):
-    """A gradable agent. Any object with these two methods is one, of this class or not."""
+    """Base class of graded agents; any object with these two methods can be graded."""
 
     @abstractmethod
     def step(self, state: Any) -> Any:
@@ -13,11 +13,11 @@ class Agent(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget what belongs to an episode; called once before each of them."""
+        """Forget the last episode; called once before each episode."""
 
 
 class CreateAgent(Protocol):
-    """What a submission hands in: a function, or the agent's class."""
+    """Type of a submission: a function, or the agent's class."""
 
     def __call__(self, **agent_init: Any) -> Any:
         """Return a fresh agent; called once for every test case, with its `agent_init`."""
@@ -28,7 +28,7 @@ METHODS = ("step", "reset")
 
 
 def checked_agent(agent: Any) -> Any:
-    """Return what a submission's function has made, if it can be graded.
+    """Return an agent that a submission has made, if it can be graded.
 
     Raises:
       TypeError: it lacks a method.

@@ -1,4 +1,4 @@
-"""An end to environments and evaluators that hang, where a signal can reach them."""
+"""Time limits by signals, for environments and evaluators that hang."""
 
 import signal
 import threading
@@ -11,16 +11,16 @@ from evaluation.grader.exceptions import TimeoutException
 from evaluation.grader.limits import Limits
 
 GRACE = 1.0
-"""Time after a limit, s, in which its case may find by itself that the time is over."""
+"""Time after a limit, s, for its case to notice it without a signal."""
 LONGEST = 1e8
 
 
 @contextmanager
 def backstop(limits: Limits) -> Iterator[None]:
-    """Raise `TimeoutException` in what runs here a second after the time limit, and again.
+    """Raise `TimeoutException` in the context a second after the time limit, and again.
 
-    Only the main thread of a POSIX system hears signals; elsewhere, and where somebody else has set
-    an alarm, nothing happens. The handler that was there before is put back.
+    Only the main thread of a POSIX system receives signals. Elsewhere, or if another alarm is set,
+    nothing happens. The previous handler is restored.
     """
     if not (limits.timed and isinstance(limits.clock, SystemClock) and _free()):
         yield
@@ -31,14 +31,14 @@ def backstop(limits: Limits) -> Iterator[None]:
 
 @contextmanager
 def time_limiter(seconds: float | None) -> Iterator[None]:
-    """Raise `TimeoutException` in what runs here as soon as the time is over, and again.
+    """Raise `TimeoutException` in the context as soon as the time is over, and again.
 
     Args:
       seconds: fractions count; 0, infinity or None for no limit.
 
     Raises:
-      ValueError: a number that is no time.
-      RuntimeError: no signal can be heard here, or somebody else has set an alarm.
+      ValueError: a number that is not a time.
+      RuntimeError: signals cannot be received here, or another alarm is set.
     """
     limits = Limits(seconds)
     if not limits.timed:
@@ -55,7 +55,7 @@ def time_limiter(seconds: float | None) -> Iterator[None]:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Ring after so long, and then every `GRACE` seconds."""
+    """Raise after `seconds`, and then every `GRACE` seconds."""
     before = signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, seconds, GRACE)
     try:
@@ -66,7 +66,7 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 
 def _free() -> bool:
-    """Whether an alarm can be set, and nobody else has set one."""
+    """Whether an alarm can be set, and none is set."""
     main = threading.current_thread() is threading.main_thread()
     return main and hasattr(signal, "setitimer") and not any(signal.getitimer(signal.ITIMER_REAL))
 

@@ -15,11 +15,11 @@ from evaluation.grader.evaluators import BatchEvaluator, Evaluator
 class VectorTestCase(ReinforcementLearningTestCase):
     """The episodes of a `ReinforcementLearningTestCase`, played at once as lanes of a batch.
 
-    The agent is reset once and then sees the states of all lanes, (L, ...), for which it returns L
-    actions. One that treats each lane as it would a single state, and remembers nothing from one
-    episode to the next, gets the very result of the one after the other. The evaluator hears of the
-    episodes in their order, when all have been played; after an error or at the end of the time
-    limit, all episodes count as far as they were played.
+    The agent is reset once. It then gets the states of all lanes, (L, ...), and returns L actions.
+    An agent that treats each lane as a single state, and remembers nothing between episodes, gets
+    exactly the result of sequential episodes. The evaluator gets the episodes in order when all
+    have been played. After an error, or at the end of the time limit, all episodes count as far as
+    they were played.
 
     Args:
       t_max: most steps of an episode.
@@ -29,14 +29,14 @@ class VectorTestCase(ReinforcementLearningTestCase):
       n_runs: number of episodes, L.
       env: vector environment of Gymnasium with L lanes that resets a lane in the step after its
         end, as `gymnasium.make_vec("jaxsim/CartPole-v1", num_envs=L)` does.
-      evaluator: measures what happens.
+      evaluator: measures the episodes.
       agent_init: arguments for the submission's `create_agent`; None for none.
       memory_limit: bytes of address space that the agent's process may have; None for no limit.
       isolate: whether the agent has a process of its own.
-      clock: what time limits are read from; None for the computer's.
+      clock: measures time limits; None for the computer's clock.
 
     Raises:
-      ValueError: a number that cannot work, not as many seeds as runs, or an environment that does
+      ValueError: a number out of bounds, not as many seeds as runs, or an environment that does
         not fit.
     """
 
@@ -92,7 +92,7 @@ class VectorTestCase(ReinforcementLearningTestCase):
             self._tell(batch)
 
     def _tell(self, batch: "_Batch") -> None:
-        """Tell the evaluator of all episodes, one after the other."""
+        """Pass all episodes to the evaluator, one after the other."""
         if _knows_batches(self.evaluator):
             self.evaluator.add_episodes(batch.table(), batch.lengths)
             return
@@ -105,7 +105,7 @@ class VectorTestCase(ReinforcementLearningTestCase):
 def _knows_batches(evaluator: Evaluator) -> TypeGuard[BatchEvaluator]:
     """Whether an evaluator's `add_episodes` does what its `reset` and `step` do.
 
-    That of a base class does not, where a subclass has changed one of them.
+    It does not if a subclass overrides one of these but inherits `add_episodes`.
     """
     classes = type(evaluator).__mro__
 
@@ -137,7 +137,7 @@ def _check_lanes(env: Any, n_runs: int) -> None:
 
 
 class _Batch:
-    """What happened in L lanes.
+    """Steps of L lanes.
 
     Args:
       lanes: L.
@@ -152,7 +152,7 @@ class _Batch:
         self._whole = whole
 
     def note(self, states: Any, actions: np.ndarray, outcome: tuple[Any, ...]) -> None:
-        """Note a step of every lane; of those whose episode is over nothing counts."""
+        """Add a step of every lane; lanes whose episode is over do not count."""
         _, rewards, terminated, truncated, _ = outcome
         self.lengths += ~self.over
         self.over |= np.asarray(terminated) | np.asarray(truncated)
@@ -167,7 +167,7 @@ class _Batch:
     def full_states(self, lane: int) -> Iterator[dict[str, Any]]:
         """Steps of one episode, with the keys of `FULL_STATE`."""
         for t in range(self.lengths[lane]):
-            states, actions, after, rewards, terminated, truncated, infos = self._steps[t]
+            states, actions, next_states, rewards, terminated, truncated, infos = self._steps[t]
             info = _info_of(infos, lane)
             if truncated[lane]:
                 info[CUT] = not terminated[lane]
@@ -175,7 +175,7 @@ class _Batch:
                 "state": _lane_of(states, lane),
                 "action": _lane_of(actions, lane),
                 "reward": float(rewards[lane]),
-                "next_state": _lane_of(after, lane),
+                "next_state": _lane_of(next_states, lane),
                 "done": bool(terminated[lane] or truncated[lane]),
                 "info": info,
                 "episode_count": lane,
@@ -184,7 +184,7 @@ class _Batch:
 
 
 def _lane_of(tree: Any, lane: int) -> Any:
-    """One lane of arrays, also of those in dictionaries and tuples."""
+    """One lane of an array, or of arrays in dictionaries and tuples."""
     if isinstance(tree, dict):
         return {name: _lane_of(each, lane) for name, each in tree.items()}
     if isinstance(tree, tuple):
@@ -194,7 +194,7 @@ def _lane_of(tree: Any, lane: int) -> Any:
 
 
 def _info_of(infos: dict[str, Any], lane: int) -> dict[str, Any]:
-    """One lane's part of Gymnasium's `infos`, in which a mask "_name" tells who has a "name"."""
+    """One lane's part of Gymnasium's `infos`; the mask "_name" marks lanes that have "name"."""
     info = {}
     for name, values in infos.items():
         if name.startswith("_") and name[1:] in infos:

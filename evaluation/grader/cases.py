@@ -1,4 +1,4 @@
-"""What an agent is to do: episodes in an environment, with limits and an evaluator."""
+"""Test cases: episodes in an environment, with limits and an evaluator."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from evaluation.grader.results import EvaluationResult
 
 
 class TestCase(ABC):
-    """A number of episodes with an evaluator attached. A subclass says how one is played.
+    """A number of episodes with an evaluator. A subclass defines how they are played.
 
     Args:
       case_id: name or number of the case.
@@ -26,14 +26,14 @@ class TestCase(ABC):
       n_runs: number of episodes.
       agent_init: arguments for the submission's `create_agent`; None for none.
       env: Gym-compatible environment.
-      evaluator: measures what happens. One that several cases share goes on counting.
+      evaluator: measures the episodes. One that several cases share goes on counting.
       memory_limit: bytes of address space that the agent's process may have; None for no limit.
       isolate: whether the agent has a process of its own, which can be ended at any time. A memory
         limit needs one.
-      clock: what time limits are read from; None for the computer's.
+      clock: measures time limits; None for the computer's clock.
 
     Raises:
-      ValueError: a number that cannot work.
+      ValueError: a number out of bounds.
     """
 
     __test__ = False  # not a test of pytest's
@@ -60,8 +60,11 @@ class TestCase(ABC):
         self._agent_init = {} if agent_init is None else dict(agent_init)
         self.env = env
         self.evaluator = evaluator
-        held, remedy = evaluator.held_per_episode, "lower n_runs, or make several cases of it"
-        memory.check_fits(self.n_runs, held, "episodes of n_runs", remedy)
+        episode_bytes, remedy = (
+            evaluator.held_per_episode,
+            "lower n_runs, or make several cases of it",
+        )
+        memory.check_fits(self.n_runs, episode_bytes, "episodes of n_runs", remedy)
         self.memory_limit = memory_limit
         self.isolate = isolate
         self.clock = clock or SystemClock()
@@ -74,21 +77,21 @@ class TestCase(ABC):
 
     @abstractmethod
     def run(self, agent: Agent) -> None:
-        """Play `n_runs` episodes of `env`, and tell `evaluator` of each of its steps.
+        """Play `n_runs` episodes of `env`, and pass each step to `evaluator`.
 
         Args:
-          agent: a fresh agent, or with limits what stands for it.
+          agent: a fresh agent, or with limits its proxy.
         """
 
     def evaluate(self, create_agent: CreateAgent) -> EvaluationResult:
         """Play the case with a fresh agent.
 
         Args:
-          create_agent: makes it.
+          create_agent: makes the agent.
 
         Returns:
-          What the evaluator found. An exception of agent, environment or evaluator, `SystemExit`
-          included, is in the result beside what was recorded until then.
+          The evaluator's result. An exception of agent, environment or evaluator, `SystemExit`
+          included, is in the result beside the episodes so far.
         """
         try:
             self.evaluator.error = None  # of an earlier run
@@ -126,16 +129,16 @@ class ReinforcementLearningTestCase(TestCase):
       time_limit: s for the whole case; 0 or None for no limit.
       n_runs: number of episodes.
       env: Gym-compatible environment.
-      evaluator: measures what happens.
+      evaluator: measures the episodes.
       agent_init: arguments for the submission's `create_agent`; None for none.
       seed_order: "seed_first", or "legacy" to seed each episode after its reset, as the original
-        does: every episode then begins as the seed of the one before says, the first unseeded.
+        does: every episode then starts from the seed of the one before, the first unseeded.
       memory_limit: bytes of address space that the agent's process may have; None for no limit.
       isolate: whether the agent has a process of its own.
-      clock: what time limits are read from; None for the computer's.
+      clock: measures time limits; None for the computer's clock.
 
     Raises:
-      ValueError: a number that cannot work, or not as many seeds as runs.
+      ValueError: a number out of bounds, or not as many seeds as runs.
     """
 
     def __init__(
@@ -166,7 +169,7 @@ class ReinforcementLearningTestCase(TestCase):
             clock=clock,
         )
         self.t_max = _count("t_max", t_max)
-        # Gymnasium takes no numbers of NumPy's.
+        # Gymnasium refuses NumPy's numbers.
         self.seeds = [
             int(s) if isinstance(s, Integral) else s for s in (() if seeds is None else seeds)
         ]

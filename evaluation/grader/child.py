@@ -1,4 +1,4 @@
-"""The other side of an agent's process. It imports little, since the memory limit counts it."""
+"""The agent's side of its process. It imports little, because the memory limit counts it."""
 
 import builtins
 import contextlib
@@ -17,7 +17,7 @@ from evaluation.grader.limits import CREATE
 
 RETURNED, RAISED = "returned", "raised"
 
-# What NumPy's arrays and numbers are pickled with, by version.
+# Functions that pickles of NumPy's arrays and numbers name, by version.
 _NUMPY = {
     (f"numpy.{core}.{module}", name)
     for core in ("core", "_core")
@@ -28,7 +28,7 @@ _NUMPY = {
     )
 }
 SAFE = _NUMPY | {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
-"""All that an agent's answer may name; none of it runs code of the submission's."""
+"""Names that an agent's answer may hold; none of them runs code of the submission."""
 
 
 class _Plain(pickle.Unpickler):
@@ -42,12 +42,12 @@ class _Plain(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """Read what an agent's process has sent, without running anything of the submission's."""
+    """Read an answer of an agent's process, without running code of the submission."""
     return _Plain(io.BytesIO(data)).load()
 
 
 def check_memory_limit(memory_limit: int | None) -> None:
-    """Refuse a limit where there is none to set.
+    """Refuse a limit on a system that has none.
 
     Raises:
       ValueError: this system has no limits of address space.
@@ -67,13 +67,13 @@ def serve(connection: Connection, order: bytes, memory_limit: int | None) -> Non
     step_aside()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader ends this process
     with contextlib.suppress(OSError):
-        os.dup2(2, 1)  # what an agent prints is no result
+        os.dup2(2, 1)  # the agent's output is not part of the result
     try:
         _limit_memory(memory_limit)
         create_agent, agent_init = pickle.loads(order)
         connection.send_bytes(pickle.dumps((RETURNED, None)))
     except BaseException as error:
-        connection.send_bytes(pickle.dumps((RAISED, _described(error))))
+        connection.send_bytes(pickle.dumps((RAISED, _describe(error))))
         return
     agent: Any = None
     while True:
@@ -88,7 +88,7 @@ def serve(connection: Connection, order: bytes, memory_limit: int | None) -> Non
                 value = _portable(getattr(agent, method)(*arguments))
             reply = pickle.dumps((RETURNED, value))
         except BaseException as error:
-            reply = pickle.dumps((RAISED, _described(error)))
+            reply = pickle.dumps((RAISED, _describe(error)))
         connection.send_bytes(reply)
 
 
@@ -112,7 +112,7 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def _described(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
+def _describe(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
     """An exception as plain values: its name, its message, and its arguments if they are plain."""
     try:
         message = str(error)
@@ -122,9 +122,9 @@ def _described(error: BaseException) -> tuple[str, str, tuple[Any, ...]]:
     return type(error).__name__, message, error.args if simple else (message,)
 
 
-def exception(described: tuple[str, str, tuple[Any, ...]]) -> Exception:
+def exception(description: tuple[str, str, tuple[Any, ...]]) -> Exception:
     """Build an exception of the same name: one of Python's own, or else an `AgentError`."""
-    name, message, arguments = described
+    name, message, arguments = description
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):

@@ -37,15 +37,15 @@ def add_to(commands: Commands) -> None:
         epilog=GRADE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    grade.add_argument("suite", metavar="SUITE", help="what is played, a TestSuite")
-    grade.add_argument("agent", metavar="AGENT", help="what makes the agent, a function or class")
+    grade.add_argument("suite", metavar="SUITE", help="the TestSuite to play")
+    grade.add_argument("agent", metavar="AGENT", help="function or class that makes the agent")
     grade.add_argument("--out", type=Path, metavar="FILE", help="write the result there")
     grade.add_argument(
         "--isolate",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="give the agent a process of its own in every case; without it an agent can end the "
-        "grader and say what its result is (yes)",
+        "grader and forge its result (yes)",
     )
     grade.add_argument(
         "--memory-limit",
@@ -57,7 +57,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _agent(arguments: argparse.Namespace) -> Any:
-    """What makes agents; known to be there."""
+    """Function that makes agents; checked to exist."""
     from evaluation.grader import loading
 
     if not arguments.isolate:

@@ -1,8 +1,8 @@
-"""What keeps an agent's process from the grader's own, and ends what the agent leaves behind.
+"""Protect the grader's process from an agent's, and end the processes that the agent leaves.
 
-A process of its own is no prison: the agent has the rights of its user. On Linux this module takes
-away what these rights allow between two processes of one user, and what is started and left. Other
-systems have none of it; there a container is the only wall.
+An agent's process has the rights of its user. On Linux this module takes away what these rights
+allow between two processes of one user, and ends processes that were left running. Other systems
+have none of it; use a container there.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ SET_CHILD_SUBREAPER: Final = 36
 
 CAP_SYS_PTRACE: Final = 19
 CAPABILITIES_3: Final = 0x20080522
-"""Of capabilities(7): the right to reach into other processes, and the version of capset(2)."""
+"""The right to reach into other processes, see capabilities(7), and the version of capset(2)."""
 
 ROUNDS: Final = 100
 """How often leftovers are looked for; a process that forks faster than it is ended stays."""
@@ -29,10 +29,10 @@ ROUNDS: Final = 100
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Close this process to agents, and end all processes of theirs when the context is left.
+    """Protect this process from agents, and end all their processes at the end of the context.
 
-    Within it, others of the same user can neither trace this process nor open its files or memory,
-    and whatever an agent starts stays a descendant of this process, also when it leaves its parent.
+    Inside, processes of the same user can neither trace this process nor open its files or memory.
+    A process that an agent starts stays a descendant of this one, also when it leaves its parent.
     """
     if sys.platform != "linux":
         yield
@@ -48,10 +48,10 @@ def contained() -> Iterator[None]:
 
 
 def step_aside() -> None:
-    """Take from this process, an agent's, the means to reach its grader.
+    """Take from this process, an agent's, the rights over its grader.
 
-    It gets a session of its own, so that all that it starts can be ended with it. Where it is
-    root's, it loses the right to reach into processes that `contained` has closed.
+    It gets a session of its own, so that all processes that it starts can be ended with it. As
+    root, it loses the right to reach into processes that `contained` protects.
     """
     if hasattr(os, "setsid"):
         with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ def step_aside() -> None:
 
 
 def end_session(pid: int) -> None:
-    """End a process that has called `step_aside`, and whatever is in its group.
+    """End a process that has called `step_aside`, and all processes of its group.
 
     Args:
       pid: of a child that has not been waited for, so that the number is still its own.
@@ -73,13 +73,15 @@ def end_session(pid: int) -> None:
 
 
 def end_leftovers() -> None:
-    """End all descendants that are of another session than this process."""
-    own = os.getsid(0)
+    """End all descendants in other sessions than that of this process."""
+    session = os.getsid(0)
     for _ in range(ROUNDS):
-        strangers = [pid for pid in _descendants(os.getpid()) if _session(pid) not in (own, None)]
-        if not strangers:
+        leftovers = [
+            pid for pid in _descendants(os.getpid()) if _session(pid) not in (session, None)
+        ]
+        if not leftovers:
             return
-        for pid in strangers:
+        for pid in leftovers:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -87,14 +89,14 @@ def end_leftovers() -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    """All processes below one, the nearest first."""
-    found: list[int] = []
+    """All descendants of a process, parents before their children."""
+    descendants: list[int] = []
     waiting = [pid]
     while waiting:
-        below = _children(waiting.pop())
-        found += below
-        waiting += below
-    return found
+        children = _children(waiting.pop())
+        descendants += children
+        waiting += children
+    return descendants
 
 
 def _children(pid: int) -> list[int]:
@@ -113,7 +115,7 @@ def _session(pid: int) -> int | None:
 
 
 def _drop_capability(number: int) -> None:
-    """Give up a capability for good; one that this process does not have is none to lose."""
+    """Give up a capability for good, if this process has it."""
     header = (ctypes.c_uint32 * 2)(CAPABILITIES_3, 0)
     sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: bits 0 to 31, then the rest
     with contextlib.suppress(OSError, AttributeError):
@@ -125,6 +127,6 @@ def _drop_capability(number: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Set an option of this process; one that the system refuses stays as it is."""
+    """Set an option of this process; a refusal of the system is ignored."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -1,8 +1,8 @@
 """Both generations of Gym-compatible environments behind one reset and one step.
 
-Of the newer one are Gymnasium's: `reset(seed=...)` returns observation and info, `step` five
-values. Of the older one are gym's up to 0.25: `seed(...)` is a method, `reset()` returns the
-observation, `step` four values.
+The newer one is Gymnasium's: `reset(seed=...)` returns observation and info, `step` five values.
+The older one is gym's up to 0.25: `seed(...)` is a method, `reset()` returns the observation,
+`step` four values.
 """
 
 import inspect
@@ -12,7 +12,7 @@ SeedOrder = Literal["seed_first", "legacy"]
 SEED_ORDERS: tuple[SeedOrder, ...] = ("seed_first", "legacy")
 
 CUT = "TimeLimit.truncated"
-"""Key of `info` that is there if a limit was reached: True if the task itself had not ended."""
+"""Key of `info`, present if a limit was reached: True if the task itself had not ended."""
 
 
 class Seeding:
@@ -22,7 +22,7 @@ class Seeding:
       env: environment of either generation.
       seeds: one for each episode; none to leave them unseeded.
       order: "seed_first" seeds each episode before its reset; "legacy" after it, as the original
-        does, which has each episode begin as the seed of the one before says.
+        does: each episode then starts from the seed of the one before.
     """
 
     def __init__(self, env: Any, seeds: list[int], order: SeedOrder) -> None:
@@ -55,7 +55,7 @@ class Seeding:
 
 
 class Outcome(NamedTuple):
-    """What a step of either generation says."""
+    """Result of a step of either generation."""
 
     observation: Any
     reward: Any
@@ -84,14 +84,14 @@ def step(env: Any, action: Any) -> Outcome:
     return Outcome(observation, reward, bool(terminated or truncated), info)
 
 
-def _first(returned: Any) -> Any:
-    """Observation that `reset` returned, with or without info."""
-    pair = isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], dict)
-    return returned[0] if pair else returned
+def _first(value: Any) -> Any:
+    """Observation in what `reset` returns, with or without info."""
+    pair = isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
+    return value[0] if pair else value
 
 
 def _takes_seed(env: Any) -> bool:
-    """Whether `reset` takes a seed; one that takes anything is asked for a method first."""
+    """Whether `reset` takes a seed; if it takes any keyword, only without a method `seed`."""
     try:
         parameters = inspect.signature(env.reset).parameters
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What is measured in the episodes that an agent plays."""
+"""Evaluators: measurements of the episodes that an agent plays."""
 
 import math
 from abc import ABC, abstractmethod
@@ -10,10 +10,10 @@ import numpy as np
 from evaluation.grader.results import EvaluationResult
 
 FULL_STATE = {
-    "state": "what the agent saw before the action",
-    "action": "what the agent did",
-    "reward": "what the environment gave for it",
-    "next_state": "what the agent sees next",
+    "state": "observation before the action",
+    "action": "action of the agent",
+    "reward": "reward for the action",
+    "next_state": "observation after the action",
     "done": "whether the episode is over, ended by the task or by a limit of the environment",
     "info": 'the environment\'s; `"TimeLimit.truncated"` is in it if a limit was reached: True if '
     "the task itself had not ended",
@@ -26,10 +26,10 @@ FullState = Mapping[str, Any]
 
 
 class Evaluator(ABC):
-    """Stores what happened in every episode and sums it up at the end.
+    """Records every episode and summarises them at the end.
 
     Attributes:
-      error: what ended the present run early; None if nothing did.
+      error: exception that ended the present run early; None for none.
       held_per_episode: bytes that it keeps of each episode, at the least.
     """
 
@@ -41,27 +41,27 @@ class Evaluator(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """Begin an episode. What is known of earlier ones is kept."""
+        """Begin an episode; earlier ones are kept."""
 
     @abstractmethod
     def step(self, full_state: FullState) -> None:
-        """Note one action and what came of it, the keys of `FULL_STATE`."""
+        """Add a step, with the keys of `FULL_STATE`."""
 
     @abstractmethod
     def get_result(self) -> EvaluationResult:
-        """Sum up all episodes so far, one that was broken off included."""
+        """Summarise all episodes so far, one that was broken off included."""
 
     def terminate(self, e: BaseException) -> None:
-        """Note what ended the run early."""
+        """Record the exception that ended the run early."""
         self.error = e
 
 
 class BatchEvaluator(Evaluator):
-    """An evaluator that can note many episodes at once, for what rewards and lengths tell."""
+    """An evaluator that can add many episodes at once, from rewards and lengths."""
 
     @abstractmethod
     def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
-        """Note L episodes, as `reset` and `step` would one after the other.
+        """Add L episodes, as `reset` and `step` would one after the other.
 
         Args:
           rewards: (T, L) by step.
@@ -97,14 +97,14 @@ class RewardEvaluator(BatchEvaluator):
         self.returns[-1] += _reward(full_state)
 
     def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
-        """Note L episodes; sums are made in the order of `step`, in double precision.
+        """Add L episodes; sums are made in the order of `step`, in double precision.
 
         Raises:
           ValueError: a reward is no finite number.
         """
-        played = np.arange(len(rewards))[:, None] < lengths
+        mask = np.arange(len(rewards))[:, None] < lengths
         total = np.zeros(len(lengths))
-        for reward, counts in zip(rewards, played, strict=True):
+        for reward, counts in zip(rewards, mask, strict=True):
             total += np.where(counts, reward, 0.0)
         if not np.isfinite(total).all():
             raise ValueError("a reward is not a finite number")
@@ -117,7 +117,7 @@ class RewardEvaluator(BatchEvaluator):
 
 
 class StepCountEvaluator(BatchEvaluator):
-    """Measures the mean number of steps of an episode. It looks at nothing in `full_state`."""
+    """Measures the mean number of steps of an episode. It ignores `full_state`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class StepCountEvaluator(BatchEvaluator):
         self.steps += 1
 
     def add_episodes(self, rewards: np.ndarray, lengths: np.ndarray) -> None:
-        """Note L episodes."""
+        """Add L episodes."""
         self.episodes += len(lengths)
         self.steps += int(lengths.sum())
 
@@ -151,8 +151,8 @@ def _reward(full_state: FullState) -> float:
     except KeyError as error:
         raise ValueError("full_state has no 'reward', which RewardEvaluator needs") from error
     except (TypeError, ValueError) as error:
-        given = type(full_state["reward"]).__name__
-        raise ValueError(f"reward is a {given}; it must be a number") from error
+        type_name = type(full_state["reward"]).__name__
+        raise ValueError(f"reward is a {type_name}; it must be a number") from error
     if not math.isfinite(reward):
         raise ValueError(f"reward is {reward}; it must be a finite number")
     return reward

@@ -1,4 +1,4 @@
-"""What can go wrong with a submission."""
+"""Exceptions of the grader."""
 
 
 class TimeoutException(Exception):
@@ -9,7 +9,7 @@ class TimeoutException(Exception):
 
 
 class AgentError(Exception):
-    """An agent failed in a way that is no exception of this process.
+    """An agent failed without an exception that can be raised here.
 
     Its process died or cannot talk to this one, or it raised what would stop the grader itself. An
     exception of the agent's own class, raised in a child process, arrives as a subclass of this

@@ -1,15 +1,13 @@
-"""Limits on what a submission may take, and the agent behind them.
+"""Limits on time and memory of a submission, and agents under limits.
 
-Where nothing is limited, a test case calls the agent directly. With a time limit the agent lives in
-a thread of its own, and with a memory limit, or where a hard limit is asked for, in a process of
-its own (`isolate`). Environment and evaluator stay with the caller in each case: what an agent
-that was given up still does cannot reach them.
+Without limits, a test case calls the agent directly. With a time limit the agent runs in a thread
+of its own; with a memory limit or `isolate`, in a process of its own. Environment and evaluator
+stay with the caller in each case: an agent that was given up cannot reach them.
 
 The time limit of a case counts from the agent's construction on, environment and evaluator
-included. It is looked at before and after each call of the agent, and while one lasts; a call that
-does not return in time is given up. Nothing of it needs a signal, so limits work in any thread, may
-be nested, and are read from any clock. An environment or an evaluator that hangs is another matter:
-see `evaluation.grader.alarm`.
+included. It is checked before, during and after each call of the agent; a call that does not return
+in time is given up. This needs no signal, so limits work in any thread, may be nested, and may use
+any clock. For an environment or an evaluator that hangs see `evaluation.grader.alarm`.
 """
 
 import math
@@ -25,7 +23,7 @@ from evaluation.grader.agent import Agent, CreateAgent, checked_agent
 from evaluation.grader.exceptions import TimeoutException
 
 POLL = 0.05
-"""Longest time, s, for which a call is awaited without a look at the clock."""
+"""Longest wait for a call, s, between two looks at the clock."""
 LEAST_MEMORY = 1 << 24
 """Smallest memory limit, bytes."""
 CREATE = "create_agent"
@@ -34,13 +32,13 @@ CREATE = "create_agent"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a test case allows an agent.
+    """Limits of an agent in a test case.
 
     Attributes:
       time_limit: s; None, 0 or infinity for none.
       memory_limit: address space of the agent's process, bytes; None for none.
       isolate: whether the agent has a process of its own even without a memory limit.
-      clock: what the time is read from.
+      clock: measures time.
     """
 
     time_limit: float | None = None
@@ -49,7 +47,7 @@ class Limits:
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
-        """Refuse limits that cannot work."""
+        """Refuse limits out of bounds."""
         limit, memory = self.time_limit, self.memory_limit
         if limit is not None and not (_is_number(limit) and limit >= 0):
             raise ValueError(
@@ -73,7 +71,7 @@ class Limits:
 
     @property
     def child(self) -> bool:
-        """Whether the agent lives in a process of its own."""
+        """Whether the agent has a process of its own."""
         return self.isolate or self.memory_limit is not None
 
 
@@ -103,9 +101,9 @@ class Deadline:
 
 
 class Host(ABC):
-    """Where an agent lives that is not called directly.
+    """Thread or process of an agent.
 
-    Entering it as a context starts it, leaving it ends it, also in the middle of a call.
+    Entering it as a context starts it; leaving it ends it, also in the middle of a call.
 
     Attributes:
       deadline: when to give up, set after the start.
@@ -125,7 +123,7 @@ class Host(ABC):
         """
         self.deadline.check()
         self._send(method, arguments)
-        while not self._answered(self.deadline.patience()):
+        while not self._has_answer(self.deadline.patience()):
             self.deadline.check()
         value = self._answer()
         self.deadline.check()
@@ -141,19 +139,19 @@ class Host(ABC):
 
     @abstractmethod
     def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
-        """Have a method called; `CREATE` makes the agent."""
+        """Send a call of a method; `CREATE` makes the agent."""
 
     @abstractmethod
-    def _answered(self, seconds: float) -> bool:
-        """Wait at most so long for the call to end; tell whether it has."""
+    def _has_answer(self, seconds: float) -> bool:
+        """Wait at most `seconds` for the call to end; return whether it has."""
 
     @abstractmethod
     def _answer(self) -> Any:
-        """Return or raise what the call that has ended did."""
+        """Return the value of the call that has ended, or raise its exception."""
 
 
 class LimitedAgent(Agent):
-    """An agent somewhere else, as an agent; other methods of it can be called in the same way."""
+    """Proxy of an agent in a `Host`; other methods can be called in the same way."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -163,7 +161,7 @@ class LimitedAgent(Agent):
         return self._host.call("step", state)
 
     def reset(self) -> None:
-        """Have the agent forget what belongs to an episode."""
+        """Reset the agent."""
         self._host.call("reset")
 
     def __getattr__(self, name: str) -> Any:
@@ -176,15 +174,15 @@ class LimitedAgent(Agent):
 def limited(
     limits: Limits, create_agent: CreateAgent, agent_init: Mapping[str, Any]
 ) -> Iterator[Any]:
-    """Make an agent under limits, and give up what it still does at the end.
+    """Make an agent under limits, and end it with the context.
 
     Args:
-      limits: what it may take.
+      limits: of the agent.
       create_agent: a submission's function.
       agent_init: its arguments.
 
     Yields:
-      The agent, or one that stands for it.
+      The agent, or its proxy.
 
     Raises:
       TimeoutException: the time is over, also if only at the end.

@@ -1,4 +1,4 @@
-"""Suites and submissions by name: a module, a file or a package's folder, and what is in it."""
+"""Load suites and submissions by name: a module, a file or a package's folder, and a name in it."""
 
 import importlib
 import importlib.util
@@ -14,7 +14,7 @@ from evaluation.grader.agent import CreateAgent
 from evaluation.grader.exceptions import AgentError, AgentNotFound, TestSuiteNotFound
 
 SUITE, AGENT = "test_suite", "create_agent"
-"""Names that are looked for where none is given."""
+"""Default names in a module."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Reference:
 
     Attributes:
       module: dotted name, path of a file, or path of a folder with `__init__.py`.
-      name: what is looked for in it.
+      name: in the module.
     """
 
     module: str
@@ -57,7 +57,7 @@ class Reference:
             return False
 
     def load(self) -> Any:
-        """Import the module and return what is named.
+        """Import the module and return the named object.
 
         Raises:
           FileNotFoundError: there is no such module.
@@ -67,34 +67,34 @@ class Reference:
         if not self.exists():
             raise FileNotFoundError(f"there is no {self.in_words()}")
         try:
-            module = self._imported()
+            module = self._import()
         except (Exception, SystemExit) as error:
-            told = f"{type(error).__name__}: {error}"
-            raise ImportError(f"{self.in_words()} cannot be imported: {told}") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ImportError(f"{self.in_words()} cannot be imported: {reason}") from error
         if not hasattr(module, self.name):
             raise AttributeError(f"{self.in_words()} has no {self.name!r}")
         return getattr(module, self.name)
 
     def in_words(self) -> str:
-        """What kind of module it is, and its name."""
+        """Kind and name of the module, for messages."""
         return f"{'module' if self.path is None else 'file'} {self.module!r}"
 
-    def _imported(self) -> ModuleType:
+    def _import(self) -> ModuleType:
         path = self.path
         if path is None:
             return importlib.import_module(self.module)
         package = path.name == "__init__.py"
         home = path.parent.parent if package else path.parent
-        # Submissions import what lies beside them.
+        # Submissions import modules beside them.
         if str(home) not in sys.path:
             sys.path.insert(0, str(home))
-        # A name of its own: two submissions may well be called alike.
+        # A unique name: two submissions may have the same one.
         name = (path.parent if package else path).stem
         name = f"{name}_{zlib.crc32(str(path).encode()):x}" if name in sys.modules else name
-        return _executed(name, path, package)
+        return _execute(name, path, package)
 
 
-def _executed(name: str, path: Path, package: bool) -> ModuleType:
+def _execute(name: str, path: Path, package: bool) -> ModuleType:
     """Import a file under a name."""
     places = [str(path.parent)] if package else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
@@ -128,7 +128,7 @@ def load_suite(text: str) -> Any:
     from evaluation.grader.suite import TestSuite
 
     reference = Reference.parse(text, SUITE)
-    suite = _loaded(reference, TestSuiteNotFound, "test suite")
+    suite = _load(reference, TestSuiteNotFound, "test suite")
     if not isinstance(suite, TestSuite):
         raise TestSuiteNotFound(
             f"test suite not found: {reference.name!r} in {reference.module!r} is a "
@@ -148,7 +148,7 @@ def load_agent(text: str) -> CreateAgent:
       AgentNotFound: there is none.
     """
     reference = Reference.parse(text, AGENT)
-    function: CreateAgent = _loaded(reference, AgentNotFound, "agent")
+    function: CreateAgent = _load(reference, AgentNotFound, "agent")
     if not callable(function):
         raise AgentNotFound(
             f"agent not found: {reference.name!r} in {reference.module!r} is a "
@@ -157,7 +157,7 @@ def load_agent(text: str) -> CreateAgent:
     return function
 
 
-def _loaded(reference: Reference, kind: Callable[[str], Exception], what: str) -> Any:
+def _load(reference: Reference, kind: Callable[[str], Exception], what: str) -> Any:
     try:
         return reference.load()
     except (FileNotFoundError, AttributeError, ImportError) as error:
@@ -181,7 +181,7 @@ class Submission:
             raise AgentNotFound(f"agent not found: there is no {reference.in_words()}")
 
     def check(self) -> None:
-        """Import it in a process of its own, where an agent's process will.
+        """Import it in a process of its own, as an agent's process will.
 
         Raises:
           AgentNotFound: that fails, or there is no function in it that makes an agent.
@@ -193,9 +193,9 @@ class Submission:
                 pass
         except AgentError as error:
             words = str(error)
-            told = type(error).__name__ == AgentNotFound.__name__
+            not_found = type(error).__name__ == AgentNotFound.__name__
             raise AgentNotFound(
-                words if told else f"agent not found: {self.text}: {words}"
+                words if not_found else f"agent not found: {self.text}: {words}"
             ) from None
 
     def __call__(self, **agent_init: Any) -> Any:
@@ -203,5 +203,5 @@ class Submission:
         return load_agent(self.text)(**agent_init)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Arrive in another process as the submission's own function."""
+        """Unpickle in another process as the submission's own function."""
         return load_agent, (self.text,)

@@ -1,4 +1,4 @@
-"""An agent in a process of its own: it can be ended at any time, and have less memory."""
+"""An agent in a process of its own, which can be ended at any time and have less memory."""
 
 import multiprocessing
 import pickle
@@ -21,18 +21,18 @@ PATIENCE = 1.0
 
 
 class ProcessHost(Host):
-    """Calls an agent in a child process, which is started anew and shares nothing with this one.
+    """Calls an agent in a new child process, which shares nothing with this one.
 
-    States, actions and the arguments of the agent travel as pickles. What comes back may only hold
-    numbers, strings, lists, dictionaries and NumPy arrays, so that it runs no code here. Beyond
-    that a child process is no prison: it has the rights of its user.
+    States, actions and the arguments of the agent are pickled. An answer may only hold numbers,
+    strings, lists, dictionaries and NumPy arrays, so it runs no code here. The child process has
+    the rights of its user.
 
     Args:
       create_agent: a submission's function; it must be importable, at the top level of a module.
       agent_init: its arguments.
       memory_limit: address space of the process, bytes; None for no limit.
       start_limit: time for the process to start and to import the submission, s.
-      clock: what `start_limit` is read from; None for the computer's.
+      clock: measures `start_limit`; None for the computer's clock.
 
     Raises:
       ValueError: a memory limit on a system that has none.
@@ -72,7 +72,7 @@ class ProcessHost(Host):
         """Start the process and wait until it has imported the submission.
 
         Raises:
-          AgentError: it has not.
+          AgentError: it was not imported.
         """
         end = self._clock.now() + self._start_limit
         self._process.start()
@@ -89,15 +89,15 @@ class ProcessHost(Host):
     def _await_start(self, end: float) -> None:
         """Wait until the process reports that it is ready; a start that ends late is refused."""
         while True:
-            left = end - self._clock.now()
-            if left <= 0:
+            remaining = end - self._clock.now()
+            if remaining <= 0:
                 raise AgentError(f"the agent's process did not start in {self._start_limit:g} s")
-            if self._answered(min(POLL, left)):
+            if self._has_answer(min(POLL, remaining)):
                 return
 
     def __exit__(self, *error: object) -> None:
         """End the process."""
-        self._connection.close()  # what makes a process that waits for a call end
+        self._connection.close()  # ends a process that waits for a call
         if not any(error):
             connection.wait([self._process.sentinel], PATIENCE)
         if self._process.pid is not None:
@@ -115,7 +115,7 @@ class ProcessHost(Host):
         except OSError as error:
             raise self._death() from error
 
-    def _answered(self, seconds: float) -> bool:
+    def _has_answer(self, seconds: float) -> bool:
         return self._connection.poll(seconds)
 
     def _answer(self) -> Any:
@@ -124,20 +124,20 @@ class ProcessHost(Host):
         except (EOFError, OSError) as error:
             raise self._death() from error
         except Exception as error:
-            raise AgentError(f"the agent's process answered nonsense: {error}") from error
+            raise AgentError(f"the agent's process sent an invalid answer: {error}") from error
         if kind == child.RETURNED:
             return value
         raise child.exception(value)
 
     def _death(self) -> AgentError:
-        """What to say of a process that has ended."""
+        """The error for a process that has ended."""
         self._process.join(PATIENCE)
         code = self._process.exitcode
         if code is None:
             return AgentError("the agent's process has closed its connection")
         if code < 0:
-            known = -code in set(signal.Signals)
-            how = f"was ended by {signal.Signals(-code).name if known else f'signal {-code}'}"
+            is_signal = -code in set(signal.Signals)
+            end = f"was ended by {signal.Signals(-code).name if is_signal else f'signal {-code}'}"
         else:
-            how = f"ended with exit code {code}"
-        return AgentError(f"the agent's process {how}{'' if self._ready else self._advice}")
+            end = f"ended with exit code {code}"
+        return AgentError(f"the agent's process {end}{'' if self._ready else self._advice}")

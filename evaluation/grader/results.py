@@ -1,4 +1,4 @@
-"""What an evaluation found, as objects and as strict JSON."""
+"""Results of an evaluation, as objects and as strict JSON."""
 
 import math
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import Any
 
 RESULT_FIELDS = {
     "name": "what the evaluator measures",
-    "detail": "by episode, or totals; what the evaluator chooses to tell",
+    "detail": "by episode, or totals; the evaluator chooses",
     "value": "the score, null if no episode was recorded",
-    "error": "what ended the case early, as `type` and `message`; null if nothing did",
+    "error": "exception that ended the case early, as `type` and `message`; null for none",
 }
 """Fields of a result in JSON."""
 
@@ -17,12 +17,12 @@ DEEPEST = 50
 
 
 class EvaluationResult:
-    """Summary of all episodes that an evaluator has seen.
+    """Summary of all episodes of an evaluator.
 
     Args:
       value: the score; None if there is none.
       error: exception that ended the evaluation, None if nothing did.
-      name: what is measured.
+      name: of the measure.
       results: details, anything; the key "detail" in JSON.
     """
 
@@ -79,14 +79,14 @@ def error_to_json(error: BaseException | None) -> dict[str, str] | None:
     """Return the type and the message of an exception, None for none."""
     if error is None:
         return None
-    return {"type": type(error).__name__, "message": _clean(_said(error).strip())}
+    return {"type": type(error).__name__, "message": _clean(_message(error).strip())}
 
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Turn anything into values of strict JSON.
 
-    Arrays become lists, keys become strings, a number that is not finite becomes None, and what
-    JSON has no form for becomes text.
+    Arrays become lists, keys become strings, a number that is not finite becomes None, and other
+    objects become text.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -107,14 +107,14 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Describe anything in words that are not too long."""
+    """Return the `repr` of any object, shortened."""
     try:
         return _clean(repr(value))
     except Exception:
         return f"<{type(value).__name__}>"
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
@@ -122,6 +122,6 @@ def _said(error: BaseException) -> str:
 
 
 def _clean(text: str, longest: int | None = LONGEST_TEXT) -> str:
-    """Replace half characters, which JSON cannot carry, and shorten."""
+    """Escape lone surrogates, which JSON cannot carry, and shorten."""
     text = str(text).encode("utf-8", "backslashreplace").decode()
     return text if longest is None or len(text) <= longest else text[: longest - 3] + "..."

@@ -1,4 +1,4 @@
-"""Test cases in a row."""
+"""Suites of test cases."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ class TestSuite:
       results: of the last run, with the exceptions themselves; empty before it.
 
     Raises:
-      TypeError: something is no test case.
+      TypeError: a case is not a `TestCase`.
     """
 
     __test__ = False  # not a test of pytest's
@@ -39,8 +39,8 @@ class TestSuite:
     def run(self, create_agent: CreateAgent) -> dict[str, Any]:
         """Grade a submission.
 
-        No error of agent, environment or evaluator ends it: what happened is in the case's result,
-        and the next case follows.
+        An error of agent, environment or evaluator does not end it: the error is in the case's
+        result, and the next case follows.
 
         Args:
           create_agent: called once for each case with its `agent_init`.
@@ -51,19 +51,19 @@ class TestSuite:
         """
         self.results = []
         for case in self.test_cases:
-            case_id = getattr(case, "case_id", None)  # a subclass may not have asked its base
-            self.results.append(TestResult(case_id, _evaluated(case, create_agent)))
+            case_id = getattr(case, "case_id", None)  # a subclass may not call its base's __init__
+            self.results.append(TestResult(case_id, _evaluate(case, create_agent)))
         results = [result.get_json() for result in self.results]
         return {"suite_id": plain(self.suite_id), "results": results}
 
 
-def _evaluated(case: TestCase, create_agent: CreateAgent) -> EvaluationResult:
-    """Evaluate one case, whatever a class of the user's own does."""
+def _evaluate(case: TestCase, create_agent: CreateAgent) -> EvaluationResult:
+    """Evaluate one case; any exception, also of a user's class, goes into the result."""
     try:
         result = case.evaluate(create_agent)
         if not isinstance(result, EvaluationResult):
-            given = type(result).__name__
-            raise TypeError(f"the result is a {given}; it must be an EvaluationResult")
+            type_name = type(result).__name__
+            raise TypeError(f"the result is a {type_name}; it must be an EvaluationResult")
         return result
     except (Exception, SystemExit) as error:
         return EvaluationResult(None, error)

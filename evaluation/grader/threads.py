@@ -15,15 +15,15 @@ Call = tuple[str, tuple[Any, ...]]
 
 
 class GivenUp(BaseException):
-    """Ends an agent that was given up; no `except Exception` of its own catches it."""
+    """Ends an agent that was given up; the agent's `except Exception` does not catch it."""
 
 
 class ThreadHost(Host):
     """Calls an agent in a daemon thread.
 
     A thread cannot be ended from outside. One that was given up gets an exception as soon as it
-    runs Python code again, and ends with it; an agent that catches it, or never comes back from a
-    call into a library, goes on until the process ends, and only takes its time.
+    runs Python code again, and ends with it. An agent that catches it, or never comes back from a
+    call into a library, goes on until the process ends.
 
     Args:
       create_agent: a submission's function.
@@ -34,7 +34,7 @@ class ThreadHost(Host):
         self._create_agent, self._agent_init = create_agent, agent_init
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        self._ended: tuple[Any, BaseException | None] = (None, None)
+        self._outcome: tuple[Any, BaseException | None] = (None, None)
         self._busy = False
         self._thread = threading.Thread(target=self._serve, name="graded agent", daemon=True)
 
@@ -55,17 +55,17 @@ class ThreadHost(Host):
         self._busy = True
         self._calls.put((method, arguments))
 
-    def _answered(self, seconds: float) -> bool:
+    def _has_answer(self, seconds: float) -> bool:
         try:
-            self._ended = self._answers.get(timeout=seconds)
+            self._outcome = self._answers.get(timeout=seconds)
         except queue.Empty:
             return False
         self._busy = False
         return True
 
     def _answer(self) -> Any:
-        value, error = self._ended
-        self._ended = (None, None)
+        value, error = self._outcome
+        self._outcome = (None, None)
         if isinstance(error, Exception | SystemExit):
             raise error
         if error is not None:
@@ -74,7 +74,7 @@ class ThreadHost(Host):
 
     def _serve(self) -> None:
         """Make the agent and call its methods, until there is no more to call."""
-        # Given up in the middle of this, there is nobody to tell.
+        # If the agent is given up here, no caller waits for an answer.
         with contextlib.suppress(GivenUp):
             agent = None
             while call := self._calls.get():

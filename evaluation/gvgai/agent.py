@@ -1,4 +1,4 @@
-"""The agent of the track: its base class, the timer it is given, and how its file is loaded."""
+"""Agents of the track: their base class, their timer, and how a file is loaded."""
 
 import importlib.util
 import inspect
@@ -21,16 +21,16 @@ class ElapsedTimer:
     The names are those of the framework's timer, for agents that were written for it.
 
     Args:
-      clock: where time comes from.
+      clock: measures time.
       seconds: the limit, s.
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock, self._seconds, self._began = clock, seconds, clock.now()
+        self._clock, self._seconds, self._start = clock, seconds, clock.now()
 
     def elapsedMillis(self) -> float:
         """Time since the method was called, ms, to the microsecond."""
-        return round(1e3 * (self._clock.now() - self._began), 3)
+        return round(1e3 * (self._clock.now() - self._start), 3)
 
     def remainingTimeMillis(self) -> float:
         """Time until the limit, ms, to the microsecond; negative when it has passed."""
@@ -41,13 +41,13 @@ class ElapsedTimer:
         return self.remainingTimeMillis() < 0
 
     def copy(self) -> "ElapsedTimer":
-        """Return a timer with the same start and limit; neither knows of the other."""
+        """Return an independent timer with the same start and limit."""
         twin = ElapsedTimer(self._clock, self._seconds)
-        twin._began = self._began
+        twin._start = self._start
         return twin
 
     def setMaxTimeMillis(self, millis: float) -> None:
-        """Change the limit of this timer, which the rules do not heed."""
+        """Change the limit of this timer; the rules ignore it."""
         self._seconds = millis / 1e3
 
 
@@ -59,13 +59,13 @@ class Agent(ABC):
     the call. No model of the game is given.
     """
 
-    def __init__(  # noqa: B027 - a constructor that keeps nothing is a fair one
+    def __init__(  # noqa: B027 - an empty constructor is allowed
         self, sso: SerializableStateObservation | None = None, elapsed_timer: Any = None
     ) -> None:
         """Prepare for the track; at most 1 s."""
 
     def init(self, sso: SerializableStateObservation, elapsed_timer: ElapsedTimer) -> Any:
-        """Prepare for a level, at most 1 s; what is returned does not count."""
+        """Prepare for a level, at most 1 s; the return value is ignored."""
         return None
 
     @abstractmethod
@@ -74,13 +74,13 @@ class Agent(ABC):
 
     @abstractmethod
     def result(self, sso: SerializableStateObservation, elapsed_timer: ElapsedTimer) -> int:
-        """Hear how the level went; return the training level to play next, 0, 1 or 2."""
+        """Learn from a level that is over; return the next training level, 0, 1 or 2."""
 
 
 def load_class(path: Path) -> type:
     """Import the class `Agent` from a file.
 
-    Modules beside the file can be imported by it.
+    The file can import modules beside it.
 
     Raises:
       ValueError: no such file, it cannot be imported, or has no such class.
@@ -98,23 +98,23 @@ def load_class(path: Path) -> type:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"agent {path} cannot be imported: {described(error)}") from error
-    found = getattr(module, CLASS_NAME, None)
-    if not isinstance(found, type):
+        raise ValueError(f"agent {path} cannot be imported: {describe(error)}") from error
+    agent_class = getattr(module, CLASS_NAME, None)
+    if not isinstance(agent_class, type):
         raise ValueError(f"agent {path} has no class {CLASS_NAME}; define one")
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+    if inspect.isabstract(agent_class):
+        missing = ", ".join(sorted(getattr(agent_class, "__abstractmethods__", ())))
         raise ValueError(f"agent {path}: class {CLASS_NAME} lacks {missing}; define them")
     for name in ("init", "act", "result"):
-        if not callable(getattr(found, name, None)):
+        if not callable(getattr(agent_class, name, None)):
             raise ValueError(f"agent {path}: class {CLASS_NAME} has no method {name}; define it")
-    return found
+    return agent_class
 
 
 def fitting(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
-    """Return as many of the arguments as a function takes: all of them, or fewer from the end on.
+    """Return the arguments that a function takes: all, or the first few.
 
-    A function whose parameters cannot be told is given all.
+    A function without a known signature gets all.
     """
     try:
         signature = inspect.signature(function)
@@ -129,6 +129,6 @@ def fitting(function: Callable[..., Any], *arguments: Any) -> tuple[Any, ...]:
     return arguments
 
 
-def described(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An exception in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

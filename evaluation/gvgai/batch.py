@@ -1,7 +1,7 @@
 """Many agents on one track side by side: every lane has its own phase, level and clock.
 
-In each turn the lanes that wait for `init`, for `act` and for `result` are asked together, and
-`evaluation.abreast` moves all of them on. Lane i plays what a `Trial` of the same seed plays as
+In each turn the lanes that wait for `init`, for `act` and for `result` are called together, and
+`evaluation.abreast` steps all of them. Lane i plays the same as a `Trial` of the same seed and
 lifetime `first_lifetime` + i, tick for tick.
 """
 
@@ -28,7 +28,7 @@ Charge = Literal["whole", "share"]
 
 
 class Clocks(Protocol):
-    """One clock a lane; none goes back."""
+    """Monotonic clocks, one a lane."""
 
     def now(self) -> np.ndarray:
         """Time of every lane, (L,) float64, s."""
@@ -40,7 +40,7 @@ class SharedClock:
     """One clock for all lanes.
 
     Attributes:
-      clock: where time comes from.
+      clock: measures time.
       lanes: number of lanes, L.
       charge: "whole" charges every lane the whole time of a call, "share" an L-th of it.
     """
@@ -57,7 +57,7 @@ class SharedClock:
 class Sight(NamedTuple):
     """What the agents of all lanes see; leaves (L,), NumPy."""
 
-    seen: Any  # what the sensors report, CartPole3D's observation
+    observation: Any  # of the sensors, as CartPole3D's
     score: np.ndarray  # float32, sum of rewards
     tick: np.ndarray  # int32, steps played
     over: np.ndarray  # bool, the level ended by itself
@@ -66,7 +66,7 @@ class Sight(NamedTuple):
 
 
 class BatchAgent(Protocol):
-    """Agents of all lanes; each method is asked about those lanes in which `due`, (L,), is set."""
+    """Agents of all lanes; each method is called for the lanes in which `due`, (L,), is set."""
 
     def init(self, sight: Sight, due: np.ndarray) -> None:
         """Prepare for a level."""
@@ -104,7 +104,7 @@ def play_batch(
     already: the limit of the constructor does not apply.
 
     Args:
-      track: what is played, by which rules.
+      track: levels and rules.
       agent: the agents of all lanes.
       clocks: their clocks.
       lanes: number of lanes, L.
@@ -139,24 +139,24 @@ class _Batch:
         self._dt = self._abreast.tasks.dt
         self._pushes = _push_table(self._abreast.envs)
         filled = self._abreast.filled
-        self._at = _on_host(phases.first((filled,)))
-        self._at.call[lanes:] = Call.CLOSED
+        self._state = _on_host(phases.first((filled,)))
+        self._state.call[lanes:] = Call.CLOSED
         self._act_max = np.zeros(lanes)
         self._open(np.ones(filled, bool))
-        self._began = clocks.now()
+        self._start = clocks.now()
 
     @property
     def waiting(self) -> bool:
-        """Whether any lane waits for anything."""
-        return bool(np.any(self._at.call < Call.FINISH))
+        """Whether any lane waits for a call."""
+        return bool(np.any(self._state.call < Call.FINISH))
 
     def turn(self, agent: BatchAgent) -> None:
-        """Ask all lanes, and move them on."""
-        at, count = self._at, self._lanes
-        call, sight = at.call[:count], self._sight()
-        answer = np.full(len(at.call), Answer.DONE, np.int32)
-        chosen = np.full(len(at.call), phases.NO_LEVEL, np.int32)
-        actions = np.full(len(at.call), NIL, np.int32)
+        """Call the agents of all lanes, and advance the lanes."""
+        state, count = self._state, self._lanes
+        call, sight = state.call[:count], self._sight()
+        answer = np.full(len(state.call), Answer.DONE, np.int32)
+        chosen = np.full(len(state.call), phases.NO_LEVEL, np.int32)
+        actions = np.full(len(state.call), NIL, np.int32)
         if np.any(due := call == Call.INIT):
             answer[:count][due] = self._init(agent, sight, due)[due]
         if np.any(due := call == Call.ACT):
@@ -165,17 +165,17 @@ class _Batch:
         if np.any(due := call == Call.RESULT):
             levels, answers = self._result(agent, sight, due)
             chosen[:count][due], answer[:count][due] = levels[due], answers[due]
-        acting = at.call == Call.ACT
+        acting = state.call == Call.ACT
         moving = acting & (answer == Answer.DONE)
         if np.any(moving):
             self._abreast.step(self._pushes[self._abreast.world, actions], moving)
             over = self._abreast.status(observation=False).over
             answer = np.where(moving & over, Answer.OVER, answer)
-        failed = (at.call == Call.INIT) & (answer != Answer.DONE)
+        failed = (state.call == Call.INIT) & (answer != Answer.DONE)
         self._note(np.flatnonzero(failed | (acting & (answer != Answer.DONE))), answer)
         self._advance(answer, chosen)
 
-    # Asking the agents ----------------------------------------------------------------------------
+    # Calls of the agents --------------------------------------------------------------------------
 
     def _init(self, agent: BatchAgent, sight: Sight, due: np.ndarray) -> np.ndarray:
         before = self._clocks.now()
@@ -188,59 +188,59 @@ class _Batch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Codes of the actions to play, and answers."""
         rules, before = self._track.rules, self._clocks.now()
-        codes = self._checked("act", agent.act(sight, due))
+        codes = self._array("act", agent.act(sight, due))
         seconds = self._clocks.now() - before
         self._act_max[due] = np.maximum(self._act_max, seconds)[due]
         answers = np.where(codes == ESCAPE, Answer.ABORT, Answer.DONE)
         answers = np.where(rules.act_late(seconds), Answer.DONE, answers)
         answers = np.where(rules.act_overspent(seconds), Answer.OVERSPENT, answers)
-        known = (codes >= 0) & (codes < len(ACTIONS)) & ~rules.act_late(seconds)
-        return np.where(known, codes, NIL), answers
+        valid = (codes >= 0) & (codes < len(ACTIONS)) & ~rules.act_late(seconds)
+        return np.where(valid, codes, NIL), answers
 
     def _result(
         self, agent: BatchAgent, sight: Sight, due: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Levels that were chosen, and answers."""
         rules, before = self._track.rules, self._clocks.now()
-        levels = self._checked("result", agent.result(sight, due))
-        seconds, learned = self._clocks.now() - before, before - self._began
-        answers = np.where(rules.learning_over(learned + seconds), Answer.END, Answer.DONE)
-        late = rules.result_overspent(learned, seconds)
+        levels = self._array("result", agent.result(sight, due))
+        seconds, elapsed = self._clocks.now() - before, before - self._start
+        answers = np.where(rules.learning_over(elapsed + seconds), Answer.END, Answer.DONE)
+        late = rules.result_overspent(elapsed, seconds)
         return levels, np.where(late, Answer.OVERSPENT, answers)
 
-    def _checked(self, method: str, values: Any) -> np.ndarray:
-        found = np.asarray(values)
-        if found.shape != (self._lanes,) or not np.issubdtype(found.dtype, np.integer):
+    def _array(self, method: str, values: Any) -> np.ndarray:
+        array = np.asarray(values)
+        if array.shape != (self._lanes,) or not np.issubdtype(array.dtype, np.integer):
             raise ValueError(
-                f"{method} of the agents returned {found.dtype} of shape {found.shape}; it must be "
+                f"{method} of the agents returned {array.dtype} of shape {array.shape}; it must be "
                 f"whole numbers of shape ({self._lanes},)"
             )
-        return found
+        return array
 
     def _sight(self) -> Sight:
-        """What the agents see."""
+        """Observations of all lanes."""
         game = jax.tree.map(lambda leaf: leaf[: self._lanes], self._abreast.status())
-        play, phase = self._at.play[: self._lanes], self._at.phase[: self._lanes]
+        play, phase = self._state.play[: self._lanes], self._state.phase[: self._lanes]
         return Sight(
             game.observation, game.score, game.tick, game.over, play, phase == Phase.VALIDATION
         )
 
-    # Moving on ------------------------------------------------------------------------------------
+    # Next calls -----------------------------------------------------------------------------------
 
     def _advance(self, answer: np.ndarray, chosen: np.ndarray) -> None:
-        """Go on to the next calls, and open the levels that begin."""
-        rules, before = self._track.rules, self._at
+        """Advance to the next calls, and open the levels that begin."""
+        rules, before = self._track.rules, self._state
         late = before.play + 1 >= rules.most_plays
-        late[: self._lanes] |= rules.learning_over(self._clocks.now() - self._began)
-        self._at = _on_host(_advance(before, answer, chosen, late, self._abreast.keys, rules))
-        fresh = self._at.play > before.play
+        late[: self._lanes] |= rules.learning_over(self._clocks.now() - self._start)
+        self._state = _on_host(_advance(before, answer, chosen, late, self._abreast.keys, rules))
+        fresh = self._state.play > before.play
         if np.any(fresh):
             self._open(fresh)
             self._act_max[fresh[: self._lanes]] = 0.0
 
     def _open(self, fresh: np.ndarray) -> None:
         """Open the levels that begin."""
-        self._abreast.open(self._variants[self._at.level], self._at.play, fresh)
+        self._abreast.open(self._variants[self._state.level], self._state.play, fresh)
 
     def _note(self, lanes: np.ndarray, answer: np.ndarray) -> None:
         """Add the results of levels that have ended."""
@@ -260,13 +260,13 @@ class _Batch:
         elif complete:
             winner = WINNERS["PLAYER_LOSES" if game.terminated[lane] else "PLAYER_WINS"]
         score = final_score(winner, float(game.score[lane]))
-        level, ticks = int(self._at.level[lane]), int(game.tick[lane])
+        level, ticks = int(self._state.level[lane]), int(game.tick[lane])
         return LevelResult(
             game=self._track.name,
             lifetime=self._first_lifetime + lane,
-            phase=PHASES[Phase(self._at.phase[lane])],
+            phase=PHASES[Phase(self._state.phase[lane])],
             level=level,
-            play=int(self._at.play[lane]),
+            play=int(self._state.play[lane]),
             winner=winner,
             score=SCORE_DISQUALIFIED if winner == WINNERS["PLAYER_DISQ"] else score,
             ticks=ticks,

@@ -1,4 +1,4 @@
-"""The other end of the socket: lets an agent of this package play at a server."""
+"""Client of a server, for an agent of this package."""
 
 import socket
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def connect(
     patience: float = PATIENCE_SECONDS,
     warn: Callable[[str], None] | None = None,
 ) -> bool:
-    """Play at a server until it says farewell or hangs up.
+    """Play at a server until it sends FINISH or hangs up.
 
     Args:
       make: the agent's class.
@@ -35,16 +35,16 @@ def connect(
       host: the server's address.
       port: the server's port.
       clock: measures the agent.
-      form: what observations shall hold.
+      form: of observations.
       patience: time to wait for a message, s.
       warn: called with a line of text: exceptions of the agent, why the server did not let it play.
 
     Returns:
-      Whether the server said farewell at the end; False if it hung up before, or said so at once
+      Whether the server sent FINISH at the end; False if it hung up before, or sent FINISH at once
       because another client plays.
 
     Raises:
-      OSError: no server is there.
+      OSError: no server listens there.
     """
     clock = clock or SystemClock()
     player, log = TimedAgent(make, clock, rules, form), warn or (lambda line: None)
@@ -63,7 +63,7 @@ def _converse(
     connection: Connection, player: TimedAgent, patience: float, warn: Callable[[str], None]
 ) -> bool:
     """Answer messages until there are no more."""
-    begun = False
+    has_begun = False
     while True:
         message = protocol.read_message(connection.receive(patience))
         if message is None:
@@ -71,10 +71,10 @@ def _converse(
         number, payload = message
         answer = player.answer(payload)
         if answer is None:
-            if not begun:
+            if not has_begun:
                 warn("the server plays with another client; try again later")
-            return begun
-        begun = True
+            return has_begun
+        has_begun = True
         if player.error:
             warn(f"the agent raised {player.error}")
         connection.send(protocol.reply_line(Reply(number, *answer)), patience)

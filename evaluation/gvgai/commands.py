@@ -45,7 +45,7 @@ SERVE_EXAMPLES = """examples:
 Clients of the framework connect to the port, one after the other; one that comes while another
 plays is sent FINISH. With several sessions, results of client K are in DIR/K. Exit code as for run,
 of the worst client. Only programs on this machine can connect, unless --host says otherwise;
-nothing is encrypted and nobody is asked for a password.
+there is no encryption and no password.
 """
 
 
@@ -100,7 +100,7 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
         "--form",
         choices=("JSON", "IMAGE", "BOTH"),
         default="JSON",
-        help="what observations hold (JSON)",
+        help="form of observations (JSON)",
     )
 
 
@@ -125,19 +125,19 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-overspent",
         metavar="WHAT",
-        help="what an overspent action does: disqualify or abort_level (disqualify)",
+        help="effect of an overspent action: disqualify or abort_level (disqualify)",
     )
 
     parser.add_argument(
         "--scope",
         metavar="WHAT",
-        help="what an init that fails or is late costs: its level, or as on the published server "
-        "its phase (level)",
+        help="cost of an init that fails or is late: its level, or as on the published server its "
+        "phase (level)",
     )
     parser.add_argument(
         "--timer",
         metavar="WHICH",
-        help="what the agent's methods are measured by: wall or processor time (wall)",
+        help="measure of the agent's methods: wall or processor time (wall)",
     )
 
 
@@ -147,11 +147,13 @@ def _add_address(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="root of all randomness (0)"
+    )
     parser.add_argument(
         "--lifetime", type=int, default=0, metavar="K", help="number of the (first) lifetime (0)"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="directory for results")
     parser.add_argument("--overwrite", action="store_true", help="replace results in DIR")
     parser.add_argument("--quiet", action="store_true", help="print no lines of results")
 
@@ -162,8 +164,8 @@ def _given_track(arguments: argparse.Namespace) -> "Track":
 
     from evaluation.gvgai import track
 
-    found = track.load(arguments.track) if arguments.track else track.default_track()
-    return replace(found, rules=_given_rules(arguments, found.rules))
+    base = track.load(arguments.track) if arguments.track else track.default_track()
+    return replace(base, rules=_given_rules(arguments, base.rules))
 
 
 def _given_rules(arguments: argparse.Namespace, rules: "Rules") -> "Rules":
@@ -173,8 +175,8 @@ def _given_rules(arguments: argparse.Namespace, rules: "Rules") -> "Rules":
     if arguments.preset:
         rules = preset(arguments.preset)
     options = ("learning_seconds", "validation_times", "on_overspent", "scope", "timer")
-    given = {name: getattr(arguments, name) for name in options}
-    return rules.changed({name: value for name, value in given.items() if value is not None})
+    values = {name: getattr(arguments, name) for name in options}
+    return rules.changed({name: value for name, value in values.items() if value is not None})
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -262,7 +264,7 @@ def _track(arguments: argparse.Namespace) -> int:
 def _results(
     arguments: argparse.Namespace, track: "Track", out: Path | None
 ) -> Iterator["Announcer"]:
-    """What prints results, and writes them to a directory if one is named."""
+    """Announcer that prints results, and writes them to a directory if one is named."""
     from evaluation.files import check_output_directory, write_whole
     from evaluation.gvgai.results import RESULTS_FILE, Announcer, ResultFile
 
@@ -288,7 +290,7 @@ def _conclude(trial: "Trial", out: Path | None) -> int:
 
 
 def _write_records(trial: "Trial | None", out: Path | None) -> None:
-    """Write what was played, if anything was and there is a place for it."""
+    """Write the records to `out`, if there are any and it is named."""
     if out and trial and len(trial.log):
         trial.log.records().write(out / "records.parquet")
 

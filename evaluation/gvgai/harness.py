@@ -28,13 +28,13 @@ def run(
     agent does not return (`evaluation.gvgai.server`).
 
     Args:
-      track: what is played, by which rules.
-      make: the agent's class, or what else makes one.
+      track: levels and rules.
+      make: the agent's class, or a function that makes one.
       clock: measures the agent.
-      announcer: hears of results and phases.
+      announcer: called with results and phases.
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
-      form: what observations hold.
+      form: of observations.
 
     Returns:
       The trial at its end; `trial.log.records()` are the records of its levels.

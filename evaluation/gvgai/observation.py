@@ -1,10 +1,10 @@
-"""What an agent sees: a `SerializableStateObservation`, JSON text with no forward model.
+"""Observations of agents: `SerializableStateObservation`, JSON text with no forward model.
 
 The field names are those of the framework; `FIELDS` says what each one holds over CartPole. Seen
 from above, the cart is the avatar and the blocks are movable sprites: positions are metres from the
 left and lower corner of the room (x to the right, y forward), so that they agree with
-`worldDimension` and with the cells of `observationGrid`. What has no place in the framework's plane
-stands in `cartpole`, in the world's own frame.
+`worldDimension` and with the cells of `observationGrid`. Values without a place in the framework's
+plane are in `cartpole`, in the world's frame.
 """
 
 import json
@@ -21,7 +21,7 @@ from jaxsim.worlds.cartpole3d.types import Observation
 
 Form = Literal["JSON", "IMAGE", "BOTH"]
 FORMS: tuple[Form, ...] = ("JSON", "IMAGE", "BOTH")
-"""What a client may ask an observation to hold: fields, a picture, or both."""
+"""Forms of observations: fields, a picture, or both."""
 
 ACTIONS = (
     "ACTION_NIL",
@@ -32,7 +32,7 @@ ACTIONS = (
     "ACTION_USE",
     "ACTION_ESCAPE",
 )
-"""Actions of the framework; their places are their codes in its Python client."""
+"""Actions of the framework; their indices are their codes in its Python client."""
 NIL, UP, LEFT, DOWN, RIGHT, USE, ESCAPE = range(len(ACTIONS))
 
 PUSHES = {UP: 3, LEFT: 2, DOWN: 4, RIGHT: 1}
@@ -64,8 +64,8 @@ class Field:
     Attributes:
       name: its key.
       kind: its JSON type.
-      form: "always", or the form that asks for it.
-      meaning: what it holds over CartPole.
+      form: "always", or the form that it belongs to.
+      meaning: its value in CartPole.
     """
 
     name: str
@@ -168,7 +168,7 @@ class SerializableStateObservation(str):
 
     @cached_property
     def fields(self) -> Mapping[str, Any]:
-        """The fields by name, parsed from the text when they are first asked for."""
+        """The fields by name, parsed from the text at the first access."""
         return dict(json.loads(self))
 
     def __getattr__(self, name: str) -> Any:
@@ -179,20 +179,20 @@ class SerializableStateObservation(str):
 
 @dataclass(frozen=True)
 class View:
-    """What an observation is made from.
+    """Data of an observation.
 
     Attributes:
       phase: INIT, ACT, END or ABORT.
-      validation: whether it says that the level is one of validation.
+      validation: value of `isValidation`.
       score: sum of rewards.
-      tick: what it gives as the tick.
+      tick: value of `gameTick`.
       winner: key of `WINNERS`.
       over: whether the level ended by itself.
       last_action: name of the last action.
       alive: whether the pole has not fallen.
       planar: whether the cart moves along x only.
       half_width: of the room or the track, m.
-      seen: what the sensors report, NumPy scalars.
+      observation: of the sensors, NumPy scalars.
     """
 
     phase: str
@@ -205,7 +205,7 @@ class View:
     alive: bool
     planar: bool
     half_width: float
-    seen: Observation
+    observation: Observation
 
     @property
     def available(self) -> tuple[str, ...]:
@@ -223,14 +223,14 @@ class View:
         return math.ceil(2 * self.half_width / self.cell)
 
     def place(self, position: Any) -> tuple[float, float]:
-        """Where something is on the plane, m from the corner."""
+        """A position on the plane, m from the corner."""
         return float(position.x) + self.half_width, float(position.y) + self.half_width
 
     def blocks(self) -> Iterator[tuple[int, Any, Any]]:
         """Number of the slot, position and velocity of each block that exists."""
-        alive = np.concatenate([np.atleast_1d(flag) for flag in self.seen.block_alive])
-        positions = _rows(self.seen.block_position)
-        velocities = _rows(self.seen.block_velocity)
+        alive = np.concatenate([np.atleast_1d(flag) for flag in self.observation.block_alive])
+        positions = _rows(self.observation.block_position)
+        velocities = _rows(self.observation.block_velocity)
         for slot in np.flatnonzero(alive):
             yield int(slot), positions[slot], velocities[slot]
 
@@ -241,12 +241,12 @@ def available(planar: bool) -> tuple[int, ...]:
 
 
 def push(action: int, planar: bool) -> int:
-    """CartPole3D's code of an action; what is not available does nothing."""
+    """CartPole3D's code of an action; 0, nothing, for one that is not available."""
     return PUSHES[action] if action in available(planar) else 0
 
 
 def disqualified(view: View) -> View:
-    """What an agent sees of a level that it was disqualified in."""
+    """The view of a level in which the agent was disqualified."""
     return View(**{**vars(view), "winner": "PLAYER_DISQ", "score": SCORE_DISQUALIFIED})
 
 
@@ -254,8 +254,8 @@ def serialise(view: View, form: Form, image: Any = None) -> SerializableStateObs
     """Write an observation as JSON text in one line, without "#" and "%".
 
     Args:
-      view: what is seen.
-      form: what it holds.
+      view: data of the observation.
+      form: of the observation.
       image: bytes of the picture; needed for "IMAGE" and "BOTH".
     """
     values: dict[str, Any] = {
@@ -276,18 +276,18 @@ def serialise(view: View, form: Form, image: Any = None) -> SerializableStateObs
 
 
 def _details(view: View) -> dict[str, Any]:
-    """The fields that a client may do without."""
-    seen = view.seen
-    qx, qy, qz, qw = (float(part) for part in seen.pole_quaternion)
+    """The fields of the form JSON."""
+    observation = view.observation
+    qx, qy, qz, qw = (float(part) for part in observation.pole_quaternion)
     lean = [2 * (qx * qz + qw * qy), 2 * (qy * qz - qw * qx)]
-    cart = view.place(seen.cart_position)
+    cart = view.place(observation.cart_position)
     blocks = list(view.blocks())
     objects = [_object(view, MOVABLE, 2, slot + 1, position) for slot, position, _ in blocks]
     return {
         "worldDimension": [2 * view.half_width] * 2,
         "blockSize": view.cell,
         "noOfPlayers": 1,
-        "avatarSpeed": float(np.hypot(seen.cart_velocity.x, seen.cart_velocity.y)),
+        "avatarSpeed": float(np.hypot(observation.cart_velocity.x, observation.cart_velocity.y)),
         "avatarOrientation": lean,
         "avatarPosition": list(cart),
         "avatarLastAction": view.last_action,
@@ -297,16 +297,16 @@ def _details(view: View) -> dict[str, Any]:
         "avatarLimitHealthPoints": 1000,
         "isAvatarAlive": view.alive,
         "avatarResources": {},
-        **_grid(view, [_object(view, AVATAR, 1, 0, seen.cart_position), *objects]),
+        **_grid(view, [_object(view, AVATAR, 1, 0, observation.cart_position), *objects]),
         **_groups(objects),
         "cartpole": {
             "cart": {
-                "position": _numbers(seen.cart_position),
-                "velocity": _numbers(seen.cart_velocity),
+                "position": _numbers(observation.cart_position),
+                "velocity": _numbers(observation.cart_velocity),
             },
             "pole": {
                 "quaternion": [qx, qy, qz, qw],
-                "angularVelocity": _numbers(seen.pole_velocity),
+                "angularVelocity": _numbers(observation.pole_velocity),
             },
             "blocks": [
                 {"position": _numbers(position), "velocity": _numbers(velocity)}
@@ -319,7 +319,7 @@ def _details(view: View) -> dict[str, Any]:
 def _object(view: View, category: int, itype: int, number: int, position: Any) -> dict[str, Any]:
     """One object, as the lists and the grid hold it."""
     x, y = view.place(position)
-    cart_x, cart_y = view.place(view.seen.cart_position)
+    cart_x, cart_y = view.place(view.observation.cart_position)
     return {
         "category": category,
         "itype": itype,
@@ -331,7 +331,7 @@ def _object(view: View, category: int, itype: int, number: int, position: Any) -
 
 
 def _grid(view: View, objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """The cells with what is in them."""
+    """The cells with their objects."""
     side = range(view.cells)
     grid: list[list[list[Any]]] = [[[] for _ in side] for _ in side]
     for each in objects:
@@ -350,10 +350,10 @@ def _groups(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """The lists by category; one that is empty is left out, with zeros for its sizes."""
     values: dict[str, Any] = {}
     for name in _GROUPS:
-        there = blocks if name == BLOCKS else []
-        if there:
-            values[name] = [there]
-        values |= {f"{name}Num": int(bool(there)), f"{name}MaxRow": len(there)}
+        members = blocks if name == BLOCKS else []
+        if members:
+            values[name] = [members]
+        values |= {f"{name}Num": int(bool(members)), f"{name}MaxRow": len(members)}
     return values
 
 

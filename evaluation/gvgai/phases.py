@@ -3,7 +3,7 @@
     START -> first phase: levels 0, 1, 2 -> second: chosen levels -> validation: 3, 4 -> FINISH
 
 A level is INIT, then ACT until it is over or broken off, then RESULT. Engines call `advance` once
-for every reply, whoever gives it: a Python object, a client at a socket, a row of an array.
+for every reply: of a Python object, of a client at a socket, or a row of an array.
 """
 
 from enum import IntEnum
@@ -17,21 +17,21 @@ from evaluation.gvgai.rules import TRAINING, VALIDATION, Scope
 from jaxsim import rng
 
 LEVEL_CHOICE = 2
-"""Counter of a lifetime below which random levels are drawn; 0 and 1 are agents and episodes."""
+"""Counter below a lifetime's key that random levels use; 0 and 1 are agents and episodes."""
 
 NO_LEVEL = -1
-"""A choice of level that is none."""
+"""Choice of no level."""
 
 
 class Call(IntEnum):
-    """What a lane waits for; in the last two, for nothing more."""
+    """The call that a lane waits for; in the last two states it waits for none."""
 
     START = 0
     INIT = 1
     ACT = 2
     RESULT = 3
     FINISH = 4  # it has come to its end
-    CLOSED = 5  # it was ended early: no validation, no farewell
+    CLOSED = 5  # it was ended early: FINISH is not sent
 
 
 class Phase(IntEnum):
@@ -43,7 +43,7 @@ class Phase(IntEnum):
 
 
 class Answer(IntEnum):
-    """What became of the call that a lane waited for."""
+    """Outcome of the call that a lane waited for."""
 
     DONE = 0  # START, INIT: ready. ACT: the level goes on. RESULT: a level is chosen
     FAILED = 1  # START, INIT: not ready
@@ -51,11 +51,11 @@ class Answer(IntEnum):
     ABORT = 3  # ACT: the agent breaks the level off
     OVERSPENT = 4  # ACT, RESULT: too late
     END = 5  # RESULT: no more training
-    GONE = 6  # whoever answers has vanished
+    GONE = 6  # the agent or client is gone
 
 
 class Lane(NamedTuple):
-    """Where one agent is on its way; leaves () or (L,), int32."""
+    """Place of an agent in the track; leaves () or (L,), int32."""
 
     call: Any  # a Call
     phase: Any  # a Phase
@@ -80,19 +80,19 @@ def advance(
     validation_times: int,
     scope: Scope,
 ) -> Lane:
-    """Go on to the next call of one lane.
+    """Advance one lane to its next call.
 
     Args:
-      lane: where it is, leaves ().
+      lane: leaves ().
       answer: () int, an `Answer` to its call.
       chosen: () int, the level a RESULT named; any other number than 0, 1, 2 is none.
       late: () bool, whether the time for training is used up.
       key: of the lifetime; random levels are drawn from it.
       validation_times: how often the validation levels are played.
-      scope: what an INIT that failed costs; see `Rules.scope`.
+      scope: cost of an INIT that failed; see `Rules.scope`.
 
     Returns:
-      The lane, as it was if it waited for nothing.
+      The lane; unchanged if it waits for no call.
     """
     ready = answer == Answer.DONE
     closed = lane._replace(call=jnp.int32(Call.CLOSED))
@@ -114,10 +114,10 @@ def advance(
         Call.CLOSED: lane,
     }
     waiting = lane.call < Call.FINISH
-    moved = jax.tree.map(
+    next_lane = jax.tree.map(
         lambda *options: jnp.select(_is(lane.call, after), options), *after.values()
     )
-    return _if(waiting & (answer == Answer.GONE), closed, Lane(*moved))
+    return _if(waiting & (answer == Answer.GONE), closed, Lane(*next_lane))
 
 
 def random_level(key: rng.Words, play: Any) -> jax.Array:
@@ -127,14 +127,14 @@ def random_level(key: rng.Words, play: Any) -> jax.Array:
       key: of the lifetime.
       play: () int, number of the play that is over.
     """
-    drawn = rng.bits(rng.fold(key, LEVEL_CHOICE), play) % jnp.uint32(len(TRAINING))
-    return drawn.astype(jnp.int32)
+    level = rng.bits(rng.fold(key, LEVEL_CHOICE), play) % jnp.uint32(len(TRAINING))
+    return level.astype(jnp.int32)
 
 
 def _after_training_level(lane: Lane, answer: Any, chosen: Any, late: Any, key: rng.Words) -> Lane:
     """The next level of training, the first of validation, or the end."""
-    named = (chosen >= 0) & (chosen < len(TRAINING))
-    choice = jnp.where(named, chosen, random_level(key, lane.play)).astype(jnp.int32)
+    valid = (chosen >= 0) & (chosen < len(TRAINING))
+    choice = jnp.where(valid, chosen, random_level(key, lane.play)).astype(jnp.int32)
     unmet = (lane.phase == Phase.FIRST) & (lane.level < TRAINING[-1])
     training = _begin(
         lane,
@@ -142,9 +142,9 @@ def _after_training_level(lane: Lane, answer: Any, chosen: Any, late: Any, key: 
         level=jnp.where(unmet, lane.level + 1, choice),
     )
     validation = _begin(lane, phase=Phase.VALIDATION, level=VALIDATION[0])
-    trained = late | (answer == Answer.END)
+    training_over = late | (answer == Answer.END)
     closed = lane._replace(call=jnp.int32(Call.CLOSED))
-    return _if(answer == Answer.OVERSPENT, closed, _if(trained, validation, training))
+    return _if(answer == Answer.OVERSPENT, closed, _if(training_over, validation, training))
 
 
 def _after_validation_level(lane: Lane, answer: Any, validation_times: int) -> Lane:

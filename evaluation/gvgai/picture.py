@@ -12,7 +12,7 @@ from jaxsim import render
 SIDE = 100
 """Pixels of a side."""
 LEAN = 10.0
-"""Factor of the pole's horizontal part: in so small a picture it would not be seen."""
+"""Factor of the pole's horizontal part, which would be too small to see."""
 
 POLE = 1.5
 """Pixels of half the pole's width."""
@@ -27,7 +27,7 @@ def draw(view: View) -> bytes:
     Returns:
       A PNG of `SIDE` by `SIDE` pixels that shows the room or the track, and nothing around it.
     """
-    scene = replace(render.observed(view.seen), half_width=view.half_width)
+    scene = replace(render.observed(view.observation), half_width=view.half_width)
     style = render.Style(("top",), SIDE, margin=0.0, lean=LEAN, thickness=POLE)
     return png(render.draw(scene, style))
 
@@ -48,5 +48,5 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
-    checked = kind + data
-    return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))

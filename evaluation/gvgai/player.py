@@ -1,7 +1,7 @@
-"""An agent behind its limits: what a client answers to every message.
+"""An agent with its limits, and its answers to a server's messages.
 
-The harness in this process and the client at a socket ask the same `TimedAgent`, so that an agent
-meets the same limits in both.
+The harness in this process and the client at a socket call the same `TimedAgent`, so an agent has
+the same limits in both.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.clock import Clock, ProcessorClock
 from evaluation.gvgai import protocol
-from evaluation.gvgai.agent import ElapsedTimer, described, fitting
+from evaluation.gvgai.agent import ElapsedTimer, describe, fitting
 from evaluation.gvgai.observation import (
     ACTIONS,
     NIL,
@@ -19,20 +19,20 @@ from evaluation.gvgai.observation import (
 from evaluation.gvgai.rules import Rules
 
 LONGEST_TEXT = 64
-"""Characters of what an agent returns that are passed on."""
+"""Characters of an agent's return value that are passed on."""
 
 
 class TimedAgent:
     """One agent with its clock.
 
     The time for training begins with `start`. An exception in the constructor or in `init` counts
-    as a failure, in `act` and in `result` as overspent time; `error` then tells it.
+    as a failure, in `act` and in `result` as overspent time; `error` then holds it.
 
     Args:
       make: the agent's class.
       clock: measures the time for training and, unless the rules say "processor", its methods.
       rules: its limits.
-      form: what observations shall hold.
+      form: of observations.
 
     Attributes:
       error: the last exception of the agent in one line, "" for none.
@@ -46,19 +46,19 @@ class TimedAgent:
         self.error, self.seconds = "", 0.0
         self._make, self._clock, self._rules = make, clock, rules
         self._stopwatch = ProcessorClock() if rules.timer == "processor" else clock
-        self._began = clock.now()
+        self._start = clock.now()
         self._agent: Any = None
 
     def start(self, sso: SerializableStateObservation | None) -> str:
         """Make the agent; `sso` is the first observation where there is one already."""
-        self._began = self._clock.now()
+        self._start = self._clock.now()
         limit = self._rules.start_seconds
         done, self._agent = self._timed(self._make, limit, sso)
         late = self._rules.start_late(self.seconds)
         return protocol.START_DONE if done and not late else protocol.START_FAILED
 
     def init(self, sso: SerializableStateObservation) -> str:
-        """Let the agent prepare for a level; what it returns does not count."""
+        """Let the agent prepare for a level; its return value is ignored."""
         done, _ = self._timed(self._agent.init, self._rules.init_seconds, sso)
         late = self._rules.init_late(self.seconds)
         return protocol.INIT_DONE if done and not late else protocol.INIT_FAILED
@@ -73,11 +73,11 @@ class TimedAgent:
 
     def result(self, sso: SerializableStateObservation) -> str:
         """Tell the agent how a level went, and let it choose the next one."""
-        rules, learned = self._rules, self._clock.now() - self._began
-        done, level = self._timed(self._agent.result, float(rules.result_limit(learned)), sso)
-        if not done or rules.result_overspent(learned, self.seconds):
+        rules, elapsed = self._rules, self._clock.now() - self._start
+        done, level = self._timed(self._agent.result, float(rules.result_limit(elapsed)), sso)
+        if not done or rules.result_overspent(elapsed, self.seconds):
             return protocol.END_OVERSPENT
-        if rules.learning_over(self._clock.now() - self._began):
+        if rules.learning_over(self._clock.now() - self._start):
             return protocol.END_VALIDATION if sso.isValidation else protocol.END_TRAINING
         return _text(level)
 
@@ -85,11 +85,10 @@ class TimedAgent:
         """Answer a server's message.
 
         Args:
-          payload: what follows the number.
+          payload: text after the number.
 
         Returns:
-          (reply, form), the form None where none is sent along; None for FINISH, which has no
-          reply.
+          (reply, form), the form None if none is sent along; None for FINISH, which has no reply.
         """
         if payload == protocol.START:
             return self._with_form(self.start(None))
@@ -100,7 +99,7 @@ class TimedAgent:
         return self._with_form(method(sso)) if method else (protocol.ERROR, None)
 
     def _method(self, sso: SerializableStateObservation) -> Callable[[Any], str] | None:
-        """What answers an observation; None if it is none or comes before START."""
+        """Method that answers an observation; None if it is invalid or comes before START."""
         try:
             phase = sso.phase
         except (ValueError, TypeError, RecursionError):
@@ -109,27 +108,27 @@ class TimedAgent:
         return methods.get(phase) if self._agent is not None and isinstance(phase, str) else None
 
     def _with_form(self, text: str) -> tuple[str, Form | None]:
-        """Failures and the like are sent without a form, as the framework's client does."""
+        """Add the form, but not to failures and ends, as in the framework's client."""
         failed = text.endswith("_FAILED") or text.startswith("END_")
         return text, None if failed else self.form
 
     def _timed(self, function: Callable[..., Any], limit: float, sso: Any) -> tuple[bool, Any]:
-        """Call the agent; whether it returned, and what. The time is in `seconds`."""
+        """Call the agent; return whether it returned, and its value. Sets `seconds`."""
         timer = ElapsedTimer(self._stopwatch, limit)
         arguments = fitting(function, sso, timer)
         self.error = ""
-        began = self._stopwatch.now()
+        start = self._stopwatch.now()
         try:
             return True, function(*arguments)
         except (Exception, SystemExit) as error:
-            self.error = described(error)
+            self.error = describe(error)
             return False, None
         finally:
-            self.seconds = self._stopwatch.now() - began
+            self.seconds = self._stopwatch.now() - start
 
 
 def _text(value: Any) -> str:
-    """What an agent returned, as it goes over the line; a level may be any kind of whole number."""
+    """An agent's return value as a reply; a level may be any kind of whole number."""
     try:
         text = str(value)
     except Exception:

@@ -41,7 +41,7 @@ class Reply:
     Attributes:
       number: of the message it answers.
       text: the answer.
-      form: what the observations to come shall hold; None for as before.
+      form: of the observations to come; None for no change.
     """
 
     number: int
@@ -51,12 +51,12 @@ class Reply:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a reply says, once it is known what was asked.
+    """Meaning of a reply to a call.
 
     Attributes:
-      answer: what became of the call.
+      answer: outcome of the call.
       action: code of the action to play, in ACT.
-      level: the level that was chosen, in RESULT; `NO_LEVEL` for none that there is.
+      level: the level that was chosen, in RESULT; `NO_LEVEL` for an invalid one.
     """
 
     answer: Answer
@@ -76,18 +76,18 @@ def reply_line(reply: Reply) -> bytes:
 
 
 def read_reply(line: bytes) -> Reply | None:
-    """Read a client's line; None if it is none."""
+    """Read a client's line; None if it is not valid."""
     parts = line.decode("utf-8", errors="replace").strip("\r\n").split("#")
     number = parts[0].strip()
     if len(parts) < 2 or not _NUMBER.fullmatch(number):
         return None
-    asked = parts[2].strip() if len(parts) > 2 else ""
-    form = next((known for known in FORMS if known == asked), None)
+    text = parts[2].strip() if len(parts) > 2 else ""
+    form = next((option for option in FORMS if option == text), None)
     return Reply(int(number), parts[1].strip(), form)
 
 
 def read_message(line: bytes) -> tuple[int, str] | None:
-    """Read a server's line: its number and payload; None if it is none."""
+    """Read a server's line: its number and payload; None if it is not valid."""
     number, mark, payload = line.decode("utf-8", errors="replace").strip("\r\n").partition("#")
     if not mark or not _NUMBER.fullmatch(number.strip()):
         return None
@@ -95,7 +95,7 @@ def read_message(line: bytes) -> tuple[int, str] | None:
 
 
 def meaning(call: Call, text: str) -> Meaning:
-    """Say what a reply to a call means; anything means something.
+    """Return the meaning of a reply to a call; any text has one.
 
     Args:
       call: START, INIT, ACT or RESULT.
@@ -117,7 +117,7 @@ def meaning(call: Call, text: str) -> Meaning:
 
 
 class LineBuffer:
-    """Cuts what arrives into lines; what it holds never exceeds the longest line.
+    """Splits received bytes into lines; it never holds more than the longest line.
 
     Args:
       longest: bytes of a line, its end included.
@@ -127,7 +127,7 @@ class LineBuffer:
         self.longest, self._rest = longest, b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add bytes; return every line that is now whole, without its end.
+        """Add bytes; return every line that is now complete, without its end.
 
         Raises:
           TooLong: a line is longer than allowed.

@@ -1,4 +1,4 @@
-"""What becomes of each level: a record, a line of text, and files that grow level by level."""
+"""Results of levels: a record, a line of text, and files that grow level by level."""
 
 import json
 from collections.abc import Callable
@@ -33,11 +33,11 @@ class LevelResult:
       ticks: steps played.
       aborted: whether the agent broke it off.
       overspent: whether an action came too late for the level to go on.
-      act_max_ms: longest time for an action, ms; at a server with its way there and back.
+      act_max_ms: longest time for an action, ms; at a server, transport included.
       performance: the task's score, in [0, 1].
       complete: whether it went on to its end with every number finite.
       seconds: simulated time, s.
-      error: what ended it, if that was an exception of the agent or a client that vanished.
+      error: exception of the agent, or loss of the client, that ended it.
     """
 
     game: str
@@ -91,7 +91,7 @@ END_LINE = f"[PHASE] End Validation in {len(VALIDATION)} levels."
 
 
 class ResultFile(Closing):
-    """JSON lines, one a level, each on its way to disk before the next level begins.
+    """JSON lines, one a level, each flushed before the next level begins.
 
     Args:
       path: a new file; its directory is made.
@@ -112,10 +112,10 @@ class ResultFile(Closing):
 
 
 def read_results(path: Path) -> list[LevelResult]:
-    """Read what `ResultFile` wrote; half a line at the end, of a run that was killed, is left out.
+    """Read a `ResultFile`; half a line at the end, of a run that was killed, is ignored.
 
     Raises:
-      ValueError: a line that is no result.
+      ValueError: a line is not a result.
     """
     *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
     results = []
@@ -128,7 +128,7 @@ def read_results(path: Path) -> list[LevelResult]:
 
 
 class Announcer:
-    """Hears of levels and phases as they come.
+    """Passes on results of levels and lines of text.
 
     Args:
       say: called with every line of text; None for silence.
@@ -148,7 +148,7 @@ class Announcer:
             self._say(line)
 
     def result(self, result: LevelResult) -> None:
-        """Keep a result and say its line; kept first, so that what is said is on disk."""
+        """Keep a result, then say its line, so that every printed result is on disk."""
         if self._keep:
             self._keep(result)
         self.say(result.line)

@@ -1,4 +1,4 @@
-"""Limits and repetitions of a track, and what a call that took so long is worth.
+"""Limits and repetitions of a track, and checks of times against the limits.
 
 Times are those of the agent's side: from the call of a method to its return, transport left out.
 """
@@ -28,7 +28,7 @@ TIMERS: tuple[Timer, ...] = ("wall", "processor")
 
 @dataclass(frozen=True)
 class Rules:
-    """What an agent is allowed.
+    """Limits of an agent.
 
     Attributes:
       start_seconds: the constructor must return before this, s.
@@ -37,17 +37,17 @@ class Rules:
       act_hard_seconds: an action that comes later than this ends the level, s.
       learning_seconds: time for training from the constructor on, s.
       grace_seconds: time for `result` once that is used up, s.
-      grace_on_crossing: whether a `result` has the grace as well that begins in time and during
-        which the time for training runs out. The framework's own client counts it as overspent.
+      grace_on_crossing: whether a `result` that begins in time, and during which the time for
+        training runs out, has the grace as well. The framework's client counts it as overspent.
       validation_times: how often the validation levels are played.
-      on_overspent: what an overspent action makes of the level: "disqualify" (winner -100, score
+      on_overspent: effect of an overspent action on the level: "disqualify" (winner -100, score
         -1000) or "abort_level" (no winner, score kept). The next level follows in either case.
-      scope: what an `init` that fails or is late costs. With "level" it is what a disqualification
-        always costs here, the level in play, and `result` is asked as after any level; with
-        "phase", as on the published server, the track in training and the repetition in validation.
-      timer: what constructor, `init`, `act` and `result` are measured by: "wall", or "processor",
-        the processor time of the agent's whole process, which stands still while it sleeps. The
-        time for training is wall time in either case.
+      scope: cost of an `init` that fails or is late. With "level" it is the level in play, as for
+        any disqualification, and `result` is called as after any level. With "phase", as on the
+        published server, it is the track in training and the repetition in validation.
+      timer: measure of constructor, `init`, `act` and `result`: "wall", or "processor", the
+        processor time of the agent's whole process, which stands still while it sleeps. The time
+        for training is wall time in either case.
       most_plays: plays in training after which validation follows, so that an agent that breaks off
         every level at once cannot fill memory and disk.
       original_fields: fill `isValidation` and `gameTick` as the original server does: the first is
@@ -69,7 +69,7 @@ class Rules:
     original_fields: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse limits that cannot be met or told apart."""
+        """Refuse limits that are out of bounds or out of order."""
         for field in fields(self):
             if field.name.endswith("_seconds"):
                 _check_seconds(field.name, getattr(self, field.name))
@@ -97,17 +97,17 @@ class Rules:
         Raises:
           ValueError: an unknown name, or a value out of bounds.
         """
-        known = [field.name for field in fields(self)]
+        names = [field.name for field in fields(self)]
         for name in values:
-            if name not in known:
-                raise ValueError(f"rule {name!r} is unknown; the rules are {', '.join(known)}")
+            if name not in names:
+                raise ValueError(f"rule {name!r} is unknown; the rules are {', '.join(names)}")
         return replace(self, **values)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return asdict(self)
 
-    # What a time is worth. Times may be arrays of any shape, one a lane. --------------------------
+    # Checks of times, which may be arrays of any shape, one a lane. -------------------------------
 
     def start_late(self, seconds: Any) -> Any:
         """Whether a constructor took too long: no time was left when it returned."""
@@ -125,28 +125,29 @@ class Rules:
         """Whether an action came so late that it ends the level."""
         return microseconds(seconds) > microseconds(self.act_hard_seconds)
 
-    def learning_over(self, learned: Any) -> Any:
-        """Whether the time for training is used up, `learned` s after it began."""
-        return microseconds(learned) >= microseconds(self.learning_seconds)
+    def learning_over(self, elapsed: Any) -> Any:
+        """Whether the time for training is used up, `elapsed` s after it began."""
+        return microseconds(elapsed) >= microseconds(self.learning_seconds)
 
-    def result_limit(self, learned: Any) -> Any:
-        """Time for a `result` that begins `learned` s after training began, s.
+    def result_limit(self, elapsed: Any) -> Any:
+        """Time for a `result` that begins `elapsed` s after training began, s.
 
-        It is what is left of the time for training, with the grace or, if none is left, the grace.
+        It is the rest of the time for training, plus the grace if none is left or
+        `grace_on_crossing` is set.
         """
-        left = np.maximum(np.round(np.subtract(self.learning_seconds, learned), 6), 0.0)
+        remaining = np.maximum(np.round(np.subtract(self.learning_seconds, elapsed), 6), 0.0)
         grace = np.where(
-            self.learning_over(learned) | self.grace_on_crossing, self.grace_seconds, 0.0
+            self.learning_over(elapsed) | self.grace_on_crossing, self.grace_seconds, 0.0
         )
-        return left + grace
+        return remaining + grace
 
-    def result_overspent(self, learned: Any, seconds: Any) -> Any:
-        """Whether a `result` that began at `learned` and took `seconds` took too long."""
-        return microseconds(seconds) > microseconds(self.result_limit(learned))
+    def result_overspent(self, elapsed: Any, seconds: Any) -> Any:
+        """Whether a `result` that began at `elapsed` and took `seconds` took too long."""
+        return microseconds(seconds) > microseconds(self.result_limit(elapsed))
 
 
 def microseconds(seconds: Any) -> Any:
-    """Whole microseconds, so that no limit hangs on the last bit of a difference of two times."""
+    """Whole microseconds, so that no limit depends on the last bit of a difference of times."""
     return np.rint(np.multiply(seconds, 1e6)).astype(np.int64)
 
 

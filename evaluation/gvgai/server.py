@@ -1,8 +1,8 @@
-"""The track at a socket, for clients in any language.
+"""Server of the track at a socket, for clients in any language.
 
-One client at a time: another one that connects meanwhile is sent FINISH, upon which clients of the
-framework stop, and is hung up on. A client that sends too long a line, closes the connection, does
-not read or lets the time for a reply pass is hung up on as well; the levels it has played count.
+It serves one client at a time. Another one that connects meanwhile is sent FINISH, upon which
+clients of the framework stop, and is disconnected. A client is also disconnected if it sends too
+long a line, does not read, or lets the time for a reply pass; the levels it has played count.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ CHUNK = 65_536  # bytes read at a time
 
 
 class Gone(Exception):
-    """The other end has closed the connection, is silent or talks nonsense."""
+    """The other end has closed the connection, is silent or sends too long a line."""
 
 
 class Connection:
-    """Lines to and from a socket; what it holds is bounded.
+    """Lines to and from a socket, with bounded buffers.
 
     Args:
       stream: a connected socket; closed by `close`.
@@ -50,30 +50,30 @@ class Connection:
         stream.setblocking(False)
 
     def watch(self, listener: socket.socket, visitor: Callable[[], None]) -> None:
-        """Call `visitor` whenever somebody else connects while a line is waited for."""
+        """Call `visitor` when another client connects during `receive`."""
         self._selector.register(listener, selectors.EVENT_READ, visitor)
 
     def send(self, line: bytes, seconds: float) -> None:
         """Send a line.
 
         Raises:
-          Gone: the whole of it is not taken within `seconds`, however much of it is.
+          Gone: the line is not taken completely within `seconds`.
         """
         deadline = self._clock.now() + seconds
         rest = memoryview(line)
         while rest:
-            left = deadline - self._clock.now()
-            if left <= 0:
+            remaining = deadline - self._clock.now()
+            if remaining <= 0:
                 raise Gone(f"a message was not taken within {seconds:g} s")
             try:
                 rest = rest[self._stream.send(rest) :]
             except BlockingIOError:
-                self._wait_for_room(min(left, LOOK_SECONDS))
+                self._wait_for_room(min(remaining, LOOK_SECONDS))
             except OSError as error:
                 raise Gone(f"a message was not taken: {error}") from error
 
     def _wait_for_room(self, seconds: float) -> None:
-        """Wait until the other end has taken something, or for so long."""
+        """Wait until the socket takes data, or for `seconds`."""
         with selectors.DefaultSelector() as room:
             room.register(self._stream, selectors.EVENT_WRITE)
             room.select(seconds)
@@ -82,14 +82,14 @@ class Connection:
         """Return the next line, without its end.
 
         Raises:
-          Gone: there is none within `seconds`, and what has come is too long or there will be none.
+          Gone: there is none within `seconds`, it is too long, or the connection is closed.
         """
         deadline = self._clock.now() + seconds
         while not self._lines:
-            left = deadline - self._clock.now()
-            if left <= 0:
+            remaining = deadline - self._clock.now()
+            if remaining <= 0:
                 raise Gone(f"no reply within {seconds:g} s")
-            for key, _ in self._selector.select(min(left, LOOK_SECONDS)):
+            for key, _ in self._selector.select(min(remaining, LOOK_SECONDS)):
                 if key.data:
                     key.data()
                 else:
@@ -97,7 +97,7 @@ class Connection:
         return self._lines.pop(0)
 
     def close(self) -> None:
-        """Close both directions, after giving what was sent a chance to arrive."""
+        """Close both directions, after a time for the other end to read what was sent."""
         self._selector.close()
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
@@ -126,10 +126,10 @@ class Server(Closing):
     Listens as soon as it is made; use it as a context, or call `close`.
 
     Args:
-      track: what is played, by which rules.
+      track: levels and rules.
       host: address to listen at; by default other machines cannot reach it.
       port: to listen at; 0 for a free one.
-      warn: called with a line of text about clients that are refused or hung up on.
+      warn: called with a line of text about clients that are refused or disconnected.
       clock: measures clients.
       transport_seconds: time for a message and its reply to travel, s.
       seed: root of all randomness, from 0 to 2^32 - 1.
@@ -181,11 +181,11 @@ class Server(Closing):
     def serve(
         self, sessions: int | None = 1, announcer: Announcer | None = None
     ) -> Iterator[Trial]:
-        """Wait for clients, one after the other; yield what each one did.
+        """Wait for clients, one after the other; yield the trial of each.
 
         Args:
           sessions: number of clients; None for any number, until `stop`.
-          announcer: hears of results and phases.
+          announcer: called with results and phases.
         """
         served = 0
         while not self._stop.is_set() and (sessions is None or served < sessions):
@@ -195,7 +195,7 @@ class Server(Closing):
                 served += 1
 
     def stop(self) -> None:
-        """Let `serve` end after the client that plays, if any; may be called from elsewhere."""
+        """Let `serve` end after the client that plays, if any; from any thread."""
         self._stop.set()
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class Server(Closing):
         self._listener.settimeout(LOOK_SECONDS)
         try:
             return self._listener.accept()[0]
-        except OSError:  # nobody came, or was gone again
+        except OSError:  # no client, or it is gone again
             return None
 
     def _play(self, stream: socket.socket, announcer: Announcer | None) -> Trial:
@@ -233,14 +233,14 @@ class Server(Closing):
         return trial
 
     def _converse(self, connection: Connection, trial: Trial) -> None:
-        """Send every message and take the reply to it, up to the farewell."""
+        """Send every message and take the reply to it, up to FINISH."""
         number = 0
         while trial.waiting:
             limit = trial.limit()
-            sent = self._clock.now()
+            start = self._clock.now()
             connection.send(protocol.message(number, trial.payload), self._transport)
             reply = self._reply(connection, number, limit + self._transport)
-            trial.reply(reply.text, reply.form, seconds=self._clock.now() - sent)
+            trial.reply(reply.text, reply.form, seconds=self._clock.now() - start)
             number += 1
         if trial.payload == protocol.FINISH and not trial.reason:
             connection.send(protocol.message(number, protocol.FINISH), self._transport)
@@ -250,10 +250,10 @@ class Server(Closing):
         deadline = self._clock.now() + seconds
         warned = False
         while True:
-            left = deadline - self._clock.now()
-            if left <= 0:
+            remaining = deadline - self._clock.now()
+            if remaining <= 0:
                 raise Gone(f"no reply to message {number} within {seconds:g} s")
-            reply = protocol.read_reply(connection.receive(left))
+            reply = protocol.read_reply(connection.receive(remaining))
             if reply is not None and reply.number == number:
                 return reply
             if reply is not None and reply.number > number and not warned:

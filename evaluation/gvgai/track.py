@@ -32,7 +32,7 @@ class Level:
     Attributes:
       task: name of the task, for example "CartPole3D".
       parameters: values by path that differ from the task's defaults, sorted by path.
-      about: what it is, for people.
+      about: description in words.
     """
 
     task: str
@@ -58,7 +58,7 @@ class Track:
       name: short name of the game.
       levels: 0 to 2 for training, 3 and 4 for validation.
       rules: limits and repetitions.
-      source: where it came from, for people.
+      source: origin in words.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Track:
 
 
 def default_track() -> Track:
-    """Return the track that is played when none is named."""
+    """Return the default track."""
     level, difficulty = "novelty/level", "novelty/difficulty"
     levels: tuple[tuple[str, dict[str, Value]], ...] = (
         ("nothing is changed", {}),
@@ -117,15 +117,15 @@ def default_track() -> Track:
             {level: 203, difficulty: "hard"},
         ),
     )
-    made = (Level("CartPole3D", _sorted(values), about) for about, values in levels)
-    return Track("cartpole3d", tuple(made), source="default track")
+    track_levels = (Level("CartPole3D", _sorted(values), about) for about, values in levels)
+    return Track("cartpole3d", tuple(track_levels), source="default track")
 
 
 def load(path: Path) -> Track:
     """Read a track from a file.
 
     Raises:
-      ValueError: it is no track; says where and what to change.
+      ValueError: it is not a track; says where and what to change.
       OSError: it cannot be read.
     """
     with path.open("rb") as file:
@@ -143,7 +143,7 @@ def loads(text: str, source: str = "track") -> Track:
       source: its name, for errors.
 
     Raises:
-      ValueError: it is no track; says where and what to change.
+      ValueError: it is not a track; says where and what to change.
     """
     try:
         document = json.loads(text, object_pairs_hook=_without_twins)
@@ -155,7 +155,7 @@ def loads(text: str, source: str = "track") -> Track:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, refused if a key stands in it twice."""
+    """Decode an object of JSON; refuse a key that stands in it twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         keys = Counter(key for key, _ in pairs)
@@ -186,14 +186,14 @@ class _Reader:
 
     def _level(self, place: str, value: Any) -> Level:
         values = self._object(place, value, {"task"}, {"parameters", "about"})
-        given = values.get("parameters", {})
-        if not isinstance(given, dict):
+        changes = values.get("parameters", {})
+        if not isinstance(changes, dict):
             self._fail(f"{place}.parameters", "must be an object of values by path")
         task = self._text(f"{place}.task", values["task"])
         try:
             return Level(
                 task,
-                _sorted(registry.spec(task).expand(given)),
+                _sorted(registry.spec(task).expand(changes)),
                 self._text(f"{place}.about", values.get("about", "")),
             )
         except ValueError as error:
@@ -202,9 +202,9 @@ class _Reader:
     def _rules(self, value: Any) -> Rules:
         if not isinstance(value, dict):
             self._fail("rules", "must be an object of values by name")
-        others = {name: v for name, v in value.items() if name != "preset"}
+        changes = {name: v for name, v in value.items() if name != "preset"}
         try:
-            return preset(self._text("rules.preset", value.get("preset", "track"))).changed(others)
+            return preset(self._text("rules.preset", value.get("preset", "track"))).changed(changes)
         except ValueError as error:
             self._fail("rules", str(error))
 
@@ -216,9 +216,9 @@ class _Reader:
         for name in sorted(needed - set(value)):
             self._fail(place, f"has no {name!r}; add it")
         for name in sorted(set(value) - needed - allowed):
-            known = ", ".join(sorted(needed | allowed))
+            names = ", ".join(sorted(needed | allowed))
             self._fail(
-                place, f"has {parameters.shown(name)}, which is unknown; it may have {known}"
+                place, f"has {parameters.shown(name)}, which is unknown; it may have {names}"
             )
         return value
 

@@ -1,7 +1,7 @@
-"""One agent's way through a track, seen from the server: what it is sent and what its replies do.
+"""One agent's way through a track on the server's side: messages to it, and effects of its replies.
 
-A `Trial` neither calls an agent nor knows of a socket. Whoever does sends what `payload` returns
-while `waiting`, and passes the answer to `reply`.
+A `Trial` neither calls an agent nor uses a socket. Its caller sends `payload` while `waiting`, and
+passes the answer to `reply`.
 """
 
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ class _Play:
     """The level in play, or just over.
 
     Attributes:
-      episode: the world.
+      episode: of the session.
       last_action: code of the last action.
-      answer: how it ended, None before it has.
+      answer: how it ended, None before its end.
       act_max_seconds: longest time for an action, s.
       error: exception of the agent that ended it.
     """
@@ -64,7 +64,7 @@ class _Play:
 
 
 def check_numbers(seed: int, lifetime: int) -> None:
-    """Check where randomness comes from, before anything is compiled.
+    """Check seed and lifetime before anything is compiled.
 
     Raises:
       ValueError: a seed or a number of lifetime that is not from 0 to 2^32 - 1.
@@ -85,12 +85,12 @@ class Trial:
     """One lifetime of a track.
 
     Args:
-      track: what is played, by which rules.
+      track: levels and rules.
       clock: measures the time for training, which begins here.
-      announcer: hears of results and phases.
+      announcer: called with results and phases.
       seed: root of all randomness, from 0 to 2^32 - 1.
       lifetime: number of the lifetime.
-      agent: who plays, for the records.
+      agent: name of the agent, for the records.
 
     Raises:
       ValueError: numbers out of bounds, or tasks that no agent of the track can play.
@@ -125,40 +125,40 @@ class Trial:
                 f"task {track.levels[0].task!r} does not report what CartPole3D reports, so no "
                 "observation can be made of it; choose another task"
             )
-        self._began = clock.now()
+        self._start_time = clock.now()
         source = track.source or track.name
         origin = {"agent": agent, "seed": seed, "lifetime": lifetime}
         self.log = Log(track.name, source, origin)
 
-    # Asking ---------------------------------------------------------------------------------------
+    # Messages -------------------------------------------------------------------------------------
 
     @property
     def call(self) -> Call:
-        """What it waits for."""
+        """The call that it waits for."""
         return Call(self._lane.call)
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits for a reply at all."""
+        """Whether it waits for a reply."""
         return self.call < Call.FINISH
 
     @property
-    def learned(self) -> float:
+    def elapsed(self) -> float:
         """Time since training began, s."""
-        return self._clock.now() - self._began
+        return self._clock.now() - self._start_time
 
     @property
     def payload(self) -> str:
-        """What the agent is sent now: START, an observation, or FINISH."""
+        """The message to the agent: START, an observation, or FINISH."""
         if self.call == Call.START:
             return protocol.START
         return self.observation() if self.waiting else protocol.FINISH
 
     def limit(self) -> float:
-        """How long the agent may take for the reply it owes, s."""
+        """Time limit of the reply that is waited for, s."""
         rules = self.track.rules
         if self.call == Call.RESULT:
-            return float(rules.result_limit(self.learned))
+            return float(rules.result_limit(self.elapsed))
         return {
             Call.START: rules.start_seconds,
             Call.INIT: rules.init_seconds,
@@ -166,30 +166,30 @@ class Trial:
         }[self.call]
 
     def observation(self) -> SerializableStateObservation:
-        """What the agent sees now, in the form it last asked for."""
+        """The current observation, in the form that the agent asked for last."""
         view = self.view()
         return serialise(view, self._form, None if self._form == "JSON" else draw(view))
 
     def view(self) -> View:
-        """What the agent sees now."""
+        """Data of the current observation."""
         play, episode = self._play, self._play.episode
         broken_off = play.answer in (Answer.ABORT, Answer.OVERSPENT)
         view = View(
             phase=self._phase_name(broken_off),
-            validation=self._says_validation(),
+            validation=self._validation_flag(),
             score=episode.reward,
-            tick=self._said_tick(),
+            tick=self._tick(),
             winner=_winner(episode, broken_off),
             over=episode.over,
             last_action=ACTIONS[ESCAPE if broken_off else play.last_action],
             alive=not episode.result().terminated,
             planar=isinstance(episode.env, Embedded),
             half_width=_half_width(episode.params),
-            seen=episode.observation,
+            observation=episode.observation,
         )
         return disqualified(view) if self._disqualifies(play.answer) else view
 
-    # Answering ------------------------------------------------------------------------------------
+    # Replies --------------------------------------------------------------------------------------
 
     def reply(
         self, text: str, form: Form | None = None, *, seconds: float = 0.0, error: str = ""
@@ -198,7 +198,7 @@ class Trial:
 
         Args:
           text: the reply.
-          form: what the observations to come shall hold; None for as before.
+          form: of the observations to come; None for no change.
           seconds: how long it took, s, for the record.
           error: the agent's exception, for the record.
 
@@ -211,26 +211,26 @@ class Trial:
         self._take(protocol.meaning(self.call, text), seconds, error)
 
     def hang_up(self, error: str = "") -> None:
-        """End the trial, as nobody answers any more; the level in play counts as broken off."""
+        """End the trial of an agent that is gone; the level in play counts as broken off."""
         if self.waiting:
             self._take(protocol.Meaning(Answer.GONE), 0.0, error)
 
-    def _take(self, said: protocol.Meaning, seconds: float, error: str) -> None:
-        """Let a reply have its effect, and go on to the next call."""
-        call, answer = self.call, said.answer
+    def _take(self, meaning: protocol.Meaning, seconds: float, error: str) -> None:
+        """Process a reply, and advance to the next call."""
+        call, answer = self.call, meaning.answer
         if call == Call.START:
-            self._started(answer, error)
+            self._announce_start(answer, error)
         elif call == Call.INIT and answer != Answer.DONE:
             self._finish(answer, error)
         elif call == Call.ACT:
-            answer = self._acted(said, seconds)
+            answer = self._play_action(meaning, seconds)
             if answer != Answer.DONE:
                 self._finish(answer, error)
-        self._advance(answer, said.level)
+        self._advance(answer, meaning.level)
         if self.call == Call.CLOSED:
             self.reason = _reason(call, answer) + (f" ({error})" if error else "")
 
-    def _started(self, answer: Answer, error: str) -> None:
+    def _announce_start(self, answer: Answer, error: str) -> None:
         if answer == Answer.DONE:
             self._announcer.say(phase_line(Phase.FIRST))
         elif answer == Answer.FAILED:
@@ -248,20 +248,20 @@ class Trial:
                 )
             )
 
-    def _acted(self, said: protocol.Meaning, seconds: float) -> Answer:
-        """Play an action; what became of the level."""
+    def _play_action(self, meaning: protocol.Meaning, seconds: float) -> Answer:
+        """Play an action; return the outcome for the level."""
         play = self._play
         play.act_max_seconds = max(play.act_max_seconds, seconds)
-        if said.answer != Answer.DONE:
-            return said.answer
+        if meaning.answer != Answer.DONE:
+            return meaning.answer
         planar = isinstance(play.episode.env, Embedded)
-        code = push(said.action, planar)
-        play.last_action = said.action if code else NIL
+        code = push(meaning.action, planar)
+        play.last_action = meaning.action if code else NIL
         play.episode.step(code)
         return Answer.OVER if play.episode.over else Answer.DONE
 
     def _finish(self, answer: Answer, error: str) -> None:
-        """Note how the level in play ended, and make that known."""
+        """Record and announce the end of the level in play."""
         play, episode, lane = self._play, self._play.episode, self._lane
         play.answer, play.error = answer, error
         totals = episode.result()
@@ -304,9 +304,9 @@ class Trial:
         return answer == Answer.FAILED or overspent
 
     def _advance(self, answer: Answer, level: int) -> None:
-        """Go on to the next call, and open the level that it begins."""
+        """Advance to the next call, and open the level that it begins."""
         before, rules = self._lane, self.track.rules
-        late = bool(rules.learning_over(self.learned)) or before.play + 1 >= rules.most_plays
+        late = bool(rules.learning_over(self.elapsed)) or before.play + 1 >= rules.most_plays
         self._lane = _advance(before, answer, level, late, self._key, self.track)
         if self._lane.play > before.play:
             if self._lane.phase != before.phase:
@@ -319,20 +319,20 @@ class Trial:
         variant = int(self._variants[self._lane.level])
         return _Play(self._session.start(variant, int(self._lane.play)))
 
-    # What an observation says ---------------------------------------------------------------------
+    # Fields of an observation ---------------------------------------------------------------------
 
     def _phase_name(self, broken_off: bool) -> str:
         if self.call == Call.RESULT:
             return "ABORT" if broken_off else "END"
         return "ACT" if self.call == Call.ACT else "INIT"
 
-    def _says_validation(self) -> bool:
+    def _validation_flag(self) -> bool:
         validation = bool(self._lane.phase == Phase.VALIDATION)
         if self.track.rules.original_fields:
             return validation and self.call == Call.INIT
         return validation
 
-    def _said_tick(self) -> int:
+    def _tick(self) -> int:
         first = self._lane.play == 0
         if self.track.rules.original_fields and self.call == Call.INIT and not first:
             return -1
@@ -367,10 +367,10 @@ def _half_width(params: Any) -> float:
 def _advance(
     lane: Lane, answer: Answer, level: int, late: bool, key: rng.Words, track: Track
 ) -> Lane:
-    """Go on to the next call; see `phases.advance`."""
-    said = np.int32(answer), np.int32(level), np.bool_(late)
+    """Advance to the next call; see `phases.advance`."""
+    arguments = np.int32(answer), np.int32(level), np.bool_(late)
     rules = track.rules
-    return _on_host(phases.advance(lane, *said, key, rules.validation_times, rules.scope))
+    return _on_host(phases.advance(lane, *arguments, key, rules.validation_times, rules.scope))
 
 
 def _on_host(lane: Lane) -> Lane:

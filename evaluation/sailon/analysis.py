@@ -17,12 +17,12 @@ from evaluation.metrics.reasons import sentence_of
 from evaluation.metrics.table import METRICS
 from evaluation.report import html
 from evaluation.report.entries import number
-from evaluation.sailon.results import Measured, Results, measured
+from evaluation.sailon.results import Results, TrialData, trial_data
 
 FORMAT: Final = "jaxsim-sailon-report-1"
 
 MEASURES: Final = {row.name: row.text for row in METRICS if row.scope == "trial"}
-"""Every measure and what it is."""
+"""Descriptions of all measures, by name."""
 
 SHOWN: Final = {r.name: r.heading for r in METRICS if r.scope == "trial" and r.heading}
 """Measures that tables show, with their headings."""
@@ -41,7 +41,7 @@ _PLACES: Final = {
 
 
 _OF_LEVELS: Final = ("cell", "level", "difficulty", "all")
-"""Kinds of rows of every experiment; the others are of novelties of a list."""
+"""Kinds of rows that every experiment has; the other kinds need a list of novelties."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,25 @@ class Analysis:
       window: episodes m at either end of the novel part.
       metadata: agent, baseline, experiment; plain JSON values.
       wsu: whether zeros are treated as the generator's own analysis does.
-      own: metrics of users among the measures.
-      own_trials: name -> (T,) their numbers.
+      custom: metrics of users among the measures.
+      custom_trials: name -> (T,) numbers of these metrics.
     """
 
     rows: tuple[Row, ...]
-    data: Measured
+    data: TrialData
     window: int
     metadata: Mapping[str, Any]
     wsu: bool = False
-    own: tuple[registry.Row, ...] = ()
-    own_trials: Mapping[str, Numbers] = field(default_factory=dict)
+    custom: tuple[registry.Row, ...] = ()
+    custom_trials: Mapping[str, Numbers] = field(default_factory=dict)
 
     @property
     def measures(self) -> dict[str, str]:
-        """Every measure and what it is, metrics of users last."""
-        return MEASURES | {row.name: row.text for row in self.own}
+        """Descriptions of all measures, by name; metrics of users last."""
+        return MEASURES | {row.name: row.text for row in self.custom}
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values; what is missing is null, with its reason beside it."""
+        """Return plain JSON values; a missing number is null, with its reason beside it."""
         report: dict[str, Any] = {
             "format": FORMAT,
             **self.metadata,
@@ -87,7 +87,7 @@ class Analysis:
         return report
 
     def to_csv(self) -> str:
-        """Return the rows as CSV: of every measure the value and the ends of its interval."""
+        """Return the rows as CSV: value, low and high end of the interval of every measure."""
         header = ["kind", "level", "difficulty", "visibility", "hint_level", "trials"]
         for name in self.measures:
             header += [name, f"{name}_low", f"{name}_high"]
@@ -104,23 +104,23 @@ class Analysis:
     def trials_csv(self) -> str:
         """Return every measure of every trial as CSV; empty where it is missing."""
         labels = self.data.labels
-        own = measures(
-            self.data.trials, self.data.said, labels.visibility == 1, self.window, self.wsu
-        ) | dict(self.own_trials)
-        lines: list[list[Any]] = [["level", "difficulty", "visibility", "hint_level", *own]]
+        by_name = measures(
+            self.data.trials, self.data.predictions, labels.visibility == 1, self.window, self.wsu
+        ) | dict(self.custom_trials)
+        lines: list[list[Any]] = [["level", "difficulty", "visibility", "hint_level", *by_name]]
         for place in range(len(labels.level)):
             cells = [labels.level, labels.difficulty, labels.visibility, labels.hint_level]
-            values = [column.values[place] for column in own.values()]
-            known = [float(value) if np.isfinite(value) else None for value in values]
-            lines.append([cell[place].item() for cell in cells] + known)
+            values = [column.values[place] for column in by_name.values()]
+            finite = [float(value) if np.isfinite(value) else None for value in values]
+            lines.append([cell[place].item() for cell in cells] + finite)
         return _csv(lines)
 
     def write(self, out: Path, command: str = "") -> None:
-        """Write metrics.csv, trials.csv, report.html and report.json, which comes last.
+        """Write metrics.csv, trials.csv, report.html and, last, report.json.
 
         Args:
-          out: folder, which is there.
-          command: that made it, for the page.
+          out: existing folder.
+          command: command line that the page shows.
         """
         write_whole(out / "metrics.csv", self.to_csv())
         write_whole(out / "trials.csv", self.trials_csv())
@@ -137,19 +137,19 @@ def _csv(lines: list[list[Any]]) -> str:
 
 
 def _row_json(row: Row, names: Iterable[str]) -> dict[str, Any]:
-    kept = {name: row.values[name] for name in names}
+    numbers = {name: row.values[name] for name in names}
     return {
         "level": row.level,
         "difficulty": row.difficulty,
         "visibility": row.visibility,
         "hint_level": row.hint_level,
         "trials": row.trials,
-        **{name: number(value.values) for name, value in kept.items()},
-        "intervals": {name: _interval(value) for name, value in kept.items()},
-        "counts": {name: row.counts[name] for name in kept},
+        **{name: number(value.values) for name, value in numbers.items()},
+        "intervals": {name: _interval(value) for name, value in numbers.items()},
+        "counts": {name: row.counts[name] for name in numbers},
         "reasons": {
             name: sentence_of(value.reasons)
-            for name, value in kept.items()
+            for name, value in numbers.items()
             if value.reasons != Reason.NONE
         },
     }
@@ -168,33 +168,33 @@ def analyse(
     seed: int = 0,
     resamples: int = RESAMPLES,
     wsu: bool = False,
-    own: Sequence[registry.Row] = (),
+    custom: Sequence[registry.Row] = (),
 ) -> Analysis:
     """Compute all metrics of an agent's results.
 
     Args:
       agent: results.
-      baseline: the baseline's in the same experiment; None for none.
+      baseline: results of the baseline in the same experiment; None for none.
       window: episodes m at either end of the novel part; None for a tenth of a trial.
       seed: of the bootstrap.
-      resamples: of the bootstrap.
+      resamples: number of bootstrap resamples.
       wsu: whether to treat zeros as the generator's own analysis does.
-      own: metrics of users: a trial is a lifetime of two blocks, before novelty and from it on.
+      custom: metrics of users; a trial is a lifetime of two blocks, before novelty and from it on.
 
     Raises:
       ValueError: results that do not fit together, a window below 1, or a metric of a user that
         cannot be computed.
     """
-    data = measured(agent, baseline)
+    data = trial_data(agent, baseline)
     longest = int(data.trials.count.max())
     window = window_of(longest) if window is None else window
     if not 0 <= window <= longest:
         raise ValueError(f"window is {window}; it must be from 0 to {longest}, a trial's episodes")
-    numbers = own_of_trials(own, data.trials)
-    found = rows(
+    numbers = own_of_trials(custom, data.trials)
+    table = rows(
         data.trials,
         data.labels,
-        data.said,
+        data.predictions,
         window,
         seed=seed,
         resamples=resamples,
@@ -206,7 +206,7 @@ def analyse(
     if agent.experiment is not None:
         settings = agent.experiment.settings.to_json()
         metadata["experiment"] = {"digest": agent.experiment.digest(), "settings": settings}
-    return Analysis(tuple(found), data, window, metadata, wsu, tuple(own), numbers)
+    return Analysis(tuple(table), data, window, metadata, wsu, tuple(custom), numbers)
 
 
 def _about(results: Results) -> dict[str, Any]:
@@ -218,14 +218,14 @@ def _about(results: Results) -> dict[str, Any]:
 
 
 def tables(analysis: Analysis, width: int) -> Iterator[Any]:
-    """Yield tables for a console of so many characters, as many as it takes; needs rich."""
+    """Yield tables that fit a console of `width` characters; needs rich."""
     from rich import box
     from rich.table import Table
 
     about = analysis.metadata
     names = [(about[key] or {}).get("agent", "unnamed") for key in ("agent", "baseline")]
     title = f"{names[0]}, baseline {names[1]}, with 95 % intervals"
-    headings = SHOWN | {row.name: row.title for row in analysis.own}
+    headings = SHOWN | {row.name: row.title for row in analysis.custom}
     shown = list(headings)
     each = max(1, (width - _LABEL_WIDTH) // _CELL_WIDTH)
     for start in range(0, len(shown), each):
@@ -247,14 +247,14 @@ def _label(row: Row) -> str:
     else:
         parts = [str(row.level)] if row.level is not None else _of_group(row.kind)
         name = " ".join(parts + ([row.difficulty] if row.difficulty else []))
-    told = ""
+    suffix = ""
     if row.visibility:
-        told = ", told" if row.hint_level in (None, -1) else f", hint {row.hint_level}"
-    return name + told
+        suffix = ", told" if row.hint_level in (None, -1) else f", hint {row.hint_level}"
+    return name + suffix
 
 
 def _of_group(kind: str) -> list[str]:
-    """What stands before the difficulty of a row without a level."""
+    """Words before the difficulty of a row without a level."""
     return {"split": [], "control": ["control"], "detection": ["detection"]}.get(kind, ["all"])
 
 
@@ -266,7 +266,7 @@ def _value_cell(value: Numbers) -> str:
 
 
 def _digits(value: float | None) -> str:
-    """Two decimals; of an interval without end, an infinity."""
+    """Format with two decimals, with none from 100 on; None is infinity."""
     if value is None:
         return "∞"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

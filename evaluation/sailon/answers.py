@@ -1,4 +1,4 @@
-"""What agents return, checked: actions, novelty predictions, characterisations."""
+"""Checks of what agents return: actions, novelty predictions, characterisations."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from jaxsim.worlds.cartpole3d.types import ACTIONS
 GIVE_UP: Final = "give_up"
 """The action that ends an episode with performance 0."""
 
-HIGHEST: Final = 10  # novelty prediction of phase 1
+HIGHEST: Final = 10  # of novelty predictions in phase 1
 FIELDS: Final = (
     "novelty_probability",
     "novelty_threshold",
@@ -27,7 +27,7 @@ FIELDS: Final = (
 
 
 class Fault(Exception):
-    """What is wrong with an agent; `hung` if it was out of time."""
+    """An error of an agent; `hung` if a call took too long."""
 
     def __init__(self, reason: str, hung: bool = False) -> None:
         """Keep the reason."""
@@ -37,7 +37,7 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What an agent answers to a feature vector.
+    """An agent's answer to a feature vector.
 
     Attributes:
       action: a word of `ACTIONS`, or `GIVE_UP`.
@@ -50,11 +50,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an agent reports of novelty at the end of an episode.
+    """An agent's report of novelty at the end of an episode.
 
     Attributes:
-      probability: in [0, 1]; NaN for nothing valid.
-      threshold: in [0, 1]; NaN for nothing valid.
+      probability: in [0, 1]; NaN without a valid report.
+      threshold: in [0, 1]; NaN without a valid report.
       novelty: a whole number from 0.
       characterisation: plain JSON values.
     """
@@ -70,7 +70,7 @@ class Verdict:
         return self.probability >= self.threshold
 
     def message(self) -> dict[str, Any]:
-        """Return the fields by their names in messages; null for what is not valid."""
+        """Return the fields by their names in messages; all None without a valid report."""
         values = (self.probability, self.threshold, self.novelty, self.characterisation or {})
         none = math.isnan(self.probability)
         return {name: None if none else v for name, v in zip(FIELDS, values, strict=True)}
@@ -79,8 +79,8 @@ class Verdict:
 def answer(value: object, method: str) -> Answer:
     """Check what `training_instance` or `testing_instance` returned.
 
-    In phase 1 a novelty prediction may stand beside the action, or in an object of its own behind
-    it: ``{"action": "left", "novelty_prediction": 1}`` or ``({"action": ...}, {...})``.
+    In phase 1 a novelty prediction may stand beside the action or in a second object:
+    ``{"action": "left", "novelty_prediction": 1}`` or ``({"action": ...}, {...})``.
 
     Raises:
       Fault: none of these.
@@ -114,7 +114,7 @@ def verdict(value: object, method: str) -> Verdict:
     """
     if not isinstance(value, tuple | list) or len(value) != len(FIELDS):
         raise Fault(f"{method} returned {shown(value)}; it must be ({', '.join(FIELDS)})")
-    probability, threshold, novelty, said = value
+    probability, threshold, novelty, characterisation = value
     for name, number in zip(FIELDS, (probability, threshold), strict=False):
         real = isinstance(number, Real) and not isinstance(number, bool)
         if not real or not 0 <= float(number) <= 1:
@@ -122,24 +122,25 @@ def verdict(value: object, method: str) -> Verdict:
     whole = isinstance(novelty, Real) and not isinstance(novelty, bool)
     if not whole or not math.isfinite(novelty) or novelty < 0 or int(novelty) != novelty:
         raise Fault(f"{method} returned the novelty {shown(novelty)}; it must be a number from 0")
-    if said is not None and not isinstance(said, Mapping):
-        raise Fault(f"{method} returned the characterization {shown(said)}; it must be an object")
+    if characterisation is not None and not isinstance(characterisation, Mapping):
+        text = shown(characterisation)
+        raise Fault(f"{method} returned the characterization {text}; it must be an object")
     try:
-        plain = json.loads(json.dumps(said or {}, default=_plain))
+        plain = json.loads(json.dumps(characterisation or {}, default=_plain))
     except (TypeError, ValueError, RecursionError) as error:
         raise Fault(f"{method} returned a characterization that is no JSON: {error}") from error
     return Verdict(float(probability), float(threshold), int(novelty), plain)
 
 
 def _plain(value: object) -> Any:
-    """NumPy's numbers and arrays as Python's."""
+    """Convert NumPy numbers and arrays to Python values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def characterised(
-    said: Mapping[str, Any] | None,
+def read_characterisation(
+    characterisation: Mapping[str, Any] | None,
 ) -> tuple[npt.NDArray[np.float64], tuple[str, str, str]]:
     """Read a characterisation: probabilities of the levels' digits, then entity, attribute, change.
 
@@ -148,14 +149,14 @@ def characterised(
     nested in ``novelty_characterization``, as agents of the generator do it.
 
     Returns:
-      ((9,) probabilities, NaN where there are none; words, "" for none).
+      ((9,) probabilities, NaN for none; words, "" for none).
     """
-    fields: Any = said or {}
+    fields: Any = characterisation or {}
     if isinstance(fields.get("novelty_characterization"), Mapping):
         fields = fields["novelty_characterization"]
     probabilities = np.full(KINDS, np.nan)
-    listed = fields.get("level", fields.get("levels"))
-    for entry in listed if isinstance(listed, list) else []:
+    levels = fields.get("level", fields.get("levels"))
+    for entry in levels if isinstance(levels, list) else []:
         if isinstance(entry, Mapping):
             number = _first(entry, "level_number", "level", "Level")
             share = _first(entry, "probability", "Prob", "prob")

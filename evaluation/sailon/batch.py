@@ -1,9 +1,8 @@
 """Whole experiments with a pure agent: every trial is a lane of the scanner.
 
-A trial is a lifetime: trial k of an experiment is lifetime k + 1, and the training before all
-trials is lifetime 0, whose memory every trial begins with. Lanes play the same place of their
-trials side by side, each its own level with its own start. So an experiment is one compiled program
-for all levels that need as many block slots.
+Trial k of an experiment is lifetime k + 1. The training is lifetime 0; every trial begins with its
+memory. Lanes play episodes of the same index side by side, each with its own level and start. So
+all levels that need the same number of block slots share one compiled program.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,8 +34,8 @@ from jaxsim.worlds.cartpole3d.original.hints import LEVELS_PER_GROUP, TOLD
 from jaxsim.worlds.world import NONFINITE
 
 PHASE_1_THRESHOLD = 0.05
-"""Of the probability that stands for a novelty prediction from 0 to 10: any above 0 is one."""
-MOST_LEVEL = 10
+"""Threshold for novelty predictions from 0 to 10 as probabilities: any above 0 is a detection."""
+MAX_LEVEL = 10
 
 COLUMNS = {
     "length": np.int32,
@@ -48,7 +47,7 @@ COLUMNS = {
     "threshold": np.float32,
     "named": np.int32,
 }
-"""What is kept of an episode until the table of results is made."""
+"""Columns of the episodes until the table of results is made."""
 
 Places = npt.NDArray[np.int64]
 """Places of episodes in the table of results, -1 for none."""
@@ -76,32 +75,31 @@ def play_agents(
     progress: Progress | None = None,
     keeper: Keeper | None = None,
 ) -> list[Results]:
-    """Play an experiment with pure agents, one after the other, each all trials at once.
+    """Play an experiment with pure agents one after the other; each plays all trials at once.
 
-    Starts are those that the original draws from the episodes' seeds if the experiment says
-    ``"starts": "wsu"``, and otherwise counted, like all that is random later in an episode, from
-    the seed, the trial and the episode.
+    With ``"starts": "wsu"`` starts are drawn from the episodes' seeds as in the original. Other
+    starts, and all later randomness, come from a counter of seed, trial and episode.
 
     Args:
-      experiment: what is played.
-      agents: pure agents; they learn from every episode, and are told what the protocol tells.
-      seed: root of all randomness; None for the experiment's own.
-      options: chunks, threads and segments; nothing in here changes a result.
+      experiment: to play.
+      agents: pure agents; they learn from every episode and get the hints of the protocol.
+      seed: root of all randomness; None for the experiment's seed.
+      options: chunks, threads and segments; none of them changes a result.
       progress: called as `progress(episodes done, episodes in all)`, all agents together.
-      keeper: is asked where to go on, and told after each segment; its episodes are those of all
-        agents.
+      keeper: returns where to resume, and is called after each segment with the number of
+        episodes of all agents.
 
     Returns:
-      The results of each; equal arguments give equal ones.
+      The results of each agent; equal arguments give equal results.
 
     Raises:
       ValueError: a bad seed or bad options.
     """
-    used = experiment.settings.seed if seed is None else seed
-    course = _Course(experiment, agents, counters.root(used), options or Options())
+    root_seed = experiment.settings.seed if seed is None else seed
+    course = _Course(experiment, agents, counters.root(root_seed), options or Options())
     columns = course.play(progress, keeper)
     versions = {"jaxsim-novelty": __version__, "jax": jax.__version__}
-    about = {"engine": "scanner", "seed": used, "versions": versions}
+    about = {"engine": "scanner", "seed": root_seed, "versions": versions}
     tables = []
     for index, agent in enumerate(agents):
         rows = results.planned(experiment)
@@ -111,7 +109,7 @@ def play_agents(
 
 
 class _Part(NamedTuple):
-    """What a crew plays in a row: an agent's training, or its trials of a group."""
+    """Rounds that a crew plays in a row: an agent's training, or its trials of a group."""
 
     agent: int
     group: int
@@ -121,10 +119,10 @@ class _Part(NamedTuple):
 
 
 class _Course:
-    """All that some agents play, in rounds that are counted through.
+    """All rounds of all agents, numbered consecutively.
 
-    An agent's memories, leaves (1 + T, ...), are what it knows after the training, and of each
-    trial. Columns, (A, E), hold the episodes of all agents in the order of the table of results.
+    An agent's memories, leaves (1 + T, ...), are those of the training and of each trial.
+    Columns, (A, E), hold the episodes of all agents in the order of the table of results.
     """
 
     def __init__(
@@ -145,32 +143,32 @@ class _Course:
         parts: list[_Part] = []
         first = 0
         for agent in range(len(self.agents)):
-            whats = [(0, True, len(self.training))] if self.groups else []
+            stages = [(0, True, len(self.training))] if self.groups else []
             for index, group in enumerate(self.groups):
-                whats.append((index, False, max(len(trial.seeds) for trial in group.trials)))
-            for group_index, training, rounds in whats:
+                stages.append((index, False, max(len(trial.seeds) for trial in group.trials)))
+            for group_index, training, rounds in stages:
                 parts.append(_Part(agent, group_index, training, first, rounds))
                 first += rounds
         return parts
 
     def _initial(self, agent: Agent) -> Any:
-        """Memories before anything is played."""
+        """Memories before the first round."""
         tasks = worlds.training_group(self.experiment).tasks
         memory = _crew(agent, tasks, self.root, np.zeros(1, np.uint32), self.options).memory()
         return rows_at(memory, np.zeros(1 + len(self.experiment.trials), np.int64))
 
     def play(self, progress: Progress | None, keeper: Keeper | None) -> dict[str, Any]:
         """Play everything; return the columns."""
-        at = keeper.begin(partial(self._snapshot, 0)) if keeper else None
-        if at:
-            self.memories = list(at.memory)
-            self.columns = {name: np.array(column) for name, column in at.outcome.items()}
-        reached, done = (at.rounds if at else 0), 0
+        snapshot = keeper.begin(partial(self._snapshot, 0)) if keeper else None
+        if snapshot:
+            self.memories = list(snapshot.memory)
+            self.columns = {name: np.array(column) for name, column in snapshot.outcome.items()}
+        reached, done = (snapshot.rounds if snapshot else 0), 0
         total = len(self.agents) * self.episodes
         for part in self.parts:
             start = max(reached - part.first, 0)
             done += self._count(part, 0, min(start, part.rounds))
-            for stop, episodes in self._stretches(part, start):
+            for stop, episodes in self._segments(part, start):
                 done += episodes
                 if progress:
                     progress(done, total)
@@ -191,13 +189,13 @@ class _Course:
         """Number of episodes in some rounds of a part."""
         return int((self._places(part)[start:stop] >= 0).sum())
 
-    def _stretches(self, part: _Part, start: int) -> Iterator[tuple[int, int]]:
-        """Play a part from a round on; after each stretch (rounds of the part, its episodes)."""
+    def _segments(self, part: _Part, start: int) -> Iterator[tuple[int, int]]:
+        """Play a part from a round on; yield (end round, episodes) after each segment."""
         if start >= part.rounds:
             return
         group, agent = self.groups[part.group], self.agents[part.agent]
         trials = _Trials(agent, group, self.experiment, self.root, self.options)
-        known, places = self.memories[part.agent], self._places(part)
+        memories, places = self.memories[part.agent], self._places(part)
         if part.training:
             lists: list[list[EpisodePlan]] = [list(self.training), *([] for _ in group.trials[1:])]
             number = np.zeros(len(group.trials), np.int64)
@@ -205,17 +203,17 @@ class _Course:
             lists = [list(self.experiment.episodes(trial)) for trial in group.trials]
             number = np.array([trial.number + 1 for trial in group.trials])
             trials.crew.renumber(number)
-        # What is known is that of the training until a trial has begun.
-        trials.crew.remember(rows_at(known, number if start else np.zeros_like(number)))
+        # A trial begins with the memory of the training.
+        trials.crew.remember(rows_at(memories, number if start else np.zeros_like(number)))
         for first in range(start, part.rounds, trials.segment):
             stop = min(first + trials.segment, part.rounds)
             outcome = trials.play(lists, first, part.training)
             self._note(part.agent, outcome, places[first:stop])
-            known = self.memories[part.agent] = _replaced(known, number, trials.crew.memory())
+            memories = self.memories[part.agent] = _replaced(memories, number, trials.crew.memory())
             yield stop, self._count(part, first, stop)
 
     def _note(self, agent: int, outcome: Rows, places: Places) -> None:
-        """Take over how episodes ended, leaves (S, T, 1), at `places`, (S, T) or (S, 1)."""
+        """Copy the outcome of episodes, leaves (S, T, 1), to `places`, (S, T) or (S, 1)."""
         episodes, lifetimes = places.shape
         mask = places >= 0
         prediction = outcome.prediction
@@ -233,7 +231,7 @@ class _Course:
 
 
 def _replaced(tree: Any, index: npt.NDArray[Any], rows: Any) -> Any:
-    """Leaves of which rows are replaced; where an index repeats, by the first of its rows."""
+    """Copy of a tree with rows replaced; a repeated index takes the first of its rows."""
     index, first = np.unique(index, return_index=True)
 
     def one(leaf: Any, new: Any) -> Any:
@@ -245,7 +243,7 @@ def _replaced(tree: Any, index: npt.NDArray[Any], rows: Any) -> Any:
 
 
 def _places(rows: results.Rows, trials: Sequence[Trial]) -> Places:
-    """Rows of the episodes of T trials, (E, T); -1 behind the end of a shorter one."""
+    """Rows of the episodes of T trials, (E, T); -1 after the end of a shorter trial."""
     first = np.searchsorted(rows["trial_id"], [trial.number for trial in trials])
     count = np.array([len(trial.seeds) for trial in trials])
     index = np.arange(count.max())[:, None]
@@ -266,7 +264,7 @@ def _crew(agent: Agent, tasks: Tasks, root: rng.Words, numbers: Any, options: Op
 
 
 class _Trials:
-    """The trials of a group as lifetimes, all of number 0 as in the training before them."""
+    """The trials of a group as lifetimes; all have the training's number 0 at first."""
 
     def __init__(
         self, agent: Agent, group: Group, experiment: Experiment, root: rng.Words, options: Options
@@ -279,7 +277,7 @@ class _Trials:
         self.crew = _crew(agent, group.tasks, root, zeros, options)
 
     def play(self, lists: list[list[EpisodePlan]], start: int, training: bool) -> Rows:
-        """Play a stretch of a list of episodes for each lifetime, from a round on."""
+        """Play one segment of each lifetime's list of episodes, from round `start` on."""
         part = [plans[start : start + self.segment] for plans in lists]
         return self.crew.play(self.rounds(part, start, training))
 
@@ -288,15 +286,15 @@ class _Trials:
         shape, tasks = (self.segment, len(lists)), self.group.tasks
         variant, count = np.zeros((2, *shape), np.int32)
         hint = np.full((5, *shape), -1, np.int32)
-        known: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        codes: dict[tuple[Any, ...], tuple[int, ...]] = {}
         for lane, plans in enumerate(lists):
             count[: len(plans), lane] = 1
             for place, plan in enumerate(plans):
                 variant[place, lane] = self.group.variant(plan)
                 key = (plan.told, plan.variant, plan.hint_level)
-                if key not in known:
-                    known[key] = _told_codes(plan, training)
-                hint[:, place, lane] = known[key]
+                if key not in codes:
+                    codes[key] = _hint_codes(plan, training)
+                hint[:, place, lane] = codes[key]
         has_start = np.zeros(shape, bool)
         original = self.experiment.settings.starts == "wsu"
         start = self._starts(lists, has_start) if original else None
@@ -312,7 +310,7 @@ class _Trials:
         )
 
     def _starts(self, lists: list[list[EpisodePlan]], has_start: npt.NDArray[np.bool_]) -> Any:
-        """Starts of the original, leaves (S, T, ...), where `has_start` is then set."""
+        """Starts of the original, leaves (S, T, ...); sets `has_start` where there is one."""
         places: dict[tuple[int, int, str], int] = {}
         plans: list[EpisodePlan] = []
         index = np.zeros(has_start.shape, np.int64)
@@ -324,15 +322,15 @@ class _Trials:
                         places[key] = len(plans)
                         plans.append(plan)
                     has_start[place, lane], index[place, lane] = True, places[key]
-        # Something must stand where no episode has a start of the original: the same program plays.
+        # A placeholder, so that the same program plays if no episode has a start of the original.
         plans = plans or [EpisodePlan(0, UNCHANGED, 0, False, None, -1)]
-        # Level 200 comes first in every group, so its environment does.
-        drawn = worlds.original_starts(plans, self.group.tasks.worlds[0].env)
-        return jax.tree.map(lambda leaf: leaf[index], drawn)
+        # Level 200 comes first in every group, and so does its environment.
+        starts = worlds.original_starts(plans, self.group.tasks.worlds[0].env)
+        return jax.tree.map(lambda leaf: leaf[index], starts)
 
 
-def _told_codes(plan: EpisodePlan, training: bool) -> tuple[int, ...]:
-    """What an agent is told of an episode; training is known to be of level 200."""
+def _hint_codes(plan: EpisodePlan, training: bool) -> tuple[int, ...]:
+    """Codes of the hint of an episode; in training the indicator is false."""
     indicator = False if training else plan.told
     novel = -1 if indicator is None else int(indicator)
     return (novel, *hints.codes_of(plan.hint[0]))
@@ -351,7 +349,7 @@ def _fill(rows: Any, columns: dict[str, Any], experiment: Experiment) -> None:
     rows["reward"][:] = columns["reward"]
     rows["length"][:] = columns["length"]
     rows["complete"][:] = columns["ending"] != NONFINITE
-    # Steps of 1/200 come back from float32 as they are.
+    # Rounding recovers multiples of 1/200 from float32.
     rows["performance"][:] = np.round(columns["performance"].astype(np.float64), 6)
     rows["seconds"][:] = columns["length"] * 0.02
     rows["novelty"][:] = level
@@ -362,12 +360,12 @@ def _fill(rows: Any, columns: dict[str, Any], experiment: Experiment) -> None:
 
 def from_prediction(level: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], Any]:
     """Probability and threshold that stand for novelty predictions from 0 to 10."""
-    probability = np.clip(np.asarray(level, np.float64) / MOST_LEVEL, 0, 1)
+    probability = np.clip(np.asarray(level, np.float64) / MAX_LEVEL, 0, 1)
     return probability, np.full(probability.shape, PHASE_1_THRESHOLD)
 
 
 def _fill_words(rows: Any, named: Any, level: Any) -> None:
-    """What an agent names, as probabilities of the levels' digits and as words."""
+    """Write the novelties that an agent names: probabilities of the levels' digits, and words."""
     digit = np.where(named == UNNAMED, level, named % LEVELS_PER_GROUP)
     rows["level_probs"][:] = np.where(digit[:, None] == np.arange(KINDS), 1.0, 0.0)
     for catalogue in np.unique(named):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evaluation.sailon.experiment import Experiment
 
 DIFFERENT = 1
-"""Exit code of a replay that is not the same."""
+"""Exit code of a replay that differs."""
 
 GENERATE_EXAMPLES = """examples:
   jaxsim sailon generate settings.json --out experiment.json
@@ -26,8 +26,8 @@ GENERATE_EXAMPLES = """examples:
 
 Settings are the original's keys, as an ini file or as one JSON object: novelty, difficulty,
 novelty_visibility, hint_level, trials, training_episodes, testing_episodes, pre_novel_episodes,
-testing_novelty_p2, normal_timeout_seconds, training_timeout_multiplier, budget, phase; and ours:
-seed, starts, labels, indicator. See docs/sailon.md.
+testing_novelty_p2, normal_timeout_seconds, training_timeout_multiplier, budget, phase. Keys of this
+package are seed, starts, labels, indicator. See docs/sailon.md.
 """
 
 RUN_EXAMPLES = """examples:
@@ -36,10 +36,10 @@ RUN_EXAMPLES = """examples:
   jaxsim sailon run --agent their/TA2.py experiment.json --out runs/t \\
     --arguments="--printout --custom-value 3"
 
-EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run as it is:
-in it, `from objects.TA2_logic import TA2Logic` gives this package's class. Any other name is that
+EXPERIMENT is an experiment, or settings that one is generated from. A Python file is run unchanged:
+in it, `from objects.TA2_logic import TA2Logic` imports this package's class. Any other name is that
 of a pure agent, which plays all trials at once. DIR then holds results.parquet, results.csv and
-experiment.json. What an agent does wrong is in the results, with the reason.
+experiment.json. Errors of an agent are in the results, with the reason.
 """
 
 ANALYZE_EXAMPLES = """examples:
@@ -95,7 +95,7 @@ def add_to(commands: Commands) -> None:
 def _add_generate(parts: Commands) -> None:
     part = add_command(parts, "generate", "draw an experiment from settings", GENERATE_EXAMPLES)
     part.add_argument("settings", type=Path, metavar="SETTINGS", help="an ini file or JSON")
-    part.add_argument("--seed", type=int, metavar="N", help="instead of the settings' own")
+    part.add_argument("--seed", type=int, metavar="N", help="replaces the seed of the settings")
     _add_world(part)
     part.add_argument("--out", type=Path, required=True, metavar="FILE", help="the experiment")
     part.set_defaults(handler=_generate)
@@ -110,14 +110,14 @@ def _add_world(part: Any) -> None:
     )
     part.add_argument("--samples", type=int, metavar="N", help="the first N of the list (all)")
     part.add_argument(
-        "--split", metavar="NAME", help="those that are known or held-out alone (both)"
+        "--split", metavar="NAME", help="known or held-out: only these novelties (both)"
     )
     part.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="of the sensors in every episode, as sensors/noise_position=0.01; may be repeated",
+        help="sensors of every episode, such as sensors/noise_position=0.01; may be repeated",
     )
 
 
@@ -125,13 +125,13 @@ def _world(arguments: argparse.Namespace) -> dict[str, Any]:
     """Settings that these options give."""
     pairs = tuple(sorted(dict(parameter(text) for text in arguments.set).items()))
     split = None if arguments.split is None else arguments.split.replace("-", " ")
-    given = {"novelty_list": arguments.novelties, "samples": arguments.samples, "split": split}
-    return {name: v for name, v in {**given, "sensors": pairs or None}.items() if v is not None}
+    options = {"novelty_list": arguments.novelties, "samples": arguments.samples, "split": split}
+    return {name: v for name, v in {**options, "sensors": pairs or None}.items() if v is not None}
 
 
 def _add_run(parts: Commands) -> None:
     part = add_command(parts, "run", "let an agent play an experiment", RUN_EXAMPLES)
-    part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="what is played")
+    part.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="experiment to play")
     part.add_argument("--agent", required=True, metavar="FILE|NAME", help="a Python file or a name")
     add_out(part)
     part.add_argument(
@@ -147,14 +147,17 @@ def _add_run(parts: Commands) -> None:
 
 def _add_analyze(parts: Commands) -> None:
     part = add_command(parts, "analyze", "compute the metrics of results", ANALYZE_EXAMPLES)
-    part.add_argument("records", type=Path, metavar="RECORDS", help="of the agent")
-    part.add_argument("--baseline", type=Path, metavar="RECORDS", help="of the baseline")
+    part.add_argument("records", type=Path, metavar="RECORDS", help="results of the agent")
+    part.add_argument("--baseline", type=Path, metavar="RECORDS", help="results of the baseline")
     part.add_argument("--out", type=Path, metavar="DIR", help="write JSON and CSV there")
     part.add_argument("--overwrite", action="store_true", help="replace files in DIR")
     part.add_argument(
-        "--window", type=int, metavar="M", help="first and last episodes (a tenth of a trial)"
+        "--window",
+        type=int,
+        metavar="M",
+        help="episodes at either end of the novel part (a tenth of a trial)",
     )
-    part.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (0)")
+    part.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the bootstrap (0)")
     part.add_argument(
         "--wsu", action="store_true", help="treat zeros as the generator's own analysis does"
     )
@@ -166,9 +169,9 @@ def _add_analyze(parts: Commands) -> None:
 def _add_evaluate(parts: Commands) -> None:
     part = add_command(parts, "evaluate", "evaluate a pure agent on all levels", EVALUATE_EXAMPLES)
     part.add_argument(
-        "--agent", required=True, metavar="NAME", help="of the agent, or FILE.py of a pure one"
+        "--agent", required=True, metavar="NAME", help="pure agent: its name or FILE.py"
     )
-    part.add_argument("--baseline", default="pd", metavar="NAME", help="of the baseline (pd)")
+    part.add_argument("--baseline", default="pd", metavar="NAME", help="name of the baseline (pd)")
     add_out(part)
     checkpoint_commands.add_options(part, blocks=False)
     for option, text in (
@@ -179,11 +182,11 @@ def _add_evaluate(parts: Commands) -> None:
         part.add_argument(f"--{option}", metavar="LIST", help=text)
     _add_world(part)
     for option, text in (
-        ("trials", "of each cell (30)"),
-        ("episodes", "of a trial (45)"),
+        ("trials", "trials of each cell (30)"),
+        ("episodes", "episodes of a trial (45)"),
         ("button", "episodes before the first novel one (20, or half of a short trial)"),
         ("training", "episodes before all trials (0)"),
-        ("hint-level", "what agents are told beside, where visibility is 1 (-1)"),
+        ("hint-level", "how much a hint tells where visibility is 1 (-1)"),
         ("seed", "root of all randomness (0)"),
     ):
         part.add_argument(f"--{option}", type=int, metavar="N", help=text)
@@ -204,11 +207,11 @@ def _generate(arguments: argparse.Namespace) -> int:
     if arguments.seed is not None:
         settings = replace(settings, seed=arguments.seed)
     settings = replace(settings, **_world(arguments))
-    drawn = experiment.generate(settings, arguments.out.stem)
-    drawn.write(arguments.out)
+    plan = experiment.generate(settings, arguments.out.stem)
+    plan.write(arguments.out)
     print(
-        f"{len(drawn.trials)} trials of {len(drawn.cells)} cells, "
-        f"{settings.testing_episodes} episodes each; experiment {drawn.digest()}"
+        f"{len(plan.trials)} trials of {len(plan.cells)} cells, "
+        f"{settings.testing_episodes} episodes each; experiment {plan.digest()}"
     )
     return 0
 
@@ -235,7 +238,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.image is not None:
             raise ValueError("a pure agent gets no feature vectors; leave --image out")
         if arguments.transcripts:
-            raise ValueError("transcripts are of agents that are Python files; leave that out")
+            raise ValueError("a pure agent writes no transcripts; leave --transcripts out")
         from evaluation import agents
         from evaluation.sailon.batch import play_batch
 
@@ -247,9 +250,9 @@ def _run(arguments: argparse.Namespace) -> int:
     results.write(arguments.out / "results.csv")
     results.write(arguments.out / "results.parquet")
     problems = [text for text in results.rows["problem"] if text]
-    more = list(results.metadata.get("problems", [])) + problems
-    if more and not arguments.quiet:
-        print(f"{len(more)} problems, the first: {more[0]}")
+    reasons = list(results.metadata.get("problems", [])) + problems
+    if reasons and not arguments.quiet:
+        print(f"{len(reasons)} problems, the first: {reasons[0]}")
     return 0
 
 
@@ -272,27 +275,27 @@ def _analyze(arguments: argparse.Namespace) -> int:
 
     agent = read(arguments.records)
     baseline = None if arguments.baseline is None else read(arguments.baseline)
-    found = analyse(
+    analysis = analyse(
         agent,
         baseline,
         window=arguments.window,
         seed=arguments.seed,
         wsu=arguments.wsu,
-        own=load_rows(arguments.metric),
+        custom=load_rows(arguments.metric),
     )
     if arguments.out is not None:
         check_output_directory(arguments.out, arguments.overwrite)
-        found.write(arguments.out)
+        analysis.write(arguments.out)
     if not arguments.quiet:
-        _print(found)
+        _print(analysis)
     return 0
 
 
-def _print(found: "Analysis") -> None:
+def _print(analysis: "Analysis") -> None:
     from evaluation.sailon.analysis import tables
 
     console = terminal.console()
-    for table in tables(found, console.width):
+    for table in tables(analysis, console.width):
         console.print(table)
 
 
@@ -300,7 +303,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from evaluation import processor, scanner
     from evaluation.sailon import evaluate
 
-    given = {
+    options = {
         "levels": _numbers("levels", arguments.levels),
         "visibilities": _numbers("visibilities", arguments.visibilities),
         "difficulties": None
@@ -322,7 +325,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         resume=arguments.resume,
         pace=checkpoint_commands.pace(arguments),
         options=scanner.Options(chunk=arguments.chunk, threads=arguments.threads),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in options.items() if value is not None},
         **_world(arguments),
     )
     experiment = job.checked()
@@ -335,13 +338,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         hearing(tell) as stop,
         terminal.progress_bar(console, " and ".join(names), total) as move,
     ):
-        found = evaluate.run(job, experiment, move, stop, tell)
+        outcome = evaluate.run(job, experiment, move, stop, tell)
     if console is None:
         return 0
-    _print(found.analysis)
+    _print(outcome.analysis)
     seconds = time.perf_counter() - started
     console.print(
-        f"{found.steps:,} environment steps in {seconds:.1f} s, compiling included; results in "
+        f"{outcome.steps:,} environment steps in {seconds:.1f} s, compiling included; results in "
         f"{job.out}"
     )
     return 0
@@ -372,10 +375,10 @@ def _replay(arguments: argparse.Namespace) -> int:
 
     same = True
     for path in arguments.files:
-        found = replay(path)
-        if found.differences:
+        result = replay(path)
+        if result.differences:
             same = False
-            print(f"{path}:{found.differences[0]} ({len(found.differences)} lines differ)")
+            print(f"{path}:{result.differences[0]} ({len(result.differences)} lines differ)")
         else:
-            print(f"{path}: {found.steps} steps, the same")
+            print(f"{path}: {result.steps} steps, the same")
     return 0 if same else DIFFERENT

@@ -37,7 +37,7 @@ FILES = ResultFiles(
 
 @dataclass(frozen=True)
 class Job:
-    """What to evaluate and where results go.
+    """An evaluation to run.
 
     Attributes:
       agent: name of a pure agent; a detector may be joined to a controller, as in "pd+residual".
@@ -50,7 +50,7 @@ class Job:
       split: "known" or "held out" for these alone.
       sensors: (path, value) pairs of how the sensors err in every episode, see `Settings`.
       visibilities: 0 for agents that are not told of the novelty, 1 for those that are.
-      hint_level: what those are told beside, -1 to 3.
+      hint_level: how much a hint tells where visibility is 1, -1 to 3.
       trials: of each cell.
       episodes: of each trial.
       button: episodes of a trial before the first novel one; None for 20, or half of a trial that
@@ -88,21 +88,21 @@ class Job:
 
     @property
     def command(self) -> str:
-        """The command that evaluates the same again; results name no place on the machine."""
+        """The command that repeats the evaluation; it has no path of the machine."""
 
-        def listed(values: Iterable[object], usual: Iterable[object]) -> str | None:
+        def joined(values: Iterable[object], usual: Iterable[object]) -> str | None:
             return None if values == usual else ",".join(map(str, values))
 
         options = (
             ("--agent", self.agent, None),
             ("--baseline", self.baseline, Job.baseline),
-            ("--levels", listed(self.levels, EVALUATED), None),
-            ("--difficulties", listed(self.difficulties, DIFFICULTIES), None),
+            ("--levels", joined(self.levels, EVALUATED), None),
+            ("--difficulties", joined(self.difficulties, DIFFICULTIES), None),
             ("--novelties", self.novelty_list, None),
             ("--samples", self.samples, None),
             ("--split", self.split, None),
             *(("--set", f"{path}={value}", None) for path, value in self.sensors),
-            ("--visibilities", listed(self.visibilities, Job.visibilities), None),
+            ("--visibilities", joined(self.visibilities, Job.visibilities), None),
             ("--trials", self.trials, TRIALS),
             ("--episodes", self.episodes, EPISODES),
             ("--button", self.button, None),
@@ -115,7 +115,7 @@ class Job:
         return command_line(["sailon", "evaluate"], options)
 
     def settings(self) -> Settings:
-        """What the experiment is generated from.
+        """Settings of the experiment.
 
         Raises:
           ValueError: a level, difficulty or number that is not allowed.
@@ -142,7 +142,7 @@ class Job:
         )
 
     def playing(self) -> tuple[str, ...]:
-        """Who plays: not the baseline if it is the agent, or acts as the agent does anyway."""
+        """Names of the agents to play; the baseline is left out if it acts as the agent does."""
         agent, baseline = agents.get(self.agent), agents.get(self.baseline)
         if baseline in (agent, agent.acting):
             return (self.agent,)
@@ -165,16 +165,16 @@ class Job:
     def keeper(
         self, experiment: Experiment, stop: Stop, say: Callable[[str], object]
     ) -> Checkpoints:
-        """Return what saves the run.
+        """Return the checkpoints of the run.
 
         Args:
           experiment: from `checked()`.
           stop: whether the run was asked to end.
-          say: is given lines for people.
+          say: called with lines for people.
         """
         names = self.playing()
         episodes = len(experiment.training) + sum(len(trial.seeds) for trial in experiment.trials)
-        matters = configuration(
+        identity = configuration(
             {"experiment": experiment.digest()},
             agent=" and ".join(names),
             lifetimes=1 + len(experiment.trials),
@@ -183,7 +183,7 @@ class Job:
         return Checkpoints(
             self.out,
             [episodes] * len(names),
-            matters,
+            identity,
             FILES,
             self.pace,
             resume=self.resume,
@@ -194,15 +194,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of it.
+    """Results of an evaluation.
 
     Attributes:
-      agent: its results.
+      agent: results of the agent.
       baseline: results of the baseline in the same experiment.
       analysis: the metrics.
-      seconds: time on the clock that each played, compiling included; of a run that was resumed,
-        since then.
-      processor_seconds: the same of the processor, all cores together.
+      seconds: wall-clock time of each agent, compiling included; after a resume, only since then.
+      processor_seconds: CPU time of each agent in that time, all cores together.
     """
 
     agent: Results
@@ -214,8 +213,8 @@ class Evaluation:
     @property
     def steps(self) -> int:
         """Environment steps that were played."""
-        played = {own.metadata["agent"]: own for own in (self.agent, self.baseline)}
-        return sum(int(played[name].rows["length"].sum()) for name in self.seconds)
+        tables = {table.metadata["agent"]: table for table in (self.agent, self.baseline)}
+        return sum(int(tables[name].rows["length"].sum()) for name in self.seconds)
 
 
 def run(
@@ -228,15 +227,15 @@ def run(
     """Let agent and baseline play, and write experiment, results, metrics and report.
 
     Args:
-      job: what to evaluate.
+      job: the evaluation to run.
       experiment: from `job.checked()`.
       progress: called as `progress(episodes done, episodes in all)`, both agents together.
-      stop: whether the run was asked to end, looked at after each segment.
-      say: is given lines for people, about checkpoints.
+      stop: whether the run was asked to end; read after each segment.
+      say: called with lines for people, about checkpoints.
 
     Raises:
       Stopped: the run was asked to end, and is saved.
-      CheckpointError: there is no checkpoint that it could go on from.
+      CheckpointError: there is no checkpoint to resume from.
       OSError: a file could not be written.
     """
     keeper = job.keeper(experiment, stop or Stop(), say)
@@ -256,8 +255,8 @@ def play(
     """Let agent and baseline play, and write nothing.
 
     Args:
-      job: what to evaluate.
-      experiment: that its settings give.
+      job: the evaluation to run.
+      experiment: from `job.checked()`.
       progress: as for `run`.
       keeper: see `play_agents`.
     """
@@ -269,8 +268,8 @@ def play(
         if progress:
             progress(done, total)
 
-    who = [agents.get(name) for name in names]
-    tables = play_agents(experiment, who, options=job.options, progress=report, keeper=keeper)
+    players = [agents.get(name) for name in names]
+    tables = play_agents(experiment, players, options=job.options, progress=report, keeper=keeper)
     by_name = dict(zip(names, tables, strict=True))
     agent = by_name[job.agent]
     baseline = by_name.get(job.baseline) or agent.silenced(job.baseline)
@@ -279,22 +278,22 @@ def play(
 
 
 class _Timing:
-    """Time that agents take which play one after the other."""
+    """Times of agents that play one after the other."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.seconds, self.processor = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-        self._at = time.perf_counter(), time.process_time()
+        self._last = time.perf_counter(), time.process_time()
 
     def note(self, name: str) -> None:
-        """Add the time since the last call to an agent's."""
+        """Add the time since the last call to that of an agent."""
         now = time.perf_counter(), time.process_time()
-        for sums, end, begin in zip((self.seconds, self.processor), now, self._at, strict=True):
+        for sums, end, begin in zip((self.seconds, self.processor), now, self._last, strict=True):
             sums[name] = round(sums[name] + end - begin, 3)
-        self._at = now
+        self._last = now
 
 
 def _write(job: Job, experiment: Experiment, evaluation: Evaluation) -> None:
-    """Write all files, which appear together."""
+    """Write all files; they appear together."""
     timing: dict[str, Any] = {
         "seconds": evaluation.seconds,
         "processor_seconds": evaluation.processor_seconds,

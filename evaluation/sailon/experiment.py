@@ -37,7 +37,7 @@ FORMAT: Final = "jaxsim-sailon-1"
 NOMINAL, NOMINAL_DIFFICULTY = 200, "easy"
 
 PLANNED_BYTES: Final = 48
-"""Of an episode in an experiment, at the least: a seed, its place, and whether it is novel."""
+"""Least memory of an episode of an experiment, bytes: seed, place and novelty flag."""
 TRAINING_SEEDS: Final = (0, 42_949_672)
 TESTING_SEEDS: Final = (42_949_672, 4_294_967_295)
 """Smallest and largest seeds of episodes, as the original draws them."""
@@ -50,7 +50,7 @@ class LevelVariant:
     Attributes:
       level: of the novelty catalogue.
       difficulty: "easy", "medium" or "hard".
-      novelty: what it changes beside the level; None for nothing.
+      novelty: changes beyond those of the level; None for none.
       sensors: (path, value) pairs of how the sensors err, see `Settings`.
     """
 
@@ -61,14 +61,14 @@ class LevelVariant:
 
     @property
     def of_schedule(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
-        """Task and parameters, as of `Schedule.variants`."""
+        """Task and parameters in the form of `Schedule.variants`."""
         task, values = level_variant(self.level, self.difficulty)
         more = self.novelty.parameters if self.novelty else ()
         merged = {**dict(self.sensors), **dict(values), **dict(more)}
         return task, tuple(sorted(merged.items()))
 
     def to_json(self) -> list[Any]:
-        """Return plain JSON values: level, difficulty, novelty and sensors, as far as needed."""
+        """Return plain JSON values: level, difficulty and, if present, novelty and sensors."""
         more = [self.novelty.to_json() if self.novelty else None, dict(self.sensors)]
         while more and not more[-1]:
             del more[-1]
@@ -77,7 +77,7 @@ class LevelVariant:
 
 @dataclass(frozen=True)
 class Cell:
-    """What the trials of a novelty group have in common.
+    """Settings that all trials of a novelty group share.
 
     Attributes:
       visibility: 1 if the agent is told whether there is novelty, else 0.
@@ -105,7 +105,7 @@ class Cell:
 
 
 UNCHANGED: Final = LevelVariant(NOMINAL, NOMINAL_DIFFICULTY)
-"""What is played in training, before the button and in mixed-in episodes, with exact sensors."""
+"""Variant of training episodes, those before the button and mixed-in ones, with exact sensors."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class EpisodePlan:
 
     @property
     def hint(self) -> list[dict[str, Any]]:
-        """What its first feature vector tells of the novelty, see `hints.hint`."""
+        """Hint in its first feature vector, see `hints.hint`."""
         novelty = self.variant.novelty
         if novelty is None:
             return hints.hint(self.level, self.hint_level)
@@ -154,7 +154,7 @@ class Trial:
     Attributes:
       number: from 0 in the experiment.
       index: from 0 in its cell.
-      cell: what it is a trial of.
+      cell: its cell.
       novel: whether each episode is drawn from the cell's level rather than from level 200.
       seeds: of each episode.
     """
@@ -168,8 +168,8 @@ class Trial:
     @property
     def button(self) -> int:
         """Index of the first novel episode; the trial's length if there is none."""
-        there = self.cell.novel and any(self.novel)
-        return self.novel.index(True) if there else len(self.novel)
+        has_novelty = self.cell.novel and any(self.novel)
+        return self.novel.index(True) if has_novelty else len(self.novel)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Experiment:
 
     Attributes:
       name: short name, for tables and files.
-      settings: what it was drawn from; protocol and time limits are read from here.
+      settings: of the experiment; protocol and time limits are read from here.
       training: seeds of the training episodes.
       trials: in the order in which they are played.
     """
@@ -195,19 +195,19 @@ class Experiment:
 
     @property
     def entries(self) -> dict[int, Entry]:
-        """Novelties of a list that are played, by their numbers; empty where levels are."""
+        """Novelties of a list that are played, by their numbers; empty if levels are played."""
         return {cell.entry.number: cell.entry for cell in self.cells if cell.entry}
 
     @property
     def unchanged(self) -> LevelVariant:
-        """What is played in training, before the button and in mixed-in episodes."""
-        return self._sensed(UNCHANGED)
+        """Variant of training episodes, those before the button and mixed-in ones."""
+        return self._with_sensors(UNCHANGED)
 
     def variant(self, cell: Cell) -> LevelVariant:
         """Physics of the novel episodes of a cell."""
-        return self._sensed(cell.variant)
+        return self._with_sensors(cell.variant)
 
-    def _sensed(self, variant: LevelVariant) -> LevelVariant:
+    def _with_sensors(self, variant: LevelVariant) -> LevelVariant:
         return replace(variant, sensors=self.settings.sensors)
 
     def training_episodes(self) -> tuple[EpisodePlan, ...]:
@@ -232,14 +232,14 @@ class Experiment:
         return tuple(plans)
 
     def schedule(self, trial: Trial) -> Schedule:
-        """What is played in a trial, as one schedule."""
+        """The schedule of a trial."""
         return schedule_of(f"{self.name}-trial-{trial.number}", self.episodes(trial))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; `loads` reads their text."""
         groups = []
         for cell in self.cells:
-            own = [trial for trial in self.trials if trial.cell == cell]
+            trials = [trial for trial in self.trials if trial.cell == cell]
             groups.append(
                 {
                     "visibility": cell.visibility,
@@ -252,7 +252,7 @@ class Experiment:
                             "novel": "".join("01"[flag] for flag in trial.novel),
                             "seeds": list(trial.seeds),
                         }
-                        for trial in own
+                        for trial in trials
                     ],
                 }
             )
@@ -277,7 +277,7 @@ class Experiment:
         return f'{head},\n"groups": [\n{body}\n]}}\n'
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits that tell experiments apart, whatever their names."""
+        """Return 16 hexadecimal digits that identify the experiment, whatever its name."""
         return hashlib.sha256(replace(self, name="").dumps().encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
@@ -286,7 +286,7 @@ class Experiment:
 
 
 def schedule_of(name: str, episodes: tuple[EpisodePlan, ...], phase: int = 1) -> Schedule:
-    """Compile episodes to a schedule: a block for each run of one level and difficulty."""
+    """Compile episodes to a schedule: a block for each run of one variant."""
     blocks: list[Block] = []
     for plan in episodes:
         task, values = plan.variant.of_schedule
@@ -302,7 +302,7 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
     """Draw an experiment.
 
     Args:
-      settings: what is asked for.
+      settings: of the experiment.
       name: of the experiment.
 
     Returns:
@@ -311,10 +311,10 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
     Raises:
       ValueError: it does not fit into memory; says how many trials do.
     """
-    cells, of_trial = tuple(_cells(settings)), PLANNED_BYTES * settings.testing_episodes
+    cells, trial_bytes = tuple(_cells(settings)), PLANNED_BYTES * settings.testing_episodes
     what = f"trials of {settings.testing_episodes:,} episodes in each of {len(cells):,} cells"
     remedy = "lower trials, or make several experiments"
-    memory.check_fits(settings.trials, of_trial * len(cells), what, remedy)
+    memory.check_fits(settings.trials, trial_bytes * len(cells), what, remedy)
     draws = _Draws(settings.seed)
     training = draws.seeds(settings.training_episodes, *TRAINING_SEEDS, set())
     trials: list[Trial] = []
@@ -328,7 +328,7 @@ def generate(settings: Settings, name: str = "sailon") -> Experiment:
 
 
 def _cells(settings: Settings) -> Iterator[Cell]:
-    """The cells: by visibility, then level and difficulty, then what is told."""
+    """The cells: by visibility, then level and difficulty, then hint level."""
     pairs = product(settings.novelty, settings.difficulty)
     worlds: list[tuple[int, str, Entry | None]] = [(*pair, None) for pair in pairs]
     if settings.novelty_list is not None:
@@ -364,13 +364,13 @@ class _Draws:
 
     def seeds(self, count: int, low: int, high: int, used: set[int]) -> tuple[int, ...]:
         """Draw seeds from `low` to `high`, none of which is in `used`, and add them to it."""
-        drawn: list[int] = []
-        while len(drawn) < count:
+        values: list[int] = []
+        while len(values) < count:
             seed = low + self.below(high - low + 1)
             if seed not in used:
                 used.add(seed)
-                drawn.append(seed)
-        return tuple(drawn)
+                values.append(seed)
+        return tuple(values)
 
     def shuffled(self, values: list[bool]) -> list[bool]:
         """Return the values in a random order."""
@@ -389,7 +389,7 @@ def load(path: Path) -> Experiment:
         original.
 
     Raises:
-      ExperimentError: none of these, with the place in the file.
+      ExperimentError: the file is none of these; names line and column.
     """
     return loads(read(path), str(path), path.stem)
 
@@ -423,8 +423,8 @@ def _experiment(text: Text, values: Mapping[str, Any]) -> Experiment:
     for place, group in enumerate(text.sequence(("groups",), values["groups"], dict, "groups")):
         path = ("groups", place)
         cell = _cell(text, path, group)
-        listed = text.sequence((*path, "trials"), group["trials"], dict, "trials")
-        for index, one in enumerate(listed):
+        members = text.sequence((*path, "trials"), group["trials"], dict, "trials")
+        for index, one in enumerate(members):
             novel, seeds = _trial(text, (*path, "trials", index), one)
             trials.append(Trial(len(trials), index, cell, novel, seeds))
     cells = [trial.cell for trial in trials]
@@ -455,9 +455,9 @@ def _cell(text: Text, path: tuple[str | int, ...], values: Any) -> Cell:
     text.mapping(path, values, (*_CELL, "trials"), ("novelty",))
     for key, allowed in _CELL.items():
         if type(values[key]) is not type(allowed[0]) or values[key] not in allowed:
-            listed = ", ".join(map(str, allowed))
+            options = ", ".join(map(str, allowed))
             shown = parameters.shown(values[key])
-            text.fail((*path, key), f"{key!r} is {shown}; it must be one of {listed}")
+            text.fail((*path, key), f"{key!r} is {shown}; it must be one of {options}")
     entry = None
     if "novelty" in values:
         try:

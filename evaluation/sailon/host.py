@@ -1,7 +1,7 @@
-"""Agent files written for the WSU generator, run as they are.
+"""Run agent files that were written for the WSU generator, unchanged.
 
-Such a file imports `objects.TA2_logic` and ends by making an agent and calling its `run`. While it
-runs here, that module is the one of `jaxsim shims`, which leads to `evaluation.sailon.ta2`.
+Such a file imports `objects.TA2_logic` and ends by making an agent and calling its `run`. Here that
+module is the one of `jaxsim shims`, which imports from `evaluation.sailon.ta2`.
 """
 
 import runpy
@@ -27,9 +27,8 @@ def run(
     """Run an agent file and let its agent play an experiment.
 
     Args:
-      path: a Python file that makes a `TA2Logic` and calls `run`; one that only defines a class of
-        its own is enough.
-      experiment: what is played.
+      path: a Python file that makes a `TA2Logic` and calls `run`, or only defines one class.
+      experiment: to play.
       options: clock, transcripts and limits.
       arguments: command line of the agent.
 
@@ -41,25 +40,25 @@ def run(
     """
     if not path.is_file():
         raise ValueError(f"agent {path} is not a file; name a Python file")
-    found: list[Results] = []
+    runs: list[Results] = []
 
     def play(agent: Any) -> None:
-        found.append(interactive.play(experiment, agent, _asked(agent, options), path.stem))
+        runs.append(interactive.play(experiment, agent, _with_arguments(agent, options), path.stem))
 
     with _stage(path, arguments), hosted(play):
         try:
             names = runpy.run_path(str(path), run_name="__main__")
-            if not found:
+            if not runs:
                 _agent_class(names, path)().run()
         except (Exception, SystemExit) as error:
-            if not found:
+            if not runs:
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise ValueError(f"agent {path} cannot be started: {reason}") from error
-    return found[-1]
+    return runs[-1]
 
 
-def _asked(agent: Any, options: Options) -> Options:
-    """The options, with what the agent's own command line asks for."""
+def _with_arguments(agent: Any, options: Options) -> Options:
+    """The options, changed by the agent's command line."""
     arguments = getattr(agent, "arguments", None)
     if getattr(arguments, "no_testing", False):
         options = replace(options, testing=False)
@@ -75,13 +74,13 @@ def _agent_class(names: dict[str, Any], path: Path) -> type[TA2Logic]:
         for value in names.values()
         if isinstance(value, type) and issubclass(value, TA2Logic) and value is not TA2Logic
     ]
-    own = [c for c in classes if not any(c is not d and issubclass(d, c) for d in classes)]
-    if len(own) != 1:
+    leaves = [c for c in classes if not any(c is not d and issubclass(d, c) for d in classes)]
+    if len(leaves) != 1:
         raise ValueError(
-            f"{path} starts no agent and defines {len(own)} classes derived from TA2Logic; call "
+            f"{path} starts no agent and defines {len(leaves)} classes derived from TA2Logic; call "
             "run() of one"
         )
-    return own[0]
+    return leaves[0]
 
 
 @contextmanager
@@ -101,6 +100,6 @@ def _stage(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _objects() -> dict[str, ModuleType]:
-    """Take the modules of the name that agents import out of the table of modules."""
+    """Remove the modules `objects` from `sys.modules` and return them."""
     names = [name for name in sys.modules if name.partition(".")[0] == "objects"]
     return {name: sys.modules.pop(name) for name in names}

@@ -1,8 +1,8 @@
 """Experiments with an ordinary Python agent, one feature vector at a time.
 
-What an agent does wrong is recorded with its reason, and the experiment goes on: an episode with a
-wrong answer or an exception ends there with the performance so far, a report of novelty that is
-none counts as no report, and a call that takes longer than its limit breaks off the trial.
+An error of an agent is recorded with its reason, and the experiment goes on. A wrong answer or an
+exception ends the episode with the performance so far. An invalid report of novelty counts as no
+report. A call that takes longer than its limit ends the trial.
 """
 
 import signal
@@ -26,7 +26,7 @@ from evaluation.sailon.answers import (
     Fault,
     Verdict,
     answer,
-    characterised,
+    read_characterisation,
     verdict,
 )
 from evaluation.sailon.experiment import EpisodePlan, Experiment, Trial
@@ -41,20 +41,20 @@ from jaxsim.parameters import shown
 from jaxsim.worlds.cartpole3d.types import ACTIONS
 
 Progress = Callable[[int, int], None]
-MOST_SAID = 300  # characters of a reason
+MAX_REASON = 300  # characters
 
 
 @dataclass(frozen=True)
 class Options:
-    """How an agent is played with.
+    """Options of an experiment with a Python agent.
 
     Attributes:
-      clock: that time limits are measured by.
+      clock: measures time limits.
       wall: time of day, s, for the time stamps of feature vectors.
       transcripts: directory for a transcript of every episode; None for none.
       pictures: for the field `image` of feature vectors; None for null there, the original's
         default.
-      models: directory for what the agent saves; None for one that is removed at the end.
+      models: directory for the agent's model; None for one that is removed at the end.
       testing: whether trials are played after the training.
       most_trials: number of trials that are played; None for all.
       progress: called as `progress(episodes done, episodes in all)`.
@@ -73,11 +73,11 @@ class Options:
 
 
 class _OutOfTime(BaseException):
-    """Raised inside a call of the agent, past whatever exceptions it handles itself."""
+    """Raised inside a call of the agent; its `except Exception` does not catch it."""
 
 
 class _TrialOver(Exception):
-    """The trial is broken off, or the experiment ends; the message is the reason."""
+    """The trial or the experiment ends early; the message is the reason."""
 
 
 def play(
@@ -86,7 +86,7 @@ def play(
     """Play an experiment with an agent.
 
     Args:
-      experiment: what is played.
+      experiment: to play.
       agent: a `TA2Logic`, or any object that has some of its methods.
       options: clock, transcripts and limits.
       name: of the agent, for tables; None for that of its class.
@@ -120,7 +120,7 @@ class _Game:
     def play(self, name: str) -> Results:
         """Play everything and return the results."""
         self.name = name
-        with self.alarm.heard():
+        with self.alarm.installed():
             self._tell("experiment_start")
             try:
                 self._train()
@@ -159,7 +159,7 @@ class _Game:
         self._tell("save_model", filename=self.model)
 
     def _tell(self, method: str, limit: float | None = None, **values: Any) -> None:
-        """Call a method outside of all trials; what goes wrong is noted."""
+        """Call a method outside of episodes; errors are added to `problems`."""
         try:
             self.call(method, limit, **values)
         except Fault as fault:
@@ -189,34 +189,34 @@ class _Game:
         session = Session(group.schedule, seed=self.settings.seed, lifetime=trial.number + 1)
         plans = self.experiment.episodes(trial)
         player = _Player(self, session, group, trial, plans)
-        played = rows.start
+        next_row = rows.start
         try:
             self.call("trial_start", trial_number=trial.number, novelty_description={})
             self.call("reset_model", filename=self.model)
             self.call("testing_start")
             for plan, row in zip(plans, rows, strict=True):
-                played = row + 1
+                next_row = row + 1
                 player.episode(plan, row)
                 if getattr(self.agent, "end_experiment_early", False):
-                    raise _TrialOver(self._wish())
+                    raise _TrialOver(self._end_reason())
         except (Fault, _TrialOver) as over:
-            self._skip(range(played, rows.stop), f"not played: {over}")
+            self._skip(range(next_row, rows.stop), f"not played: {over}")
         for method in ("testing_end", "trial_end"):
             self._tell(method)
         early = getattr(self.agent, "end_experiment_early", False)
-        return self._wish() if early else ""
+        return self._end_reason() if early else ""
 
-    def _wish(self) -> str:
-        """Why the experiment ends early, in the agent's words if it has some."""
+    def _end_reason(self) -> str:
+        """Why the experiment ends early: the agent's reason if it gives one."""
         return getattr(self.agent, "end_reason", "") or "the agent ended the experiment early"
 
     def _skip(self, rows: range, reason: str) -> None:
         for row in rows:
-            self.rows["problem"][row] = reason[:MOST_SAID]
+            self.rows["problem"][row] = reason[:MAX_REASON]
         self.advance(len(rows))
 
     def advance(self, episodes: int) -> None:
-        """Count episodes that are dealt with."""
+        """Count episodes that are played or skipped."""
         self.done += episodes
         if self.options.progress:
             self.options.progress(self.done, len(self.rows["performance"]))
@@ -242,7 +242,7 @@ class _Game:
             raise Fault(late, hung=True) from error
         except (Exception, SystemExit) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise Fault(f"{method} raised {reason}"[:MOST_SAID]) from error
+            raise Fault(f"{method} raised {reason}"[:MAX_REASON]) from error
         if self.options.clock.now() - started > limit:
             raise Fault(late, hung=True)
         return value
@@ -257,8 +257,8 @@ class _Alarm:
         self._works = main and hasattr(signal, "setitimer")
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Hear the alarm here, and put back what was heard before."""
+    def installed(self) -> Iterator[None]:
+        """Install the signal handler; restore the previous one at the end."""
         if not self._works:
             yield
             return
@@ -275,7 +275,7 @@ class _Alarm:
 
     def __enter__(self) -> None:
         if self._works:
-            # It rings again, should the agent get over the first time.
+            # The timer repeats, in case the agent catches the first exception.
             signal.setitimer(signal.ITIMER_REAL, self._limit, self._limit)
 
     def __exit__(self, *_: object) -> None:
@@ -321,26 +321,26 @@ class _Player:
         turn = _Turn(self, plan, where, episode, recorder)
         self.labels.begin(plan.index)
         game.rows["budget_active"][row] = self.budget_active
-        said, problem = Verdict(), ""
+        report, problem = Verdict(), ""
         try:
             game.call(f"{self.mode}_episode_start", episode_number=plan.index)
             turn.play()
-            said = turn.end()
+            report = turn.end()
         except Fault as fault:
             problem, hung = str(fault), fault.hung
             recorder.say({"problem": problem})
             if not hung and not turn.ended:
-                said, hung = self._end_after(turn)
-            self._write(row, turn, said, problem)
+                report, hung = self._end_after(turn)
+            self._write(row, turn, report, problem)
             recorder.write()
             if hung:
                 raise _TrialOver(problem) from fault
             return
-        self._write(row, turn, said, problem)
+        self._write(row, turn, report, problem)
         recorder.write()
 
     def _end_after(self, turn: "_Turn") -> tuple[Verdict, bool]:
-        """Let the agent end an episode that it broke off; its report, and whether it hung."""
+        """Let the agent end a failed episode; return its report, and whether it hung."""
         try:
             return turn.end(), False
         except Fault as fault:
@@ -353,27 +353,27 @@ class _Player:
         part = "training" if self.trial is None else f"trial-{self.trial.number:05}"
         return folder / part / f"episode-{plan.index:05}.jsonl"
 
-    def _write(self, row: int, turn: "_Turn", said: Verdict, problem: str) -> None:
+    def _write(self, row: int, turn: "_Turn", report: Verdict, problem: str) -> None:
         """Write a row, and activate the budget if novelty was reported."""
         rows, result = self.game.rows, turn.episode.result()
-        probabilities, words = characterised(said.characterisation)
+        probabilities, words = read_characterisation(report.characterisation)
         values = {
             "performance": turn.performance,
             "reward": result.reward,
             "length": result.length,
             "seconds": round(result.seconds, 6),
             "complete": result.complete and not problem,
-            "novelty_probability": said.probability,
-            "novelty_threshold": said.threshold,
-            "novelty": said.novelty,
+            "novelty_probability": report.probability,
+            "novelty_threshold": report.threshold,
+            "novelty": report.novelty,
             "level_probs": probabilities,
             "feedback": turn.feedbacks,
-            "problem": problem[:MOST_SAID],
+            "problem": problem[:MAX_REASON],
             **dict(zip(results.SLOTS, words, strict=True)),
         }
         for name, value in values.items():
             rows[name][row] = value
-        self.budget_active = self.budget_active or said.detected
+        self.budget_active = self.budget_active or report.detected
         self.game.advance(1)
 
 
@@ -396,7 +396,7 @@ class _Turn:
         self.feedbacks = 0
         self.ended = False
         self.feedback: dict[str, Any] | None = None
-        self.began = player.game.options.wall()
+        self.start = player.game.options.wall()
         self.tick = float(np.round(episode.env.dt(episode.params), 6))
         entropy = [self.settings.seed, where.lifetime, plan.index]
         self.draws = np.random.PCG64(np.random.SeedSequence(entropy))
@@ -417,34 +417,34 @@ class _Turn:
         value = self.player.game.call(method, performance=performance, feedback=feedback)
         if self.settings.of_2021:
             return self._of_predictions()
-        said = verdict(value, method)
-        self.recorder.say(said.message())
-        return said
+        report = verdict(value, method)
+        self.recorder.say(report.message())
+        return report
 
     def _of_predictions(self) -> Verdict:
-        """In the messages of 2021 the last prediction is the report."""
+        """Report of the last prediction: in messages of 2021 there is no other."""
         level = self.prediction or 0
         probability, threshold = batch.from_prediction(np.array(level))
-        told = {"level": [{"level_number": level, "probability": 1.0}]}
-        return Verdict(float(probability), float(threshold), level, told)
+        characterisation = {"level": [{"level_number": level, "probability": 1.0}]}
+        return Verdict(float(probability), float(threshold), level, characterisation)
 
     def _step(self) -> bool:
-        """One tick; whether the episode goes on."""
-        stamp = self.began + self.episode.length * self.tick
+        """Play one tick; return whether the episode goes on."""
+        stamp = self.start + self.episode.length * self.tick
         pictures = self.player.game.options.pictures
         image = None if pictures is None else pictures.draw(self.episode)
         vector = self.where.feature_vector(self.episode, stamp, image)
         label = self._label()
-        said = self._ask(vector, label)
-        self.recorder.say({"action": said.action})
+        reply = self._ask(vector, label)
+        self.recorder.say({"action": reply.action})
         if self.settings.of_2021 and not self.player.training:
-            self.prediction = said.prediction or 0
+            self.prediction = reply.prediction or 0
             self.recorder.say({"novelty_prediction": self.prediction})
         self.feedback = self._feedback(label)
-        if said.action == GIVE_UP:
+        if reply.action == GIVE_UP:
             self.performance = 0.0
             return False
-        self.episode.step(ACTIONS.index(said.action))
+        self.episode.step(ACTIONS.index(reply.action))
         self.performance = performance_of(self.episode)
         return not self.episode.over
 
@@ -466,7 +466,7 @@ class _Turn:
             raise
 
     def _label(self) -> dict[str, str]:
-        """The action that is right, where it is needed."""
+        """The right action where a label is used, else `LEFT`."""
         needed = self.player.training or self.player.budget_active
         if not needed:
             return {"action": LEFT}

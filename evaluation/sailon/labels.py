@@ -1,4 +1,4 @@
-"""The actions that labels and feedback name: those of an agent that is taken to be right."""
+"""Actions in labels and feedback: those of a reference agent."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -20,7 +20,7 @@ class Labels:
     Args:
       name: `LEFT`, `REFERENCE`, or the name of a pure agent.
       seed: of the agent's randomness.
-      lifetime: number of the trial, another one of its own for the training.
+      lifetime: number of the trial's lifetime, 0 for the training.
     """
 
     def __init__(self, name: str, seed: int, lifetime: int) -> None:
@@ -39,13 +39,13 @@ class Labels:
     def action(self, observation: Any) -> str:
         """The action that is right for an observation.
 
-        An agent that plans ahead goes on from its last plan, so ask it at every tick at which a
-        label is needed.
+        Call this at every tick that needs a label: an agent that plans ahead goes on from its last
+        plan.
         """
         if self.fixed:
             return LEFT
-        self._key, own = jax.random.split(self._key)
-        action, _, self._memory = _acting(self._agent)(self._memory, observation, own)
+        self._key, key = jax.random.split(self._key)
+        action, _, self._memory = _acting(self._agent)(self._memory, observation, key)
         return ACTIONS[int(action)]
 
 

@@ -1,8 +1,8 @@
-"""What a list of novelties holds, and how its file is read and written.
+"""Lists of novelties: their entries, and reading and writing of their files.
 
 A file is JSON lines: first ``{"format": "jaxsim-novelties-1", "name": ..., ...}``, then a line for
-each entry. A shipped list is never edited; what is better gets another number in its name. Entries
-are in an order in which every beginning of the list is balanced over families and difficulties.
+each entry. A shipped list is never edited; a better one gets another number in its name. Every
+beginning of a list is balanced over families and difficulties.
 """
 
 import json
@@ -23,17 +23,17 @@ SHIPPED: Final = ("open-world-1",)
 CLASSES: Final = ("easy", "medium", "hard")
 """Classes of difficulty, see `difficulty_class`."""
 BOUNDS: Final = (0.1, 0.5)
-"""Difficulties for control from which a novelty is medium, and hard: what `pd` loses."""
+"""Least difficulties for control (the loss of `pd`) of a medium and of a hard novelty."""
 
 _FIELDS: Final = ("number", "families", "parameters", "held_out", "control", "detection")
 
 
 EDGES: Final = (0.0, 0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
-"""Least difficulties of the bins that reports have."""
+"""Lower edges of the bins of difficulty in reports."""
 
 
 def bin_of(difficulty: float) -> str:
-    """Bin of a difficulty from 0 to 1, as text: its ends."""
+    """Bin of a difficulty from 0 to 1, as text such as "0.1 to 0.2"."""
     place = sum(difficulty >= edge for edge in EDGES) - 1
     high = (*EDGES[1:], 1.0)[place]
     return f"{EDGES[place]:g} to {high:g}"
@@ -50,8 +50,8 @@ class Entry:
 
     Attributes:
       number: from 0 in the list.
-      novelty: what it changes.
-      held_out: whether a family of it is held out, so that nobody chose anything by it.
+      novelty: its changes.
+      held_out: whether one of its families is held out, so that no choice was made by it.
       control: difficulty for control, from 0 to 1.
       detection: difficulty for detection, from 0 to 1.
     """
@@ -87,7 +87,7 @@ class Entry:
         """Read an entry.
 
         Raises:
-          ValueError: it is none; says what to change.
+          ValueError: it is not an entry; says what to change.
         """
         if not isinstance(value, Mapping) or set(value) != set(_FIELDS):
             shown = parameters.shown(value)
@@ -98,10 +98,10 @@ class Entry:
         if not isinstance(value["held_out"], bool):
             raise ValueError("'held_out' must be true or false")
         for name in ("control", "detection"):
-            given = value[name]
-            real = isinstance(given, int | float) and not isinstance(given, bool)
-            if not (real and 0 <= given <= 1):
-                shown = parameters.shown(given)
+            difficulty = value[name]
+            real = isinstance(difficulty, int | float) and not isinstance(difficulty, bool)
+            if not (real and 0 <= difficulty <= 1):
+                shown = parameters.shown(difficulty)
                 raise ValueError(f"{name!r} is {shown}; it must be a number from 0 to 1")
         novelty = {name: value[name] for name in ("families", "parameters")}
         return cls(
@@ -120,7 +120,7 @@ class NoveltyList:
     Attributes:
       name: with its version, as "open-world-1".
       entries: in the order of the file.
-      about: what made it, plain JSON values.
+      about: origin of the list, plain JSON values.
     """
 
     name: str
@@ -135,17 +135,17 @@ class NoveltyList:
           split: "known", "held out" or None.
 
         Raises:
-          ValueError: there are not as many, or no such split.
+          ValueError: there are fewer entries, or no such split.
         """
         if split not in (None, "known", "held out"):
             raise ValueError(f"split is {split!r}; it must be 'known' or 'held out'")
-        chosen = [one for one in self.entries if split in (None, one.split)]
-        if number is not None and not 1 <= number <= len(chosen):
+        entries = [one for one in self.entries if split in (None, one.split)]
+        if number is not None and not 1 <= number <= len(entries):
             raise ValueError(
-                f"{number} novelties are asked for; {self.name} has 1 to {len(chosen)}"
+                f"{number} novelties are asked for; {self.name} has 1 to {len(entries)}"
                 + (f" that are {split}" if split else "")
             )
-        return tuple(chosen[:number])
+        return tuple(entries[:number])
 
     def dumps(self) -> str:
         """Return the text of the file."""
@@ -166,7 +166,7 @@ def load(name: str) -> NoveltyList:
       name: of a shipped list, or the path of a file that ends in ``.jsonl``.
 
     Raises:
-      ExperimentError: the file is no list of this version, with the place.
+      ExperimentError: the file is not a list of this version; names line and column.
       ValueError: no shipped list has that name.
     """
     if name in SHIPPED:

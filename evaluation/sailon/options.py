@@ -14,7 +14,7 @@ class AgentOptions(optparse.OptionParser):
     """Parser that agents add their options to.
 
     Args:
-      strict: refuse options that nobody has added, rather than leave them alone.
+      strict: refuse unknown options instead of ignoring them.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -25,7 +25,7 @@ class AgentOptions(optparse.OptionParser):
         """Parse a command line.
 
         Raises:
-          ValueError: an option that nobody has added, or a value that does not fit.
+          ValueError: an unknown option, or a value that does not fit.
         """
         values, rest = self.parse_args(list(arguments))
         if rest and self._strict:
@@ -33,10 +33,10 @@ class AgentOptions(optparse.OptionParser):
         return values
 
     def add_argument(self, *names: str, **settings: Any) -> optparse.Option:
-        """Add an option as argparse does; positional arguments are not known.
+        """Add an option as argparse does.
 
         Raises:
-          ValueError: a name that is no option.
+          ValueError: a positional argument.
         """
         if not all(name.startswith("-") for name in names):
             self.error(f"an agent has options only, and {names[0]!r} does not begin with a dash")
@@ -56,12 +56,12 @@ class AgentOptions(optparse.OptionParser):
         raise ValueError(f"command line of the agent: {msg}")
 
     def _process_long_opt(self, rargs: list[str], values: optparse.Values) -> None:
-        self._or_left_alone(super()._process_long_opt, rargs, values)
+        self._ignoring_unknown(super()._process_long_opt, rargs, values)
 
     def _process_short_opts(self, rargs: list[str], values: optparse.Values) -> None:
-        self._or_left_alone(super()._process_short_opts, rargs, values)
+        self._ignoring_unknown(super()._process_short_opts, rargs, values)
 
-    def _or_left_alone(
+    def _ignoring_unknown(
         self, process: Callable[..., None], rargs: list[str], values: optparse.Values
     ) -> None:
         try:
@@ -78,10 +78,10 @@ def _stored(convert: Callable[[str], Any]) -> Callable[..., None]:
 
     def store(option: optparse.Option, name: str, value: str, parser: AgentOptions) -> None:
         try:
-            found = convert(value)
+            result = convert(value)
         except (TypeError, ValueError) as error:
             raise optparse.OptionValueError(f"option {name}: {value!r}: {error}") from error
         assert option.dest
-        setattr(parser.values, option.dest, found)
+        setattr(parser.values, option.dest, result)
 
     return store

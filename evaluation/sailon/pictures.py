@@ -34,7 +34,7 @@ class Pictures:
     pixels: int
 
     def __post_init__(self) -> None:
-        """Check the size and what is installed."""
+        """Check the size, and that blosc is installed."""
         render.Camera("corner", self.pixels, self.pixels)
         if find_spec("blosc") is None:
             raise ValueError(NO_BLOSC)
@@ -52,7 +52,7 @@ def encode(pixels: np.ndarray) -> str:
       pixels: (H, W, 3) uint8.
 
     Returns:
-      Base64 of what `blosc.pack_array` makes of the array.
+      Base64 of the result of `blosc.pack_array`.
     """
     import blosc
 

@@ -1,7 +1,6 @@
 """Plots of an evaluation; needs the extra `plots`.
 
-Figures are drawn with the Agg canvas of their own, so neither pyplot nor the backend of the calling
-program is touched.
+Each figure has its own Agg canvas, so neither pyplot nor the caller's backend is touched.
 """
 
 import importlib.util
@@ -31,10 +30,10 @@ PANELS: Final[Mapping[str, tuple[tuple[str, Mapping[str, str]], ...]]] = {
         ("share of both agents' sum", {"opti": "OPTI, 0.5 is parity"}),
     ),
 }
-"""Figures, their panels by the label of the axis, and what is in each by the legend's words."""
+"""Panels of the figures: label of the axis, and the legend's words by measure."""
 
 FIGURES: Final = (*PANELS, "difficulty")
-"""Names of all figures; the last is of novelties of a list."""
+"""Names of all figures; the last is drawn for novelties of a list."""
 
 DIFFICULTIES: Final = ("control", "detection")
 """Kinds of rows that are bins of a difficulty."""
@@ -50,37 +49,37 @@ def available() -> bool:
 
 
 def write(rows: Sequence[Row], out: Path) -> list[Path]:
-    """Draw the cells of each visibility, with their 95 % intervals; of a list, also its bins.
+    """Draw the cells of each visibility with 95 % intervals; for a list, also its bins.
 
     Args:
       rows: of an analysis.
-      out: directory for `detection_<visibility>.png`, `performance_<visibility>.png` and, of
+      out: directory for `detection_<visibility>.png`, `performance_<visibility>.png` and, for
         novelties of a list, `difficulty_<visibility>.png`.
 
     Returns:
       The files.
     """
-    written = []
+    paths = []
     for visibility in sorted({row.visibility for row in rows}):
-        inside = [row for row in rows if row.visibility == visibility]
-        of_lists = any(row.kind in DIFFICULTIES for row in inside)
+        visible = [row for row in rows if row.visibility == visibility]
+        of_lists = any(row.kind in DIFFICULTIES for row in visible)
         for name, panels in PANELS.items():
-            # Families by class are too many to look at: their levels are joined.
-            cells = [row for row in inside if row.kind == ("level" if of_lists else "cell")]
+            # Cells of a list are too many for a figure: draw its families.
+            cells = [row for row in visible if row.kind == ("level" if of_lists else "cell")]
             names = [" ".join(filter(None, (str(row.level), row.difficulty))) for row in cells]
             columns = [[(cells, names, panel)] for panel in panels]
-            written.append(_write(out / f"{name}_{visibility}.png", columns))
+            paths.append(_write(out / f"{name}_{visibility}.png", columns))
         if of_lists:
-            written.append(_write(out / f"difficulty_{visibility}.png", over_difficulty(inside)))
-    return written
+            paths.append(_write(out / f"difficulty_{visibility}.png", over_difficulty(visible)))
+    return paths
 
 
 Panel = tuple[Sequence[Row], Sequence[str], tuple[str, Mapping[str, str]]]
-"""Rows, their names, and what is drawn of them."""
+"""Rows, their names, and one panel of `PANELS`."""
 
 
 def over_difficulty(rows: Sequence[Row]) -> list[list[Panel]]:
-    """Detection and performance over either difficulty."""
+    """Panels of detection and performance over both kinds of difficulty."""
     panels = (PANELS["detection"][0], PANELS["performance"][1])
     kinds = {}
     for kind in DIFFICULTIES:
@@ -119,10 +118,10 @@ def _write(path: Path, grid: Sequence[Sequence[Panel]]) -> Path:
 
 
 def _draw(axis: Any, values: Sequence[Numbers], shift: float, words: str) -> None:
-    """One series: points with their intervals, nothing where there is no value."""
+    """Draw one series: points with their intervals; missing values are left out."""
     table = np.array([(v.values, v.low, v.high) for v in values], np.float64).reshape(-1, 3)
-    known = np.flatnonzero(~np.isnan(table[:, 0]))
-    middle, low, high = np.where(np.isnan(table), table[:, :1], table)[known].T
-    where = known + shift
+    valid = np.flatnonzero(~np.isnan(table[:, 0]))
+    middle, low, high = np.where(np.isnan(table), table[:, :1], table)[valid].T
+    x = valid + shift
     errors = np.maximum([middle - low, high - middle], 0)
-    axis.errorbar(where, middle, yerr=errors, fmt="o", markersize=3, capsize=2, label=words)
+    axis.errorbar(x, middle, yerr=errors, fmt="o", markersize=3, capsize=2, label=words)

@@ -1,7 +1,7 @@
-"""What came of an experiment: one row an episode, on disk as Parquet or as the generator's CSV.
+"""Results of an experiment: one row an episode, on disk as Parquet or as the generator's CSV.
 
-The columns of the analysis files of the WSU generator have its names, so that such a file is read
-as well; what it does not hold is missing.
+Columns of the WSU generator's analysis files keep their names, so such a file can be read as well.
+Columns that it lacks get defaults.
 """
 
 import csv
@@ -57,7 +57,7 @@ COLUMNS: Final[Mapping[str, Any]] = {
     "change": np.str_,
     "budget_active": np.bool_,  # whether feedback may have been given
     "feedback": np.int32,  # number of steps with feedback
-    "problem": np.str_,  # what was wrong with the agent, "" if nothing was
+    "problem": np.str_,  # error of the agent, "" for none
 }
 """Columns of one number or word."""
 
@@ -75,7 +75,7 @@ NEEDED: Final = (
     "novelty_probability",
     "novelty_threshold",
 )
-"""Columns without which a CSV file is none of the generator's analysis."""
+"""Columns that a CSV file of the generator's analysis must have."""
 
 SLOTS: Final = ("entity", "attribute", "change")
 
@@ -87,8 +87,8 @@ _DEFAULTS: Final[Mapping[Any, Any]] = {
 }
 
 NO_SAMPLE: Final = -1
-_NOTHING: Final = {"complete": False, "budget_active": False, "sample": NO_SAMPLE}
-"""What stands for nothing in columns where that is not usual for their type."""
+_COLUMN_DEFAULTS: Final = {"complete": False, "budget_active": False, "sample": NO_SAMPLE}
+"""Defaults of columns that differ from that of their type."""
 
 Rows = Mapping[str, npt.NDArray[Any]]
 
@@ -99,7 +99,7 @@ class Results:
 
     Attributes:
       rows: (R,) arrays by name, those of `COLUMNS`, and (R, 9) `level_probs`.
-      experiment: what was played; None for what was read from a CSV file.
+      experiment: the experiment; None for results of a CSV file.
       metadata: agent, seed, versions; plain JSON values.
     """
 
@@ -113,40 +113,40 @@ class Results:
 
     def tested(self) -> Rows:
         """The rows of all trials, without the training."""
-        kept = self.rows["trial_index"] != TRAINING
-        return {name: column[kept] for name, column in self.rows.items()}
+        mask = self.rows["trial_index"] != TRAINING
+        return {name: column[mask] for name, column in self.rows.items()}
 
     def silenced(self, agent: str) -> "Results":
-        """The same episodes, of an agent that does the same but never reports novelty.
+        """Results of an agent that acts alike but never reports novelty.
 
         Args:
           agent: its name.
         """
         rows = dict(self.rows)
-        said = {"novelty": 0, "novelty_probability": 0.0, "novelty_threshold": 1.0}
-        for name, value in (said | dict.fromkeys(SLOTS, "")).items():
+        report = {"novelty": 0, "novelty_probability": 0.0, "novelty_threshold": 1.0}
+        for name, value in (report | dict.fromkeys(SLOTS, "")).items():
             rows[name] = np.full_like(rows[name], value)
         rows[PROBABILITIES] = np.zeros_like(rows[PROBABILITIES])
         rows[PROBABILITIES][:, 0] = 1.0
         return Results(rows, self.experiment, {**self.metadata, "agent": agent})
 
     def records(self, trial: Trial) -> Records:
-        """One trial in the form that every protocol's records have.
+        """One trial as `Records`.
 
         Raises:
-          ValueError: the results do not say which experiment they are of.
+          ValueError: the results hold no experiment.
         """
         if self.experiment is None:
             raise ValueError("these results hold no experiment, so no schedule of a trial")
         schedule = self.experiment.schedule(trial)
-        own = self.rows["trial_id"] == trial.number
+        mask = self.rows["trial_id"] == trial.number
         names = {
             "predicted_level": "novelty",
             "predicted_probability": "novelty_probability",
             "threshold": "novelty_threshold",
         }
         columns = {
-            name: self.rows[names.get(name, name)][own][None].astype(dtype)
+            name: self.rows[names.get(name, name)][mask][None].astype(dtype)
             for name, dtype in RECORD_COLUMNS.items()
         }
         levels = [dict(values)["novelty/level"] for _, values in schedule.variants]
@@ -158,9 +158,9 @@ class Results:
         arrays = {name: pa.array(self.rows[name]) for name in COLUMNS}
         flat = pa.array(np.ascontiguousarray(self.rows[PROBABILITIES]).ravel())
         arrays[PROBABILITIES] = pa.FixedSizeListArray.from_arrays(flat, KINDS)
-        told = dict(self.metadata)
-        told["experiment"] = self.experiment.dumps() if self.experiment else None
-        text = json.dumps(told, allow_nan=False)
+        metadata = dict(self.metadata)
+        metadata["experiment"] = self.experiment.dumps() if self.experiment else None
+        text = json.dumps(metadata, allow_nan=False)
         return pa.table(arrays).replace_schema_metadata({METADATA_KEY: text.encode()})
 
     def write(self, path: Path) -> None:
@@ -200,8 +200,8 @@ def planned(experiment: Experiment) -> dict[str, npt.NDArray[Any]]:
     """Rows for every episode of an experiment, with nothing played yet."""
     columns: dict[str, list[Any]] = {name: [] for name in _PLANNED}
     for plan in experiment.training_episodes():
-        trained = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, NO_SAMPLE)
-        _append(columns, (*trained, plan.index, plan.level, False))
+        training = (TRAINING, TRAINING, plan.level, plan.difficulty, 0, -1, NO_SAMPLE)
+        _append(columns, (*training, plan.index, plan.level, False))
     for trial in experiment.trials:
         cell = trial.cell
         for plan in experiment.episodes(trial):
@@ -234,13 +234,13 @@ def _append(columns: dict[str, list[Any]], values: Sequence[Any]) -> None:
 
 
 def complete_rows(rows: Rows, count: int) -> dict[str, npt.NDArray[Any]]:
-    """Add the columns that are missing, filled with what stands for nothing."""
+    """Add the columns that are missing, filled with their defaults."""
     whole = dict(rows)
     for name, kind in COLUMNS.items():
         if name not in whole:
-            nothing = _NOTHING.get(name, _DEFAULTS[kind])
-            kept = object if kind is np.str_ else kind
-            whole[name] = np.full(count, nothing, kept)
+            default = _COLUMN_DEFAULTS.get(name, _DEFAULTS[kind])
+            dtype = object if kind is np.str_ else kind
+            whole[name] = np.full(count, default, dtype)
     if PROBABILITIES not in whole:
         whole[PROBABILITIES] = np.full((count, KINDS), np.nan)
     return whole
@@ -253,7 +253,7 @@ def load_results(path: Path) -> Results:
     """Read results: a Parquet file of `Results.write`, or a CSV file of the generator's analysis.
 
     Raises:
-      ValueError: neither of the two, with what is wrong; an `ExperimentError` has the place.
+      ValueError: the file is neither, or is damaged; an `ExperimentError` names line and column.
     """
     if path.suffix.lower() == ".csv":
         return read_csv(read(path), str(path))
@@ -266,9 +266,9 @@ def load_results(path: Path) -> Results:
 
 
 def _from_table(table: pa.Table, source: str) -> Results:
-    """Rebuild results; any exception means that the table is none of ours."""
-    told = json.loads((table.schema.metadata or {})[METADATA_KEY])
-    text = told.pop("experiment")
+    """Rebuild results; any exception means that `Results.table` did not make the table."""
+    metadata = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    text = metadata.pop("experiment")
     experiment = None if text is None else loads(text, source)
     rows = {
         name: table[name].to_numpy(zero_copy_only=False)
@@ -277,14 +277,14 @@ def _from_table(table: pa.Table, source: str) -> Results:
     }
     flat = table[PROBABILITIES].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     rows[PROBABILITIES] = flat.reshape(-1, KINDS)
-    return Results(complete_rows(rows, table.num_rows), experiment, told)
+    return Results(complete_rows(rows, table.num_rows), experiment, metadata)
 
 
 def read_csv(content: str, source: str) -> Results:
     """Read the text of a CSV file of the generator's analysis.
 
     Raises:
-      ExperimentError: a column that is missing, or a cell that is none of its kind.
+      ExperimentError: a column is missing, or a cell has the wrong type.
     """
     lines = list(csv.reader(io.StringIO(content)))
     header = lines[0] if lines else []
@@ -301,8 +301,8 @@ def read_csv(content: str, source: str) -> Results:
     for place, name in enumerate(header):
         cells = [(number, line[place].strip()) for number, line in body]
         if name == PROBABILITIES:
-            listed = [_parsed(source, n, name, _probabilities, cell) for n, cell in cells]
-            rows[name] = np.array(listed, np.float64).reshape(len(cells), KINDS)
+            probabilities = [_parsed(source, n, name, _probabilities, cell) for n, cell in cells]
+            rows[name] = np.array(probabilities, np.float64).reshape(len(cells), KINDS)
         elif name in COLUMNS:
             kind = COLUMNS[name]
             values = [_parsed(source, n, name, _READERS[kind], cell) for n, cell in cells]
@@ -361,32 +361,32 @@ _READERS: Mapping[Any, Callable[[str], Any]] = {
     np.str_: str,
 }
 
-# What metrics need ------------------------------------------------------------------------------
+# Data of metrics --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Measured:
+class TrialData:
     """Trials of an agent beside those of a baseline, for `evaluation.metrics.novelty`.
 
     Attributes:
       trials: padded arrays.
       labels: the cell of each trial.
-      said: what the agent said at the end of each trial.
+      predictions: of the agent at the end of each trial, and the truth.
     """
 
     trials: Trials
     labels: Labels
-    said: Said
+    predictions: Said
 
 
-def measured(agent: Results, baseline: Results | None) -> Measured:
-    """Arrange results trial by trial, each beside the baseline's trial of the same place.
+def trial_data(agent: Results, baseline: Results | None) -> TrialData:
+    """Arrange results trial by trial, each beside the baseline's trial.
 
     Trials are paired by their place among the trials of their cell.
 
     Args:
       agent: results.
-      baseline: those of the baseline in the same experiment; None for none.
+      baseline: results of the baseline in the same experiment; None for none.
 
     Raises:
       ValueError: no trials, or two results of different experiments.
@@ -410,31 +410,33 @@ def measured(agent: Results, baseline: Results | None) -> Measured:
             table[line, : len(places)] = column[places]
         return table
 
-    own = np.full((len(groups), size), np.nan)
+    baseline_performance = np.full((len(groups), size), np.nan)
     if baseline is not None:
-        other = baseline.tested()
-        theirs = {key: other["performance"][places] for key, places in _grouped(other)}
+        baseline_rows = baseline.tested()
+        by_trial = {
+            key: baseline_rows["performance"][places] for key, places in _grouped(baseline_rows)
+        }
         for line, (key, places) in enumerate(groups):
-            found = theirs.get(key, np.zeros(0))[: len(places)]
-            own[line, : len(found)] = found
+            values = by_trial.get(key, np.zeros(0))[: len(places)]
+            baseline_performance[line, : len(values)] = values
     count = np.array([len(places) for _, places in groups])
-    begun = [rows["novelty_initiated"][places] for _, places in groups]
-    # A novelty of a list has no digit that could be named.
+    flags = [rows["novelty_initiated"][places] for _, places in groups]
+    # A novelty of a list has no digit to name.
     digits = np.array(
         [NO_DIGIT if key[4] != NO_SAMPLE else key[1] % LEVELS_PER_GROUP for key, _ in groups]
     )
-    button = np.array([int(b.argmax()) if b.any() else len(b) for b in begun])
+    button = np.array([int(column.argmax()) if column.any() else len(column) for column in flags])
     button = np.where(digits == 0, count, button)
     trials = Trials(
         padded(rows["performance"]),
-        own,
+        baseline_performance,
         padded(rows["novelty_probability"]),
         padded(rows["novelty_threshold"]),
         button,
         count,
     )
     entries = {} if agent.experiment is None else agent.experiment.entries
-    return Measured(trials, _labels(groups, entries), _said(rows, groups, digits, entries))
+    return TrialData(trials, _labels(groups, entries), _predictions(rows, groups, digits, entries))
 
 
 Key = tuple[int, int, str, int, int, int]
@@ -445,18 +447,18 @@ NO_DIGIT: Final = -1
 
 def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
     """Places of the rows of each trial, in the order of episodes."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+    members: dict[tuple[Any, ...], list[int]] = {}
     names = ("novelty_visibility", "novelty_level", "novelty_difficulty", "hint_level", "sample")
     columns = [rows[name].tolist() for name in (*names, "trial_index", "trial_id")]
     for place, key in enumerate(zip(*columns, strict=True)):
-        found.setdefault(key, []).append(place)
+        members.setdefault(key, []).append(place)
     counts: dict[Any, int] = {}
     groups = []
-    for key in sorted(found):
+    for key in sorted(members):
         cell = key[:5]
         number = counts.get(cell, 0)
         counts[cell] = number + 1
-        places = np.array(found[key])
+        places = np.array(members[key])
         order = np.argsort(rows["episode_index"][places], kind="stable")
         groups.append(((*cell, number), places[order]))
     return groups
@@ -465,52 +467,52 @@ def _grouped(rows: Rows) -> list[tuple[Key, npt.NDArray[np.int64]]]:
 def _labels(
     groups: list[tuple[Key, npt.NDArray[np.int64]]], entries: Mapping[int, Entry]
 ) -> Labels:
-    """Labels of the trials; those of novelties of a list are of their families and classes."""
+    """Labels of the trials; for novelties of a list, their families and classes."""
     keys = [key for key, _ in groups]
     visibility, level, difficulty, hint, sample, _ = zip(*keys, strict=True)
     if not entries:
         return Labels(np.array(level), np.array(difficulty), np.array(visibility), np.array(hint))
-    known = [entries[number] for number in sample]
+    trial_entries = [entries[number] for number in sample]
     return Labels(
-        np.array([entry.novelty.name for entry in known]),
-        np.array([entry.difficulty for entry in known]),
+        np.array([entry.novelty.name for entry in trial_entries]),
+        np.array([entry.difficulty for entry in trial_entries]),
         np.array(visibility),
         np.array(hint),
         {
-            "split": np.array([entry.split for entry in known]),
-            "control": np.array([novelties.bin_of(entry.control) for entry in known]),
-            "detection": np.array([novelties.bin_of(entry.detection) for entry in known]),
+            "split": np.array([entry.split for entry in trial_entries]),
+            "control": np.array([novelties.bin_of(entry.control) for entry in trial_entries]),
+            "detection": np.array([novelties.bin_of(entry.detection) for entry in trial_entries]),
         },
     )
 
 
 def nearest_words(novelty: Novelty, words: Sequence[str]) -> tuple[str, str, str]:
-    """Words of the family of a novelty that most of the given ones agree with.
+    """Words of the family of a novelty that agrees with most of the given words.
 
     Args:
       novelty: of one or several families.
       words: entity, attribute and change that an agent names.
     """
 
-    def right(true: tuple[str, str, str]) -> int:
+    def agreement(true: tuple[str, str, str]) -> int:
         return sum(a == b for a, b in zip(words, true, strict=True))
 
-    return max(novelty.words, key=right)
+    return max(novelty.words, key=agreement)
 
 
-def _last(played: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> int:
+def _last(valid: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> int:
     """Place of the last episode that was played; of the last one if none was."""
-    return int(played[-1] if played.size else places[-1])
+    return int(valid[-1] if valid.size else places[-1])
 
 
-def _said(
+def _predictions(
     rows: Rows,
     groups: list[tuple[Key, npt.NDArray[np.int64]]],
     digits: npt.NDArray[np.int64],
     entries: Mapping[int, Entry],
 ) -> Said:
-    played = np.isfinite(rows["performance"])
-    last = np.array([_last(places[played[places]], places) for _, places in groups])
+    valid = np.isfinite(rows["performance"])
+    last = np.array([_last(places[valid[places]], places) for _, places in groups])
     words, truth = no_words(len(groups)), no_words(len(groups))
     for line, (key, _) in enumerate(groups):
         named = [str(rows[name][last[line]]).strip().lower() for name in SLOTS]
@@ -519,6 +521,6 @@ def _said(
             hint = nearest_words(entries[key[4]].novelty, named)
         for slot, (word, right) in enumerate(zip(named, hint, strict=True)):
             truth[line, slot] = -1 if right is None else 1
-            # Who names anything is wrong in what stays open.
+            # An agent that names any word is wrong in the slots that it leaves open.
             words[line, slot] = int(word == right) if any(named) else -1
     return Said(rows[PROBABILITIES][last], digits, words, truth)

@@ -1,4 +1,4 @@
-"""What an experiment is generated from: the original's ini keys, or the same keys as JSON."""
+"""Settings of experiments: the original's ini keys, or the same keys as JSON."""
 
 import configparser
 import math
@@ -21,7 +21,7 @@ Indicator = Literal["button", "episode"]
 Split = Literal["known", "held out"]
 
 DOMAIN: Final = "cartpole"
-"""Section of an ini file whose keys go before those of all other sections."""
+"""Section of an ini file whose keys override those of all other sections."""
 
 PHASES: Final = ("1", "2", "3", "4a", "4b")
 MAX_EPISODES: Final = 10_000
@@ -31,7 +31,7 @@ _ECHO = 40
 
 @dataclass(frozen=True)
 class Settings:
-    """What an experiment is generated from; the names are the original's keys.
+    """Settings of an experiment; the names are the original's keys.
 
     Attributes:
       novelty: levels of the novelty catalogue, 200 for none.
@@ -43,24 +43,24 @@ class Settings:
       trials: of each cell.
       training_episodes: of the training before all trials, always of level 200.
       testing_episodes: of a trial.
-      pre_novel_episodes: of a trial before novelty comes; None for three tenths of all. If there
-        are no more testing episodes than these, they are half of them.
+      pre_novel_episodes: of a trial before novelty comes; None for three tenths of the trial. It
+        is half of the trial if the trial has no more episodes than these.
       testing_novelty_p2: share of novel episodes from the first novel one on, rounded down.
-      training_novelty_p1: share of novel episodes in training; 0, for there are none.
+      training_novelty_p1: share of novel episodes in training; it must be 0.
       normal_timeout_seconds: time limit of one call of the agent, s.
-      training_timeout_multiplier: what `train_model` may take in addition, as a factor.
+      training_timeout_multiplier: factor on the time limit for `train_model`.
       budget: probability of feedback per tick once the agent has reported novelty; negative for
         never.
       phase: of the SAIL-ON programme.
       messages: "2021" for those of the framework document of that year: blocks as fields block_0,
         block_1, ..., no hints, and a novelty prediction from 0 to 10 beside every action; "0.8"
         for those of the generator's version 0.8; None for "2021" in phase 1 and "0.8" later.
-      seed: that plan and seeds are drawn from.
+      seed: root of the plan and of the episodes' seeds.
       starts: "wsu" for the starts that the original draws from an episode's seed, "counter" for
         this package's own.
-      labels: "reference" for labels and feedback that name the action of the agent `pd`, the name
-        of any other pure agent, such as "mpc", for its actions, "left" for the label that the
-        original always sends, and no feedback.
+      labels: agent whose actions are labels and feedback: "reference" for `pd`, or the name of
+        any other pure agent, such as "mpc". "left" is the label that the original always sends,
+        without feedback.
       novelty_list: list of novelties that the cells have in place of levels: the name of a shipped
         one, or a file; None for levels.
       samples: how many of the list's novelties, from its beginning; None for all.
@@ -69,7 +69,7 @@ class Settings:
         does it, "episode" for one that tells of each episode; None for "episode" with the messages
         of 2021 and "button" with others.
       sensors: (path, value) pairs of how the sensors err in every episode, training included, such
-        as ("sensors/noise_position", 0.01); what a novelty changes goes before them.
+        as ("sensors/noise_position", 0.01); a novelty overrides them.
     """
 
     novelty: tuple[int, ...] = (200,)
@@ -117,9 +117,9 @@ class Settings:
     @property
     def before(self) -> int:
         """Episodes of a trial before novelty comes."""
-        count, given = self.testing_episodes, self.pre_novel_episodes
-        wanted = int(0.3 * count) if given is None else given
-        return wanted if wanted < count else count // 2
+        count, setting = self.testing_episodes, self.pre_novel_episodes
+        episodes = int(0.3 * count) if setting is None else setting
+        return episodes if episodes < count else count // 2
 
     @property
     def tells_of_episodes(self) -> bool:
@@ -153,17 +153,17 @@ def _several(allowed: tuple[Any, ...]) -> Callable[[Any], str]:
         if not isinstance(values, tuple) or not values:
             return "it must be a list of one or more values"
         wrong = [v for v in values if type(v) is not type(allowed[0]) or v not in allowed]
-        listed = ", ".join(map(str, allowed))
+        options = ", ".join(map(str, allowed))
         if wrong:
-            return f"{parameters.shown(wrong[0])} in it must be one of {listed}"
+            return f"{parameters.shown(wrong[0])} in it must be one of {options}"
         return "no value may stand in it twice" if len(set(values)) < len(values) else ""
 
     return check
 
 
 def _one(*allowed: Any) -> Callable[[Any], str]:
-    listed = ", ".join("null" if v is None else repr(v) for v in allowed)
-    return lambda value: "" if value in allowed else f"it must be one of {listed}"
+    options = ", ".join("null" if v is None else repr(v) for v in allowed)
+    return lambda value: "" if value in allowed else f"it must be one of {options}"
 
 
 def _whole(low: int, high: int, optional: bool = False) -> Callable[[Any], str]:
@@ -190,7 +190,7 @@ def _label(value: Any) -> str:
         return "it must be 'reference', 'left' or the name of an agent"
     if value in ("reference", "left"):
         return ""
-    from jaxsim import agents  # here, since it takes a while
+    from jaxsim import agents  # imported here because it is slow
 
     try:
         agents.get(value)
@@ -254,11 +254,13 @@ def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
       ExperimentError: an unknown key or a value that is not allowed, with its place.
     """
     text.keys((), values, _CHECKS)
-    given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-    if isinstance(given.get("sensors"), dict):
-        given["sensors"] = tuple(sorted(given["sensors"].items()))
+    arguments: dict[str, Any] = {
+        n: tuple(v) if isinstance(v, list) else v for n, v in values.items()
+    }
+    if isinstance(arguments.get("sensors"), dict):
+        arguments["sensors"] = tuple(sorted(arguments["sensors"].items()))
     try:
-        return Settings(**given)
+        return Settings(**arguments)
     except (ValueError, TypeError) as error:
         name = str(error).split("'")[1] if "'" in str(error) else ""
         text.fail((name,) if name in values else (), str(error), error)
@@ -267,11 +269,11 @@ def settings_from_json(text: Text, values: Mapping[str, Any]) -> Settings:
 def settings_from_ini(source: str, content: str) -> Settings:
     """Read settings from the text of an ini file of the original.
 
-    Keys may stand in any section; those of the section "cartpole" go first. Keys that belong to
-    other parts of the original, such as its database, are passed over.
+    Keys may stand in any section; those of the section "cartpole" override others. Keys of other
+    parts of the original, such as its database, are ignored.
 
     Raises:
-      ExperimentError: no ini file, or a value that is not allowed, with its line.
+      ExperimentError: not an ini file, or a value that is not allowed, with its line.
     """
     parser = configparser.ConfigParser(interpolation=None)
     try:
@@ -281,12 +283,12 @@ def settings_from_ini(source: str, content: str) -> Settings:
         reason = " ".join(str(error.message).split())
         raise ExperimentError(source, line, 1, f"not an ini file: {reason}") from error
     sections = sorted(parser.sections(), key=lambda name: name.lower() != DOMAIN)
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for values in [*(parser[name] for name in sections), parser.defaults()]:
         for key, value in values.items():
-            found.setdefault(key, value)
-    given = {}
-    for key, value in found.items():
+            options.setdefault(key, value)
+    arguments = {}
+    for key, value in options.items():
         place = _line_of(content, key)
         if key not in _CHECKS:
             hint = parameters.unknown("key", key, _CHECKS)
@@ -294,21 +296,21 @@ def settings_from_ini(source: str, content: str) -> Settings:
                 raise ExperimentError(source, *place, hint)
             continue
         try:
-            given[key] = _converted(key, value)
+            arguments[key] = _converted(key, value)
         except ValueError as error:
             reason = f"{key!r} is {value[:_ECHO]!r}; it must be {_kind(key)}"
             raise ExperimentError(source, *place, reason) from error
     try:
-        return Settings(**given)
+        return Settings(**arguments)
     except ValueError as error:
         name = str(error).split("'")[1]
         raise ExperimentError(source, *_line_of(content, name), str(error)) from error
 
 
 def _line_of(content: str, key: str) -> tuple[int, int]:
-    """Line and column of a key, the last of its places in the file."""
-    found = list(re.finditer(rf"^[ \t]*({re.escape(key)})\s*[=:]", content, re.M | re.I))
-    return positions.line_column(content, found[-1].start(1)) if found else (1, 1)
+    """Line and column of the last place of a key."""
+    matches = list(re.finditer(rf"^[ \t]*({re.escape(key)})\s*[=:]", content, re.M | re.I))
+    return positions.line_column(content, matches[-1].start(1)) if matches else (1, 1)
 
 
 def _kind(key: str) -> str:

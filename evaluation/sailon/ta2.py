@@ -6,9 +6,9 @@
         def testing_instance(self, feature_vector, novelty_indicator=None):
             return {"action": "nothing"}
 
-Everything may be overridden; whoever plays an experiment calls the methods with these keywords. The
-messages are those of the generator's version 0.8. Under `jaxsim sailon run`, agents find it as
-`objects.TA2_logic.TA2Logic` too, so those written for the generator run as they are.
+Every method may be overridden; it is called with these keywords. The messages are those of the
+generator's version 0.8. Under `jaxsim sailon run`, agents can also import the class as
+`objects.TA2_logic.TA2Logic`, so those written for the generator run unchanged.
 
 Source: the agent interface of the WSU novelty generator; written anew.
 """
@@ -88,8 +88,7 @@ class TA2Logic:
         """Parse the command line: options of every agent, and those that this one adds.
 
         Raises:
-          ValueError: an option that is not known, if `jaxsim sailon run` plays the agent, or a
-            value that does not fit.
+          ValueError: a value that does not fit or, under `jaxsim sailon run`, an unknown option.
         """
         parser: optparse.OptionParser = AgentOptions(strict=_host.get(None) is not None)
         for name, text in _TEXTS.items():
@@ -118,10 +117,10 @@ class TA2Logic:
         return parser
 
     def run(self) -> None:
-        """Play the experiment that the command was given.
+        """Play the experiment of `jaxsim sailon run`.
 
         Raises:
-          RuntimeError: nobody has given one.
+          RuntimeError: there is no experiment.
         """
         play = _host.get(None)
         if play is None:
@@ -135,13 +134,13 @@ class TA2Logic:
         """Keep a connection alive during a long computation; there is none here."""
 
     def experiment_start(self) -> None:
-        """Hear that the experiment starts."""
+        """Called when the experiment starts."""
 
     def training_start(self) -> None:
-        """Hear that the training starts."""
+        """Called when the training starts."""
 
     def training_episode_start(self, episode_number: int) -> None:
-        """Hear that a training episode starts."""
+        """Called when a training episode starts."""
 
     def training_instance(
         self, feature_vector: dict[str, Any], feature_label: dict[str, Any]
@@ -150,32 +149,32 @@ class TA2Logic:
         return {"action": "nothing"}
 
     def training_performance(self, performance: float, feedback: Feedback = None) -> None:
-        """Hear the performance so far; not called on the last tick of an episode."""
+        """Called with the performance so far after every tick but the last of an episode."""
 
     def training_episode_end(self, performance: float, feedback: Feedback = None) -> Verdict:
         """Return novelty probability, threshold, novelty and characterisation of the episode."""
         return 0.0, 1.0, 0, {}
 
     def training_end(self) -> None:
-        """Hear that the training has ended."""
+        """Called when the training has ended."""
 
     def train_model(self) -> None:
-        """Learn from the training; there is more time for it than for other calls."""
+        """Learn from the training; its time limit is longer than that of other calls."""
 
     def save_model(self, filename: str) -> None:
-        """Save what was learnt."""
+        """Save the model."""
 
     def reset_model(self, filename: str) -> None:
-        """Load what was saved; every trial begins with it."""
+        """Load the saved model; called at the start of every trial."""
 
     def trial_start(self, trial_number: int, novelty_description: dict[str, Any]) -> None:
-        """Hear that a trial starts."""
+        """Called when a trial starts."""
 
     def testing_start(self) -> None:
-        """Hear that the episodes of a trial start."""
+        """Called when the episodes of a trial start."""
 
     def testing_episode_start(self, episode_number: int) -> None:
-        """Hear that an episode of a trial starts."""
+        """Called when an episode of a trial starts."""
 
     def testing_instance(
         self, feature_vector: dict[str, Any], novelty_indicator: bool | None = None
@@ -189,17 +188,17 @@ class TA2Logic:
         return {"action": "nothing"}
 
     def testing_performance(self, performance: float, feedback: Feedback = None) -> None:
-        """Hear the performance so far; not called on the last tick of an episode."""
+        """Called with the performance so far after every tick but the last of an episode."""
 
     def testing_episode_end(self, performance: float, feedback: Feedback = None) -> Verdict:
         """Return novelty probability, threshold, novelty and characterisation of the episode."""
         return 0.0, 1.0, 0, {}
 
     def testing_end(self) -> None:
-        """Hear that the episodes of a trial have ended."""
+        """Called when the episodes of a trial have ended."""
 
     def trial_end(self) -> None:
-        """Hear that a trial has ended."""
+        """Called when a trial has ended."""
 
     def experiment_end(self) -> None:
-        """Hear that the experiment has ended."""
+        """Called when the experiment has ended."""

@@ -1,4 +1,4 @@
-"""Text of experiment files: read, decoded strictly, with errors that point into it."""
+"""Reading and strict decoding of experiment files; errors name line and column."""
 
 import json
 import math
@@ -31,18 +31,18 @@ class ExperimentError(ValueError):
         self.source, self.line, self.column, self.reason = source, line, column, reason
 
     def __str__(self) -> str:
-        """Return the one line that people read."""
+        """Return the error as one line."""
         source = self.source if self.source.isprintable() else repr(self.source)
         return f"{source}:{self.line}:{self.column}: {self.reason}"
 
 
 class _Refused(Exception):
-    """A number that is none in JSON, or a key that stands twice; the second is where it is."""
+    """A number that is not JSON, or a key that stands twice in an object."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """JSON text, and the errors that point into it.
+    """JSON text; errors name line and column.
 
     Attributes:
       content: the text.
@@ -58,7 +58,7 @@ class Text:
         """Return the JSON value.
 
         Raises:
-          ExperimentError: no JSON, NaN or infinity, a key that stands twice, or too deep.
+          ExperimentError: not JSON, NaN or infinity, a key that stands twice, or too deep.
         """
         try:
             return json.loads(
@@ -98,9 +98,13 @@ class Text:
                 self.fail((*path, key), parameters.unknown("key", key, allowed), key=True)
 
     def mapping(
-        self, path: positions.Path, value: Any, needed: Collection[str], optional: Any = ()
+        self,
+        path: positions.Path,
+        value: Any,
+        needed: Collection[str],
+        optional: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Return `value`, an object with all of `needed` and nothing beyond `optional`."""
+        """Return `value` if it is an object with all keys of `needed` and at most `optional`."""
         if not isinstance(value, dict):
             self.fail(path, f"{_name(path)} must be an object {{...}}")
         self.keys(path, value, [*needed, *optional])
@@ -110,7 +114,7 @@ class Text:
         return value
 
     def sequence(self, path: positions.Path, value: Any, kind: type, what: str) -> list[Any]:
-        """Return `value`, a list of values of one kind."""
+        """Return `value` if it is a list of values of one type."""
         if not isinstance(value, list):
             self.fail(path, f"{_name(path)} must be a list of {what}")
         for place, one in enumerate(value):
@@ -123,7 +127,7 @@ class Text:
         raise ExperimentError(self.source, self.first_line + line - 1, column, reason) from cause
 
     def _refused(self) -> tuple[int, int]:
-        """Place of what a decoder hook refused; the text may be broken behind it."""
+        """Place of the value that a decoder hook refused; the text after it may be broken."""
         try:
             for entry in positions.walk(self.content):
                 if entry.repeated or _is_no_number(entry.token):
@@ -135,7 +139,7 @@ class Text:
 
 
 def _is_no_number(token: str) -> bool:
-    """Whether a token stands for a number that no float is."""
+    """Whether a token is a number that no finite float stands for."""
     if token.lstrip("-")[:1] not in set("0123456789NI"):
         return False
     try:

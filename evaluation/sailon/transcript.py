@@ -1,9 +1,9 @@
 """Transcripts: every message of an episode as a line of JSON, and their replay.
 
-The first line says which episode it is. Then come, for every tick, the feature vector, the novelty
-indicator (or, in training, the feature label), the agent's action, in phase 1 its novelty
-prediction, and the performance, each in the form of the generator's cartpole document; last, in
-later phases, what the agent reports of novelty.
+The first line identifies the episode. Every tick has the feature vector, the novelty indicator (in
+training, the feature label), the agent's action, in phase 1 its novelty prediction, and the
+performance, each in the form of the generator's cartpole document. In later phases the last line is
+the agent's report of novelty.
 """
 
 import json
@@ -31,7 +31,7 @@ INDICATORS: Final = {None: "null", False: "false", True: "true"}
 
 @dataclass(frozen=True)
 class Coordinates:
-    """All that an episode follows from.
+    """Everything that determines an episode.
 
     Attributes:
       seed: root of the experiment's randomness.
@@ -53,7 +53,7 @@ class Coordinates:
     def of(
         cls, experiment: Experiment, group: Group, trial: Trial | None, plan: EpisodePlan
     ) -> "Coordinates":
-        """Those of an episode of a trial, or of the training."""
+        """Coordinates of an episode of a trial, or of the training."""
         settings = experiment.settings
         lifetime = 0 if trial is None else trial.number + 1
         flat = settings.of_2021
@@ -72,7 +72,7 @@ class Coordinates:
 
         Args:
           session: of the lifetime.
-          group: that the episode is played in.
+          group: group of the episode.
           starts: from `worlds.starts_of_trial`; empty where starts are counted.
         """
         index = self.plan.index
@@ -96,7 +96,7 @@ class Coordinates:
                 flat_blocks=self.flat,
             )
         except ValueError as error:
-            raise ValueError(f"this observation cannot be said: {error}") from error
+            raise ValueError(f"this observation cannot be put into a message: {error}") from error
 
 
 def performance_of(episode: Episode) -> float:
@@ -120,10 +120,10 @@ class Recorder:
 
     _lines: list[str]
 
-    def say(self, *said: Mapping[str, Any]) -> None:
+    def say(self, *entries: Mapping[str, Any]) -> None:
         """Add messages."""
         if self._path is not None:
-            self._lines += [json.dumps(one, allow_nan=False) for one in said]
+            self._lines += [json.dumps(entry, allow_nan=False) for entry in entries]
 
     def write(self) -> None:
         """Write the file, whole or not at all."""
@@ -133,11 +133,11 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Replay:
-    """What came of playing a transcript's actions again.
+    """Result of playing a transcript's actions again.
 
     Attributes:
       steps: actions that were played.
-      differences: where what was seen differs, as ``LINE: what``; empty if it is the same.
+      differences: differences between messages, as ``LINE: difference``.
     """
 
     steps: int
@@ -145,20 +145,20 @@ class Replay:
 
 
 class Watch(Protocol):
-    """Sees an episode as it is played again."""
+    """Observer of a replay; it also plays the actions."""
 
     def begin(self, where: Coordinates, episode: Episode) -> None:
-        """See the episode before its first action."""
+        """Called with the episode before its first action."""
 
     def step(self, action: int) -> None:
         """Play an action."""
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Hear a message of the transcript."""
+        """Called with each message of the transcript."""
 
 
-class _Unseen:
-    """Plays the actions, and nobody sees it."""
+class _NoWatch:
+    """The default `Watch`: only plays the actions."""
 
     def begin(self, where: Coordinates, episode: Episode) -> None:
         self._episode = episode
@@ -173,14 +173,14 @@ class _Unseen:
 def replay(path: Path, watch: Watch | None = None) -> Replay:
     """Play the actions of a transcript again and compare every feature vector and performance.
 
-    Pictures are taken as they are: they follow from the rest of a feature vector.
+    Pictures are not compared: they follow from the rest of a feature vector.
 
     Args:
       path: of the transcript.
-      watch: sees the episode; None for nobody.
+      watch: observer; None for none.
 
     Raises:
-      ExperimentError: no transcript, with the place.
+      ExperimentError: not a transcript; names line and column.
     """
     lines = list(_lines(path))
     where, training = _header(str(path), lines[0][1] if lines else {})
@@ -194,7 +194,7 @@ def replay(path: Path, watch: Watch | None = None) -> Replay:
     except ValueError as error:
         reason = f"this episode cannot be opened: {error}"
         raise ExperimentError(str(path), 1, 1, reason) from error
-    watch = watch or _Unseen()
+    watch = watch or _NoWatch()
     watch.begin(where, episode)
     differences: list[str] = []
     steps, answered, performance = 0, training, performance_of(episode)
@@ -233,7 +233,7 @@ def _step(source: str, number: int, episode: Episode, action: object, watch: Wat
 
 
 def _time(value: object) -> float:
-    """The time stamp of a message; 0 for one that is none, which then differs."""
+    """Time stamp of a message; 0 for an invalid one, so that the messages differ."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
 
 
@@ -247,45 +247,47 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _header(source: str, first: Mapping[str, Any]) -> tuple[Coordinates, bool]:
-    told = first.get("episode")
+    header = first.get("episode")
     try:
-        told = dict(told)  # type: ignore[arg-type]
-        if told.pop("format") != FORMAT:
+        header = dict(header)  # type: ignore[arg-type]
+        if header.pop("format") != FORMAT:
             raise ValueError("another format")
-        training = told.pop("mode") == "train"
-        plan = _plan(told["plan"])
-        variants = tuple(_variant(*one) for one in told["played"])
-        seed, lifetime, flat = int(told["seed"]), int(told["lifetime"]), bool(told["flat"])
-        return Coordinates(seed, lifetime, variants, str(told["starts"]), flat, plan), training
+        training = header.pop("mode") == "train"
+        plan = _plan(header["plan"])
+        variants = tuple(_variant(*one) for one in header["played"])
+        seed, lifetime, flat = int(header["seed"]), int(header["lifetime"]), bool(header["flat"])
+        return Coordinates(seed, lifetime, variants, str(header["starts"]), flat, plan), training
     except (TypeError, KeyError, ValueError) as error:
         reason = f'this is no transcript: its first line must be {{"episode": {{...}}}} of {FORMAT}'
         raise ExperimentError(source, 1, 1, reason) from error
 
 
-def _plan(told: Mapping[str, Any]) -> EpisodePlan:
-    index, seed, hint = (int(told[k]) for k in ("index", "seed", "hint_level"))
-    indicator = None if told["told"] is None else bool(told["told"])
-    variant = _variant(told["level"], told["difficulty"], told.get("novelty"), told.get("sensors"))
-    return EpisodePlan(index, variant, seed, bool(told["novel"]), indicator, hint)
+def _plan(values: Mapping[str, Any]) -> EpisodePlan:
+    index, seed, hint = (int(values[k]) for k in ("index", "seed", "hint_level"))
+    indicator = None if values["told"] is None else bool(values["told"])
+    variant = _variant(
+        values["level"], values["difficulty"], values.get("novelty"), values.get("sensors")
+    )
+    return EpisodePlan(index, variant, seed, bool(values["novel"]), indicator, hint)
 
 
 def _variant(level: Any, difficulty: Any, novelty: Any = None, sensors: Any = None) -> LevelVariant:
-    known = None if novelty is None else Novelty.from_json(novelty)
-    return LevelVariant(int(level), str(difficulty), known, tuple((sensors or {}).items()))
+    change = None if novelty is None else Novelty.from_json(novelty)
+    return LevelVariant(int(level), str(difficulty), change, tuple((sensors or {}).items()))
 
 
-def _first_difference(expected: Any, found: Any, path: str = "") -> str:
+def _first_difference(expected: Any, actual: Any, path: str = "") -> str:
     """Path and values of the first place in which two JSON values differ."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        for key in dict.fromkeys([*expected, *found]):
-            if key not in expected or key not in found or _plain(expected[key]) != found[key]:
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for key in dict.fromkeys([*expected, *actual]):
+            if key not in expected or key not in actual or _plain(expected[key]) != actual[key]:
                 place = f"{path}.{key}" if path else str(key)
-                return _first_difference(expected.get(key), found.get(key), place)
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+                return _first_difference(expected.get(key), actual.get(key), place)
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
             if _plain(one) != other:
                 return _first_difference(one, other, f"{path}[{index}]")
-    return f"{path} is {expected}, and {found} in the transcript"
+    return f"{path} is {expected}, and {actual} in the transcript"
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Which trials are played in one environment, and where their episodes start.
+"""Groups of trials that share environments, and the starts of their episodes.
 
-Trials whose worlds need as many block slots share one compiled program, in both engines: so an
-episode is computed alike wherever it is played.
+Trials that need the same number of block slots share one compiled program in both engines. So both
+engines compute an episode alike.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Group:
 
     @cached_property
     def schedule(self) -> plans_of.Schedule:
-        """Everything that is played, one episode each."""
+        """A schedule with one episode of each variant."""
         blocks = [
             plans_of.Block(index, 1, "test", *variant.of_schedule, 1, True)
             for index, variant in enumerate(self.variants)
@@ -55,11 +55,11 @@ class Group:
 
     @cached_property
     def tasks(self) -> Tasks:
-        """Environments and parameters of these."""
+        """Environments and parameters of the schedule."""
         return Tasks.of(self.schedule)
 
     def variant(self, plan: EpisodePlan) -> int:
-        """Index of what an episode plays among the variants."""
+        """Index of an episode's variant."""
         return self._places[plan.variant]
 
     @cached_property
@@ -90,7 +90,7 @@ def _variants(experiment: Experiment, trials: Sequence[Trial]) -> tuple[LevelVar
 
 
 def _size(slots: int) -> int:
-    """The class of programs for a number of slots."""
+    """Number of slots of the program for `slots`."""
     return next(size for size in SIZES if slots <= size)
 
 
@@ -105,39 +105,39 @@ def _slots(variant: LevelVariant) -> int:
 
 
 def drawn_by_seed(plan: EpisodePlan) -> bool:
-    """Whether the original draws the start of an episode from its seed: it knows its levels."""
+    """Whether the original draws the start of an episode: only at its levels, not a list's."""
     return plan.level >= plans_of.FIRST_3D and plan.variant.novelty is None
 
 
 def original_starts(plans: Sequence[EpisodePlan], env: CartPole3D) -> State:
     """Starts that the original draws for the seeds of episodes.
 
-    What a level draws in later ticks comes from the keys of the steps, as everywhere.
+    Randomness of later ticks comes from the keys of the steps, as everywhere.
 
     Args:
       plans: E episodes, all of three-dimensional levels.
       env: environment that is to play them.
 
     Returns:
-      States before the hidden first tick, leaves (E, ...) of NumPy, in the form that `env.start`
-      has without noise of the sensors.
+      States before the hidden first tick, leaves (E, ...) of NumPy, in the form of `env.start`
+      without noise of the sensors.
     """
-    drawn = wsu_starts([(plan.seed, plan.level, plan.difficulty) for plan in plans], "float32")
+    states = wsu_starts([(plan.seed, plan.level, plan.difficulty) for plan in plans], "float32")
     if "lines" in env.config.terms:
-        drawn = replace(drawn, blocks=tuple(replace(b, rail=_line(b)) for b in drawn.blocks))
-    return jax.tree.map(np.asarray, _fitted(drawn, env))
+        states = replace(states, blocks=tuple(replace(b, rail=_line(b)) for b in states.blocks))
+    return jax.tree.map(np.asarray, _fitted(states, env))
 
 
 def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) -> dict[int, State]:
     """Starts that the original draws for the episodes of a trial, by their indices.
 
     Args:
-      plans: episodes, those of two-dimensional levels included, which have none.
-      group: that they are played in.
+      plans: episodes; those of two-dimensional levels have no such start.
+      group: group of the episodes.
       tasks: of the group.
 
     Returns:
-      As `original_starts`, scalar leaves. Drawn together, they take a fraction of the time.
+      As `original_starts`, scalar leaves. It is faster to draw them together.
     """
     by_env: dict[CartPole3D, list[EpisodePlan]] = {}
     for plan in plans:
@@ -152,7 +152,7 @@ def starts_of_trial(plans: Sequence[EpisodePlan], group: Group, tasks: Tasks) ->
 
 
 def _line(block: Block) -> Rail:
-    """The line of a block; one that leaves it free if it has none."""
+    """Rail of a block; a rail of zeros, which leaves it free, if it has none."""
     zero = jnp.zeros_like(block.p.x)
     return block.rail or Rail(zero, zero, zero, zero)
 

@@ -22,11 +22,11 @@ Vector = dict[str, Any]
 """Ground truth: the feature vector of the level that is played, {} without one."""
 
 MOST_FRAMES: Final = 300
-"""Vectors of a `batch_ground_truth`, at most."""
+"""Largest number of vectors of a `batch_ground_truth`."""
 
 
 class Disconnected(ConnectionError):
-    """The server does not serve this client, or not any more."""
+    """There is no connection, or the server has refused or dropped this client."""
 
 
 class Header(NamedTuple):
@@ -56,9 +56,9 @@ class AgentClient:
       dialect: "current", or "early" for the requests of the original up to version 0.3.6.
 
     Raises:
-      OSError: from `connect_to_server`, nobody listens there.
+      OSError: from `connect_to_server`, no server listens there.
       Disconnected: from any request, there is no connection, or the server has another client or
-        has closed the line.
+        has closed the connection.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class AgentClient:
     def __exit__(self, *_: object) -> None:
         self.disconnect_from_server()
 
-    # The line -------------------------------------------------------------------------------
+    # Connection -----------------------------------------------------------------------------
 
     def connect_to_server(self) -> None:
         """Connect, if that is not done yet."""
@@ -121,7 +121,7 @@ class AgentClient:
             raise Disconnected("the server has closed the connection") from error
 
     def _take(self, size: int) -> bytes:
-        """Receive exactly so many bytes."""
+        """Receive exactly `size` bytes."""
         parts = bytearray()
         while len(parts) < size:
             try:
@@ -129,8 +129,8 @@ class AgentClient:
             except ConnectionResetError as error:
                 raise Disconnected("the server has closed the connection") from error
             if not data:
-                said = "refused this client" if parts == bytes([NOTHING_LEFT]) else "closed"
-                raise Disconnected(f"the server has {said} after {len(parts)} bytes of a reply")
+                event = "refused this client" if parts == bytes([NOTHING_LEFT]) else "closed"
+                raise Disconnected(f"the server has {event} after {len(parts)} bytes of a reply")
             parts += data
         return bytes(parts)
 
@@ -142,11 +142,11 @@ class AgentClient:
         return reply["round"], reply["minutes"], reply["levels"]
 
     def get_game_state(self) -> State:
-        """What is going on, and hence what is to be done."""
+        """State of the evaluation, which says what the agent has to do."""
         return State(self.request("state")["state"])
 
     def ready_for_new_set(self) -> Header:
-        """Go on with the set that was announced."""
+        """Start the announced set; return its header."""
         return Header(**self.request("ready"))
 
     def report_novelty_likelihood(
@@ -169,7 +169,7 @@ class AgentClient:
         return bool(self.request("report_likelihood", **values)["accepted"])
 
     def report_novelty_description(self, novelty_description: str) -> bool:
-        """Report whatever else there is to say; False if there is no room left for it."""
+        """Report a text on the novelty; False if there is no room left for it."""
         return bool(self.request("report_description", text=novelty_description)["accepted"])
 
     def get_novelty_info(self) -> int:
@@ -177,13 +177,13 @@ class AgentClient:
         return int(self.request("novelty_info")["novelty"])
 
     def get_novelty_hint(self, level: int = 0) -> Any:
-        """What is told of the novelty, from JSON; an empty list where nothing is."""
+        """Hint on the novelty, decoded from JSON; an empty list if there is none."""
         return self.request("hint", level=level)["hint"]
 
     # Levels ---------------------------------------------------------------------------------
 
     def load_next_available_level(self) -> int:
-        """Load the level that comes next; its number from 1, or 0 if there is none."""
+        """Load the next level; return its number from 1, or 0 if there is none."""
         return int(self.request("load_next")["level"])
 
     def load_level(self, level: int) -> bool:
@@ -195,7 +195,7 @@ class AgentClient:
         return bool(self.request("restart")["accepted"])
 
     def get_number_of_levels(self) -> int:
-        """Levels of the set, 0 if it is not told."""
+        """Number of levels of the set, 0 if it is not told."""
         return int(self.request("number_of_levels")["levels"])
 
     def get_current_level(self) -> int:
@@ -246,13 +246,13 @@ class AgentClient:
     def shoot_and_record_ground_truth(
         self, x: int, y: int, t1: int = 0, t2: int = 0, frequency: int = 1
     ) -> list[Vector]:
-        """Act, and return the vector after every so many steps of it; none if it is refused."""
+        """Act; return the vector after every `frequency` steps, or none if it is refused."""
         values = {"x": x, "y": y, "t1": t1, "t2": t2, "frequency": frequency}
         vectors: list[Vector] = self.request("shoot_and_record", **values)["vectors"]
         return vectors
 
     def batch_ground_truth(self, frequency: int = 1, frames: int = MOST_FRAMES) -> list[Vector]:
-        """Vectors of the next frames; one of them here, where time stands between actions.
+        """Vectors of the next frames; only one here, as time stands still between actions.
 
         Args:
           frequency: frames from one vector to the next.
@@ -261,7 +261,7 @@ class AgentClient:
         vectors: list[Vector] = self.request("batch", frequency=frequency)["vectors"]
         return vectors[:frames]
 
-    # What is seen ---------------------------------------------------------------------------
+    # Observations ---------------------------------------------------------------------------
 
     def get_ground_truth_without_screenshot(self) -> Vector:
         """Feature vector of the current level."""
@@ -269,20 +269,20 @@ class AgentClient:
         return vector
 
     def get_noisy_ground_truth_without_screenshot(self) -> Vector:
-        """The same: noise is a parameter of the task's sensors."""
+        """As `get_ground_truth_without_screenshot`: noise is a parameter of the task's sensors."""
         vector: Vector = self.request("noisy_ground_truth")["vector"]
         return vector
 
     def get_ground_truth_with_screenshot(self) -> "tuple[np.ndarray, Vector]":
         """Picture and feature vector of the current level."""
-        return _seen(self.request("ground_truth_with_screenshot"))
+        return _picture_and_vector(self.request("ground_truth_with_screenshot"))
 
     def get_noisy_ground_truth_with_screenshot(self) -> "tuple[np.ndarray, Vector]":
-        """The same: noise is a parameter of the task's sensors."""
-        return _seen(self.request("noisy_ground_truth_with_screenshot"))
+        """As `get_ground_truth_with_screenshot`: noise is a parameter of the task's sensors."""
+        return _picture_and_vector(self.request("noisy_ground_truth_with_screenshot"))
 
     def do_screenshot(self) -> "np.ndarray":
-        """Picture of the current level, (H, W, 3) uint8, red first; of no pixels without one."""
+        """Picture of the current level, (H, W, 3) uint8, red first; 0 by 0 pixels without one."""
         return _image(self.request("screenshot")["picture"])
 
     def get_initial_state_screenshot(self) -> "np.ndarray":
@@ -290,24 +290,24 @@ class AgentClient:
         return _image(self.request("initial_screenshot")["picture"])
 
     def fully_zoom_in(self) -> bool:
-        """Without effect; whether a level is played."""
+        """Do nothing; return whether a level is played."""
         return bool(self.request("zoom_in")["accepted"])
 
     def fully_zoom_out(self) -> bool:
-        """Without effect; whether a level is played."""
+        """Do nothing; return whether a level is played."""
         return bool(self.request("zoom_out")["accepted"])
 
     def set_game_simulation_speed(self, simulation_speed: int) -> bool:
-        """Without effect: time passes by actions."""
+        """Do nothing: time passes by actions."""
         return bool(self.request("set_speed", speed=simulation_speed)["accepted"])
 
 
-def _seen(reply: dict[str, Any]) -> "tuple[np.ndarray, Vector]":
+def _picture_and_vector(reply: dict[str, Any]) -> "tuple[np.ndarray, Vector]":
     return _image(reply["picture"]), reply["vector"]
 
 
 def _image(picture: Picture) -> "np.ndarray":
-    import numpy as np  # here, since only pictures need it
+    import numpy as np  # imported here because only pictures need it
 
     pixels = np.frombuffer(picture.pixels, np.uint8)
     return pixels.reshape(picture.height, picture.width, 3)

@@ -1,11 +1,11 @@
-"""Bytes of the protocol between agent and harness: one table, read in both directions.
+"""Codec of the protocol between agent and harness: one table for both directions.
 
-Numbers are big-endian. There are no frames: the first byte of a request is its code, and what
-follows has the fields that the table gives. A client sends a request and waits for the reply.
+Numbers are big-endian. Messages are not framed: the first byte of a request is its code, and the
+fields of the table follow. A client sends a request and waits for the reply.
 
-`REQUESTS` is the table. A field's kind is a number (u8, u32, i32, f32), text or JSON behind its
-length, or several of a kind behind their number. `Decoder` finds requests in bytes that come in
-pieces, and refuses lengths that no agent needs before anything is stored.
+`REQUESTS` is the table. A field's kind is a number (u8, u32, i32, f32), text or JSON after its
+length, or several values of a kind after their number. `Decoder` finds requests in a stream of
+bytes; it refuses lengths that no agent needs before it stores anything.
 """
 
 import json
@@ -26,27 +26,27 @@ MAX_REPLY: Final = 64 * 2**20
 """Longest part of a reply that a client takes, bytes."""
 
 TRAILER: Final = b" " * 5
-"""Behind each ground truth: public Python clients cut five bytes off before they read the JSON.
+"""Padding after each ground truth: public Python clients cut off five bytes before they parse it.
 
-Spaces behind JSON mean nothing, so that clients that cut nothing read the same.
+JSON ignores trailing spaces, so clients that cut nothing read the same.
 """
 
 NOTHING_LEFT: Final = 0xFF
-"""First byte to a client that is not served: another one is, or the server stops."""
+"""First byte to a client that is not served: there is another client, or the server stops."""
 
 Read = Callable[[int], bytes]
-"""Returns so many bytes of what is read."""
+"""Reads the given number of bytes."""
 
 
 class ProtocolError(ValueError):
-    """Bytes that are no message, after which nothing can be understood any more."""
+    """Bytes that are not a message; the bytes after them cannot be decoded."""
 
 
 class Kind(NamedTuple):
     """How a field is read and written.
 
     Attributes:
-      layout: for people.
+      layout: in words.
       read: takes a value from bytes.
       write: turns a value into bytes.
     """
@@ -204,9 +204,9 @@ class Message:
     Attributes:
       code: first byte of the request.
       name: for programs.
-      fields: of the request, behind the code.
+      fields: of the request, after the code.
       reply: fields of the reply.
-      note: what it is for.
+      note: its purpose.
     """
 
     code: int
@@ -221,19 +221,19 @@ class Message:
         Raises:
           ValueError: a field that is missing, unknown or out of range.
         """
-        return bytes([self.code]) + _written(self.name, self.fields, values)
+        return bytes([self.code]) + _encode_fields(self.name, self.fields, values)
 
     def encode_reply(self, *values: Any) -> bytes:
         """Return the reply with these fields, in order."""
         names = [name for name, _ in self.reply]
-        return _written(self.name, self.reply, dict(zip(names, values, strict=True)))
+        return _encode_fields(self.name, self.reply, dict(zip(names, values, strict=True)))
 
     def read_reply(self, take: Read) -> dict[str, Any]:
-        """Read a reply from whatever returns bytes."""
+        """Read a reply with a function that reads bytes."""
         return {name: KINDS[kind].read(take) for name, kind in self.reply}
 
 
-def _written(name: str, fields: Fields, values: Mapping[str, Any]) -> bytes:
+def _encode_fields(name: str, fields: Fields, values: Mapping[str, Any]) -> bytes:
     names = [field for field, _ in fields]
     if set(values) != set(names):
         raise ValueError(f"{name} takes {', '.join(names) or 'nothing'}, not {', '.join(values)}")
@@ -277,7 +277,7 @@ _TABLE: Final = (
     Message(2, "set_speed", (("speed", "u32"),), _OK, "accepted, without effect"),
     Message(11, "screenshot", (), (("picture", "picture"),), "0 by 0 pixels without a level"),
     Message(12, "state", (), (("state", "u8"),), "code of the state"),
-    Message(14, "current_level", (), (("level", "u32"),), "always 1; nobody needs it any more"),
+    Message(14, "current_level", (), (("level", "u32"),), "always 1; obsolete"),
     Message(
         15, "number_of_levels", (), (("levels", "u32"),), "0, or with --tell-levels the number"
     ),
@@ -292,7 +292,7 @@ _TABLE: Final = (
         "shoot_and_record",
         (*_SHOT, ("frequency", "i32")),
         (("vectors", "truths"),),
-        "an action, and the feature vector after every so many steps of it",
+        "an action, and the feature vector after every `frequency` steps of it",
     ),
     Message(41, "shoot_fast", _SHOT, _OK, "as 31"),
     Message(42, "shoot_polar_fast", _POLAR, _OK, "as 32"),
@@ -314,7 +314,7 @@ _TABLE: Final = (
     Message(64, "noisy_ground_truth", (), _TRUTH, "as 62"),
     Message(65, "score", (), (("score", "u32"),), "steps survived in the current level"),
     Message(66, "report_likelihood", _LIKELIHOOD, _OK, "the likelihood of novelty"),
-    Message(67, "report_description", (("text", "text"),), _OK, "what else there is to say"),
+    Message(67, "report_description", (("text", "text"),), _OK, "a text on the novelty"),
     Message(
         68, "ready", (), HEADER, "mode 0 training, 1 testing; order 0 set, 1 sequence; or all zeros"
     ),
@@ -322,7 +322,11 @@ _TABLE: Final = (
         69, "novelty_info", (), (("novelty", "i32"),), "-1 not told, 0 not in this level, 1 novelty"
     ),
     Message(
-        70, "batch", (("frequency", "i32"),), (("vectors", "truths"),), "one vector: time stands"
+        70,
+        "batch",
+        (("frequency", "i32"),),
+        (("vectors", "truths"),),
+        "one vector: time stands still",
     ),
     Message(71, "initial_screenshot", (), (("picture", "picture"),), "as the level began"),
     Message(
@@ -334,46 +338,46 @@ _TABLE: Final = (
     ),
 )
 
-_BEHIND: Final = (
+_EXTENSIONS: Final = (
     Message(
         0,
         "report_groups",
         (("likelihoods", "groups"),),
         (),
-        "likelihoods of groups of objects, behind 66; there is no reply",
+        "likelihoods of groups of objects, after 66; there is no reply",
     ),
     Message(
         0,
         "recorded_option",
         (("option", "rest"),),
         (),
-        "the i32 option that some clients send behind 38, without effect; there is no reply",
+        "the i32 option that some clients send after 38, without effect; there is no reply",
     ),
     Message(
         0,
         "batch_frames",
         (("frames", "rest"),),
         (),
-        "the i32 number of frames that some clients send behind 70, without effect; no reply",
+        "the i32 number of frames that some clients send after 70, without effect; no reply",
     ),
 )
-BEHIND: Final[dict[int, Message]] = {66: _BEHIND[0], 38: _BEHIND[1], 70: _BEHIND[2]}
-"""What longer layouts have behind a request, by its code.
+EXTENSIONS: Final[dict[int, Message]] = {66: _EXTENSIONS[0], 38: _EXTENSIONS[1], 70: _EXTENSIONS[2]}
+"""Fields that longer layouts have after a request, by its code.
 
-It begins with the first byte of a number that is small, a zero; no request has that for its code.
-So both layouts are told apart without a word, wherever the bytes are cut on their way.
+They begin with the first byte of a small number, a zero, which is the code of no request. So the
+layouts can be told apart wherever the stream is cut.
 """
 
 REQUESTS: Final[dict[int, Message]] = {message.code: message for message in _TABLE}
 """Every request, by its code."""
 EARLY: Final[dict[int, Message]] = REQUESTS | {
-    31: Message(31, "shoot", _EARLY_SHOT, _OK, "an action, with the point of the shot in front"),
+    31: Message(31, "shoot", _EARLY_SHOT, _OK, "an action, after the point of the shot"),
     41: Message(41, "shoot_fast", _EARLY_SHOT, _OK, "as 31"),
     66: Message(66, "report_likelihood", _LIKELIHOOD[:2], _OK, "the likelihood of novelty"),
 }
-"""Requests as they were when the document was written, up to version 0.3.6 of the original."""
+"""Requests of the original up to version 0.3.6, as in its document."""
 DIALECTS: Final = {"current": REQUESTS, "early": EARLY}
-BY_NAME: Final = {message.name: message for message in (*_BEHIND, *_TABLE)}
+BY_NAME: Final = {message.name: message for message in (*_EXTENSIONS, *_TABLE)}
 
 
 @dataclass(frozen=True)
@@ -381,7 +385,7 @@ class Request:
     """A request that was read.
 
     Attributes:
-      message: which one.
+      message: its row of the table.
       values: its fields by name.
     """
 
@@ -402,7 +406,7 @@ class _Incomplete(Exception):
 
 
 class Decoder:
-    """Finds requests in bytes that come in pieces of any size.
+    """Finds requests in a stream of bytes.
 
     Args:
       table: requests by code, `REQUESTS` or `EARLY`.
@@ -415,55 +419,55 @@ class Decoder:
         self._last = -1
 
     def feed(self, data: bytes) -> None:
-        """Take in what was received."""
+        """Add received bytes."""
         self._buffer += data
 
     def __len__(self) -> int:
-        """Bytes that wait."""
+        """Number of bytes that are not decoded yet."""
         return len(self._buffer)
 
     def next(self) -> Request | None:
-        """Return the next request, None if it is not all there yet.
+        """Return the next request, None if it is not complete.
 
         Raises:
-          ProtocolError: an unknown code, or a length beyond what is taken.
+          ProtocolError: an unknown code, or a length above its limit.
         """
         if len(self._buffer) < self._needed:
             return None
         code = self._buffer[0]
-        message = self._table.get(code) if code else BEHIND.get(self._last)
+        message = self._table.get(code) if code else EXTENSIONS.get(self._last)
         if message is None:
             raise ProtocolError(self._unknown(code))
-        at = 1
+        offset = 1
 
         def take(size: int) -> bytes:
-            nonlocal at
-            if len(self._buffer) < at + size:
-                raise _Incomplete(at + size)
-            at += size
-            return bytes(self._buffer[at - size : at])
+            nonlocal offset
+            if len(self._buffer) < offset + size:
+                raise _Incomplete(offset + size)
+            offset += size
+            return bytes(self._buffer[offset - size : offset])
 
         try:
             values = {name: KINDS[kind].read(take) for name, kind in message.fields}
         except _Incomplete as error:
             self._needed = error.total
             return None
-        del self._buffer[:at]
+        del self._buffer[:offset]
         self._needed, self._last = 1, message.code
         return Request(message, values)
 
     def waiting(self) -> str:
-        """Say what was begun and is not whole."""
+        """Describe the incomplete request."""
         message = self._table.get(self._buffer[0]) if self._buffer else None
         name = f" of {message.name}" if message else ""
         words = f"{len(self._buffer)} bytes{name} and no more"
         return words if self._table is EARLY else f"{words}; is the client of the early dialect?"
 
     def _unknown(self, code: int) -> str:
-        """Say what stands where a request should begin, and what may be the reason."""
+        """Describe an unknown code, and what may be the reason."""
         words = f"unknown request code {code}"
         before = self._table.get(self._last)
         if before is None:
             return words
         advice = "; is the client of the early dialect?" if self._table is not EARLY else ""
-        return f"{words} behind {before.name}{advice}"
+        return f"{words} after {before.name}{advice}"

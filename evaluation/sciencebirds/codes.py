@@ -1,4 +1,4 @@
-"""Codes of the states that an agent is told, and what it has to do in each."""
+"""Codes of the states of an evaluation, and what an agent has to do in each."""
 
 from enum import IntEnum
 from typing import Final
@@ -36,11 +36,11 @@ REQUEST_NOVELTY_LIKELIHOOD: Final = int(State.REQUESTNOVELTYLIKELIHOOD)
 EVALUATION_TERMINATED: Final = int(State.EVALUATION_TERMINATED)
 
 DUTIES: Final[dict[State, str]] = {
-    State.UNKNOWN: "never told",
+    State.UNKNOWN: "never sent",
     State.MAIN_MENU: "load a level",
-    State.EPISODE_MENU: "never told",
-    State.LEVEL_SELECTION: "never told",
-    State.LOADING: "never told: a level is loaded when the reply is there",
+    State.EPISODE_MENU: "never sent",
+    State.LEVEL_SELECTION: "never sent",
+    State.LOADING: "never sent: a level is loaded before the reply",
     State.PLAYING: "act",
     State.WON: "load a level",
     State.LOST: "load a level",

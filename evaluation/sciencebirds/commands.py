@@ -32,17 +32,17 @@ SERVE_EXAMPLES = """examples:
   jaxsim sciencebirds serve --config-meta configMeta.xml --seed 1 --trial 0-4
   jaxsim sciencebirds serve --config config.xml --interaction episode --legacy later
 
-Without --config, config.xml is generated beside the configMeta.xml, anew whenever that has changed.
+Without --config, config.xml is generated beside configMeta.xml, again whenever that has changed.
 The server ends with exit code 0 when the evaluation has ended and its client is gone. Results are
 files in a directory of DIR named after agent, port and time; every level that is over is on disk.
-A client that comes after another has left goes on where that one was.
+When a client has left, the next one goes on from there.
 """
 
 DEMO_EXAMPLES = """examples:
   jaxsim sciencebirds demo
   jaxsim sciencebirds demo --port 2005 --backups runs/demo_agent
 
-The agent prints the announcements and levels that it met, and exits with 0 on state 13.
+The agent prints its announcements and levels, and exits with 0 on state 13.
 """
 
 
@@ -67,23 +67,25 @@ def _add_generate(parts: Commands) -> None:
     generate = add_command(
         parts, "generate", "draw trials from a configMeta.xml", GENERATE_EXAMPLES
     )
-    generate.add_argument("meta", type=Path, metavar="configMeta.xml", help="what is wanted")
+    generate.add_argument("meta", type=Path, metavar="configMeta.xml", help="trials to draw")
     generate.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="config.xml", help="where it goes"
+        "-o", "--out", type=Path, required=True, metavar="config.xml", help="file to write"
     )
-    generate.add_argument("--overwrite", action="store_true", help="replace whatever is there")
+    generate.add_argument("--overwrite", action="store_true", help="replace any existing file")
     _add_generation(generate)
     generate.set_defaults(handler=_generate)
 
 
 def _add_generation(parser: argparse.ArgumentParser) -> None:
     """Options of both commands that draw trials."""
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="root of all randomness (0)"
+    )
     parser.add_argument(
         "--training-time",
         default="overall",
         metavar="WHAT",
-        help="what a time limit of training is: overall, or per_level (overall)",
+        help="meaning of a time limit of training: overall or per_level (overall)",
     )
     parser.add_argument(
         "--pool", type=int, metavar="N", help="levels of each novelty level and type (10000)"
@@ -100,13 +102,13 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve(parts: Commands) -> None:
     serve = add_command(parts, "serve", "run trials for an agent behind a TCP port", SERVE_EXAMPLES)
-    serve.add_argument("--config", type=Path, metavar="FILE", help="trials that are run")
+    serve.add_argument("--config", type=Path, metavar="FILE", help="trials to run")
     serve.add_argument(
         "--config-meta",
         type=Path,
         metavar="FILE",
-        help="without --config: what they are drawn from (configMeta.xml, here or in "
-        "./StreamingAssets); samples of ./ScienceBirds/configMetaSamples go by their names",
+        help="without --config: trials to draw (configMeta.xml, here or in ./StreamingAssets); a "
+        "bare name is also looked up in ./ScienceBirds/configMetaSamples",
     )
     _add_generation(serve)
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
@@ -116,16 +118,22 @@ def _add_serve(parts: Commands) -> None:
         type=Path,
         default=Path("runs/sciencebirds"),
         metavar="DIR",
-        help="where a directory of results is made (runs/sciencebirds)",
+        help="folder in which a directory of results is made (runs/sciencebirds)",
     )
     serve.add_argument(
-        "--agent-name", default="agent", metavar="NAME", help="for its files (agent)"
+        "--agent-name", default="agent", metavar="NAME", help="name in the files of results (agent)"
     )
     serve.add_argument("--trial", metavar="K|A-B", help="run these trials only, counted from 0")
-    serve.add_argument("--trial-list", type=Path, metavar="FILE", help="the same, one a line")
-    told = serve.add_mutually_exclusive_group()
-    told.add_argument("--informed-only", action="store_true", help="trials that tell of novelty")
-    told.add_argument("--uninformed-only", action="store_true", help="trials that do not")
+    serve.add_argument(
+        "--trial-list", type=Path, metavar="FILE", help="numbers of these trials, one a line"
+    )
+    group = serve.add_mutually_exclusive_group()
+    group.add_argument(
+        "--informed-only", action="store_true", help="only trials that tell of novelty"
+    )
+    group.add_argument(
+        "--uninformed-only", action="store_true", help="only trials that do not tell of it"
+    )
     serve.add_argument(
         "--interaction",
         default="step",
@@ -149,7 +157,7 @@ def _add_serve(parts: Commands) -> None:
         metavar="S",
         help="time that a client may take for a request (300)",
     )
-    serve.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    serve.add_argument("--quiet", action="store_true", help="print errors only")
     serve.set_defaults(handler=_serve)
 
 
@@ -199,11 +207,11 @@ def _serve(arguments: argparse.Namespace) -> int:
     names = legacy.names_of(arguments.legacy)
     for name, allowed in (("interaction", ("step", "episode")), ("dialect", codec.DIALECTS)):
         if getattr(arguments, name) not in allowed:
-            said = getattr(arguments, name)
-            raise ValueError(f"{name} is {said!r}; it must be {' or '.join(allowed)}")
+            value = getattr(arguments, name)
+            raise ValueError(f"{name} is {value!r}; it must be {' or '.join(allowed)}")
     if not arguments.idle_limit > 0:
         raise ValueError(f"idle limit is {arguments.idle_limit}; it must be above 0 s")
-    whole, written = _evaluation(arguments, names)
+    whole, message = _evaluation(arguments, names)
     evaluation = _selected(arguments, whole)
     check_memory(evaluation)
     game = CartPoleGame(
@@ -237,8 +245,8 @@ def _serve(arguments: argparse.Namespace) -> int:
             note=_say if not arguments.quiet else _say_nothing,
         )
         if not arguments.quiet:
-            if written:
-                _say(written)
+            if message:
+                _say(message)
             print(f"listening on {arguments.host}, port {port}; {_summary(evaluation)}", flush=True)
         try:
             serving.serve()
@@ -261,30 +269,30 @@ def _say_nothing(text: str) -> None:
 
 META: Final = Path("configMeta.xml")
 PLACES: Final = (Path(), Path("StreamingAssets"), Path("ScienceBirds", "configMetaSamples"))
-"""Where documents are looked for: here, and where the original has them and its samples."""
+"""Folders that are searched for documents: this one, and those of the original."""
 
 
-def _meta(named: Path | None) -> Path:
+def _meta(option: Path | None) -> Path:
     """Find a configMeta.xml: by its path, or by its name in one of `PLACES`.
 
     Raises:
       ValueError: there is none.
     """
-    name = named or META
+    name = option or META
     bare = len(name.parts) == 1 and not name.is_absolute()
     places = [place / name for place in PLACES] if bare else [name]
     for path in places:
         if path.is_file():
             return path
-    listed = " or ".join(map(str, places))
-    raise ValueError(f"there is no {listed}; name trials with --config, or --config-meta")
+    candidates = " or ".join(map(str, places))
+    raise ValueError(f"there is no {candidates}; name trials with --config, or --config-meta")
 
 
 def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple["Evaluation", str]:
-    """Read the trials, which are generated first where no config.xml is named.
+    """Read the trials; generate them first if no config.xml is named.
 
     Returns:
-      (trials, what was written, in words).
+      (trials, message on the generated file, "" for none).
     """
     from evaluation.sciencebirds import document, generate
 
@@ -293,8 +301,8 @@ def _evaluation(arguments: argparse.Namespace, names: tuple[str, ...]) -> tuple[
     meta = _meta(arguments.config_meta)
     config = meta.with_name("config.xml")
     written = generate.refresh(meta, config, arguments.seed, _options(arguments, names))
-    said = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
-    return document.load(config), said
+    message = f"wrote {config} from {meta}, seed {arguments.seed}" if written else ""
+    return document.load(config), message
 
 
 def _selected(arguments: argparse.Namespace, evaluation: "Evaluation") -> "Evaluation":
@@ -304,6 +312,6 @@ def _selected(arguments: argparse.Namespace, evaluation: "Evaluation") -> "Evalu
     return selection.select(
         evaluation,
         within=None if arguments.trial is None else selection.trial_range(arguments.trial),
-        listed=None if arguments.trial_list is None else selection.trial_list(arguments.trial_list),
+        places=None if arguments.trial_list is None else selection.trial_list(arguments.trial_list),
         informed=informed,
     )

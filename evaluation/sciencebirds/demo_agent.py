@@ -1,10 +1,10 @@
-"""A small agent that does its duty in every state; a pattern for agents of one's own.
+"""A small agent that does what every state requires; a template for other agents.
 
     python -m evaluation.sciencebirds.demo_agent --port 2004 --backups runs/demo_agent
 
 It balances by four gains, which it improves level by level while it may learn: it tries gains near
-the best ones and keeps what scored at least as much. What it has learned is backed up and dropped
-before new training, put aside for tests and restored after them.
+the best ones and keeps those that score at least as much. Before new training it backs its gains up
+and resets them. For tests it sets them aside, and restores them afterwards.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from evaluation.sciencebirds.agent_client import AgentClient
 from evaluation.sciencebirds.codes import State
 
 REPORT = (0.9, 0.1, (1, -2, -398879789), 0, "")
-"""What it says of novelty whenever it is asked: likelihoods, object ids, level, description."""
+"""Its report of novelty: likelihoods, object ids, level, description."""
 PATIENCE = 100
 """Refused loads in a row after which it gives up."""
 SPREAD = 0.5
-"""Standard deviation of what it tries around the best gains."""
+"""Standard deviation of the candidates around the best gains."""
 PUSH = 100
 """Length of the vector of a shot."""
 
@@ -37,38 +37,38 @@ class Learner:
 
     Attributes:
       best: gains of lean, its rate, position and velocity.
-      score: what they have scored.
-      tried: gains that are played now.
-      seed: of what is tried.
-      levels: in which something was tried.
+      score: of the best gains.
+      candidate: gains that are played now.
+      seed: of the candidates.
+      levels: number of levels played while learning.
     """
 
     best: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     score: float = -1.0
-    tried: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    candidate: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     seed: int = 0
     levels: int = 0
 
     @property
     def digest(self) -> str:
-        """Fingerprint of everything that was learned."""
-        learned = json.dumps([self.best, self.score, self.seed, self.levels])
-        return hashlib.sha256(learned.encode()).hexdigest()
+        """Fingerprint of the learner."""
+        text = json.dumps([self.best, self.score, self.seed, self.levels])
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def begin(self, learning: bool) -> "Learner":
         """Choose the gains of a level: while learning, others near the best."""
         if not learning:
-            return replace(self, tried=self.best)
+            return replace(self, candidate=self.best)
         gauss = random.Random(f"{self.seed} {self.levels}").gauss
-        tried = tuple(gain + gauss(0.0, SPREAD) for gain in self.best)
-        return replace(self, tried=tried, levels=self.levels + 1)
+        candidate = tuple(gain + gauss(0.0, SPREAD) for gain in self.best)
+        return replace(self, candidate=candidate, levels=self.levels + 1)
 
     def end(self, score: float) -> "Learner":
-        """Keep the gains that were tried if they are at least as good."""
-        return replace(self, best=self.tried, score=score) if score >= self.score else self
+        """Keep the candidate if it is at least as good."""
+        return replace(self, best=self.candidate, score=score) if score >= self.score else self
 
     def shot(self, vector: Mapping[str, Any]) -> tuple[int, int]:
-        """Vector of the shot that these gains ask for."""
+        """Vector of the candidate's shot."""
         if "pole" not in vector:
             return 0, 0
         pole, cart = vector["pole"], vector["cart"]
@@ -78,11 +78,13 @@ class Learner:
         rate = (wy * axis[2] - wz * axis[1], wz * axis[0] - wx * axis[2])
         demands = []
         for i, name in enumerate("xy"):
-            felt = (axis[i], rate[i], cart[f"{name}_position"], cart[f"{name}_velocity"])
-            demands.append(sum(gain * value for gain, value in zip(self.tried, felt, strict=True)))
-        stronger = 0 if abs(demands[0]) >= abs(demands[1]) else 1
-        push = PUSH if demands[stronger] > 0 else -PUSH if demands[stronger] < 0 else 0
-        return (push, 0) if stronger == 0 else (0, push)
+            inputs = (axis[i], rate[i], cart[f"{name}_position"], cart[f"{name}_velocity"])
+            demands.append(
+                sum(gain * value for gain, value in zip(self.candidate, inputs, strict=True))
+            )
+        strongest = 0 if abs(demands[0]) >= abs(demands[1]) else 1
+        push = PUSH if demands[strongest] > 0 else -PUSH if demands[strongest] < 0 else 0
+        return (push, 0) if strongest == 0 else (0, push)
 
 
 @dataclass
@@ -90,9 +92,9 @@ class DemoAgent:
     """The agent with its connection.
 
     Attributes:
-      client: connected.
+      client: connected client.
       backups: directory for backups; None for none.
-      learner: what it has learned.
+      learner: its gains.
       history: announcements and levels so far, as in "11 9 L1 L2 8 T1 10 L3 13".
       digests: fingerprint of the learner at each of them.
     """
@@ -104,9 +106,9 @@ class DemoAgent:
     digests: list[str] = field(default_factory=list)
     learning: bool = False
     testing: bool = False
-    _aside: Learner = field(default_factory=Learner)
+    _backup: Learner = field(default_factory=Learner)
     _playing: bool = False
-    _refused: int = 0
+    _refusals: int = 0
     _number: int = 0
 
     def run(self) -> None:
@@ -133,23 +135,23 @@ class DemoAgent:
         elif state in (State.NEWTRIAL, State.NEWTRAININGSET):
             self._note(str(int(state)))
             self._back_up()
-            # Put aside as well: the original announces some tests by 9.
-            self._aside, self.learner = self.learner, Learner()
+            # Set aside as well: the original announces some tests by 9.
+            self._backup, self.learner = self.learner, Learner()
             self._get_ready()
         elif state == State.NEWTESTSET:
             self._note(str(int(state)))
             if not self.testing:
-                self._aside = self.learner
+                self._backup = self.learner
             self._get_ready()
         elif state == State.RESUMETRAINING:
             self._note(str(int(state)))
-            self.learner = self._aside
+            self.learner = self._backup
             self._get_ready()
         else:
             self._load()
 
     def _get_ready(self) -> None:
-        """Go on; whether it may learn is what the reply says, whatever was announced."""
+        """Start the announced set; the reply says whether the agent may learn."""
         header = self.client.ready_for_new_set()
         self.testing = header.testing
         self.learning = not header.testing
@@ -158,12 +160,12 @@ class DemoAgent:
         number = self.client.load_next_available_level()
         self.client.get_novelty_info()
         if number:
-            self._refused = 0
+            self._refusals = 0
             self.learner = self.learner.begin(self.learning)
             self._note(f"{'T' if self.testing else 'L'}{number}")
             return
-        self._refused += 1
-        if self._refused == PATIENCE:
+        self._refusals += 1
+        if self._refusals == PATIENCE:
             raise RuntimeError("no level can be loaded, and nothing else is announced")
 
     def _end_level(self) -> None:
@@ -173,12 +175,12 @@ class DemoAgent:
             self.learner = self.learner.end(self.client.get_current_score())
 
     def _back_up(self) -> None:
-        """Write what was learned to a file of its own."""
+        """Write the gains to a new file."""
         if self.backups is None:
             return
         self._number += 1
-        learned = {"best": self.learner.best, "score": self.learner.score}
-        text = json.dumps({**learned, "digest": self.learner.digest}, indent=2) + "\n"
+        values = {"best": self.learner.best, "score": self.learner.score}
+        text = json.dumps({**values, "digest": self.learner.digest}, indent=2) + "\n"
         write_whole(self.backups / f"backup_{self._number:03}.json", text)
 
     def _note(self, what: str) -> None:
@@ -189,8 +191,10 @@ class DemoAgent:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the agent's options to a parser."""
     parser.add_argument("--host", default="127.0.0.1", help="address of the server (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=2004, metavar="N", help="its port (2004)")
-    parser.add_argument("--backups", type=Path, metavar="DIR", help="where backups go")
+    parser.add_argument(
+        "--port", type=int, default=2004, metavar="N", help="port of the server (2004)"
+    )
+    parser.add_argument("--backups", type=Path, metavar="DIR", help="directory for backups")
 
 
 def play(arguments: argparse.Namespace) -> int:

@@ -23,9 +23,9 @@
                           allow_level_selection
             game_levels  level_path
 
-What is a number or a boolean may be an attribute, or a child element of that name with the value as
-its text or as its attribute `value`. A limit may also be `<limit type="time">600</limit>`, with or
-without `<limits>` around it. Booleans are true and false in either case of the first letter.
+A number or boolean is an attribute, or a child element of that name with the value as its text or
+as its attribute `value`. A limit may also be `<limit type="time">600</limit>`, with or without
+`<limits>` around it. Booleans are true and false in either case of the first letter.
 """
 
 import math
@@ -39,7 +39,7 @@ from evaluation.sciencebirds.levels import Level, LevelPathError
 from evaluation.sciencebirds.markup import DocumentError, Element
 
 LARGEST = 2**31 - 1
-"""Largest number of a document, and smallest with its sign."""
+"""Largest absolute value of a number in a document."""
 MAX_TRIALS = 10_000
 MAX_LEVELS = 1_000_000
 """Most levels of all sets of a document together."""
@@ -91,14 +91,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class PoolSet:
-    """Levels that are to be drawn from one pool.
+    """Levels to be drawn from one pool.
 
     Attributes:
       novelty_level: of the pool.
       novelty_type: of the pool.
       amount: fewest levels, and the end of the range, exclusive if it is above the fewest.
-      absence: share in which the novelty is absent; with `no_difference` at least 0.
-      no_difference: share in which the novelty cannot be seen.
+      absence: share of levels in which the novelty is absent.
+      no_difference: share of levels in which the novelty cannot be seen.
       percentage: of a trial's test sets that are of this kind.
       limits: of a test set; those of training are the trial's.
     """
@@ -117,15 +117,15 @@ class MetaTrial:
     """A trial to be generated.
 
     Attributes:
-      count: how many of it; 0 or less for none.
+      count: number of such trials; 0 or less for none.
       repeats: executions of each before the next trial.
-      notify: whether agents are told of novelty, one or both of them in the order of the trials.
+      notify: whether agents are told of novelty: one value, or both in the order of the trials.
       checkpoint_time: s of training between two tests, 0 or less for no such limit.
-      checkpoint_interactions: the same in interactions.
+      checkpoint_interactions: of training between two tests, 0 or less for no such limit.
       limits: of the training.
-      training: what the training is drawn from.
+      training: pools of the training.
       ordered: whether test sets come in the order of `tests`.
-      tests: what test sets are drawn from.
+      tests: pools of the test sets.
     """
 
     count: int
@@ -152,8 +152,8 @@ class LevelSet:
     """Levels that are played one after the other, under common limits.
 
     Attributes:
-      limits: what ends the set, and how its levels may be loaded.
-      levels: what is played.
+      limits: of the set and of the loads of its levels.
+      levels: in the order of the document.
     """
 
     limits: Limits
@@ -168,7 +168,7 @@ class Trial:
       number: its id.
       executions: how often it is run before the next one; 0 or less for not at all.
       checkpoint_time: s of training between two tests, 0 or less for no such limit.
-      checkpoint_interactions: the same in interactions.
+      checkpoint_interactions: of training between two tests, 0 or less for no such limit.
       notify: whether the agent may ask for novelty.
       training: the training set; None for a trial of tests.
       tests: the test sets, in order.
@@ -221,7 +221,7 @@ def load(path: str | Path) -> Evaluation:
 
 def read_meta(root: Element) -> Meta:
     """Read a configMeta.xml from its outermost element; raises as `load_meta`."""
-    _named(root, "config_generation")
+    _check_tag(root, "config_generation")
     # `repeats` of the whole document is part of the grammar, and nothing ever used it.
     root.only(attributes=("repeats",), children=("novelty_detection_measurement", "trials"))
     trials = [_meta_trial(trial) for trial in _trials(root)]
@@ -230,7 +230,7 @@ def read_meta(root: Element) -> Meta:
 
 def read_evaluation(root: Element) -> Evaluation:
     """Read a config.xml from its outermost element; raises as `load`."""
-    _named(root, "evaluation")
+    _check_tag(root, "evaluation")
     root.only(children=("novelty_detection_measurement", "trials"))
     trials: dict[int, Trial] = {}
     for index, element in enumerate(_trials(root)):
@@ -244,11 +244,11 @@ def read_evaluation(root: Element) -> Evaluation:
     return Evaluation(_measurement(root), tuple(trials.values()))
 
 
-def _named(root: Element, wanted: str) -> None:
-    if root.tag != wanted:
-        other = {"evaluation": "config.xml", "config_generation": "configMeta.xml"}
-        said = f"; this is a {other[root.tag]}" if root.tag in other else ""
-        raise root.error(f"the outermost element must be <{wanted}>{said}")
+def _check_tag(root: Element, tag: str) -> None:
+    if root.tag != tag:
+        names = {"evaluation": "config.xml", "config_generation": "configMeta.xml"}
+        hint = f"; this is a {names[root.tag]}" if root.tag in names else ""
+        raise root.error(f"the outermost element must be <{tag}>{hint}")
 
 
 def _trials(root: Element) -> list[Element]:
@@ -262,13 +262,13 @@ def _trials(root: Element) -> list[Element]:
 
 
 def _measurement(root: Element) -> Measurement:
-    found = root.child("novelty_detection_measurement")
-    if found is None:
+    element = root.child("novelty_detection_measurement")
+    if element is None:
         return Measurement()
-    found.only(attributes=MEASUREMENT, children=MEASUREMENT)
+    element.only(attributes=MEASUREMENT, children=MEASUREMENT)
     step, training, testing = MEASUREMENT
     return Measurement(
-        _integer(found, step, 0), _boolean(found, training), _boolean(found, testing)
+        _integer(element, step, 0), _boolean(element, training), _boolean(element, testing)
     )
 
 
@@ -276,35 +276,35 @@ def _meta_trial(trial: Element) -> MetaTrial:
     values = ("count", "repeats", "notify_novelty")
     trial.only(attributes=values, children=(*values, "checkpoint", "training", "test"))
     notify = {"true": (True,), "false": (False,), "both": (False, True)}
-    told = (trial.value("notify_novelty") or "false").lower()
-    if told not in notify:
-        raise trial.error(f"notify_novelty is {told!r}; it must be true, false or both")
+    word = (trial.value("notify_novelty") or "false").lower()
+    if word not in notify:
+        raise trial.error(f"notify_novelty is {word!r}; it must be true, false or both")
     if trial.value("repeats") is None:
         raise trial.error("holds no <repeats>, the number of times that it is run")
     checkpoint = trial.child("checkpoint")
     limits = Limits() if checkpoint is None else _limits(checkpoint, LIMITS[:2])
     ordered, tests = _tests(trial.child("test"))
     training = trial.child("training")
-    own: tuple[PoolSet, ...] = ()
+    pools: tuple[PoolSet, ...] = ()
     if training is not None:
         training.only(children=("limits", "game_level_sets"))
-        own = tuple(_pool_set(each, test=False) for each in _sets(training))
-    limited = None if training is None else training.child("limits")
+        pools = tuple(_pool_set(each, test=False) for each in _sets(training))
+    limits_element = None if training is None else training.child("limits")
     return MetaTrial(
         count=_integer(trial, "count", 1),
         repeats=_integer(trial, "repeats", 1),
-        notify=notify[told],
+        notify=notify[word],
         checkpoint_time=limits.time,
         checkpoint_interactions=limits.interactions,
-        limits=Limits() if limited is None else _limits(limited, LIMITS),
-        training=own,
+        limits=Limits() if limits_element is None else _limits(limits_element, LIMITS),
+        training=pools,
         ordered=ordered,
         tests=tests,
     )
 
 
 def _tests(test: Element | None) -> tuple[bool, tuple[PoolSet, ...]]:
-    """Whether test sets come in order, and what they are drawn from."""
+    """Whether test sets are ordered, and their pools."""
     if test is None:
         return True, ()
     test.only(attributes=("ordered",), children=("ordered", "game_level_sets"))
@@ -333,9 +333,9 @@ def _pool_set(element: Element, *, test: bool) -> PoolSet:
     if test:
         inner = element.child("limits")
         limits = _limits(inner or element, LIMITS, also=() if inner else (*POOL, PERCENTAGE))
-        if inner and (said := [name for name in LIMITS if element.value(name) is not None]):
-            raise inner.error(f"stands beside the attribute {said[0]!r}; keep one of them")
-    found = PoolSet(
+        if inner and (attributes := [name for name in LIMITS if element.value(name) is not None]):
+            raise inner.error(f"stands beside the attribute {attributes[0]!r}; keep one of them")
+    pool_set = PoolSet(
         _integer(element, "novelty_level", 0),
         _integer(element, "novelty_type", 0),
         _amount(element),
@@ -345,40 +345,40 @@ def _pool_set(element: Element, *, test: bool) -> PoolSet:
         limits,
     )
     try:
-        Level.of(found.novelty_level, found.novelty_type, 0).check()
+        Level.of(pool_set.novelty_level, pool_set.novelty_type, 0).check()
     except LevelPathError as error:
         raise element.error(str(error)) from error
-    return found
+    return pool_set
 
 
 def _limits(element: Element, names: Sequence[str], also: Sequence[str] = ()) -> Limits:
-    """Limits that are told as `<limit type=NAME>`, or as attributes or children NAME.
+    """Read limits from `<limit type=NAME>`, or from attributes or children NAME.
 
     Args:
-      element: what holds them.
-      names: those that may stand there, of `LIMITS`.
-      also: other attributes and children that may stand there.
+      element: holds the limits.
+      names: allowed limits, of `LIMITS`.
+      also: other allowed attributes and children.
     """
     element.only(attributes=(*names, *also), children=("limit", *names, *also))
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for limit in element.all("limit"):
         limit.only(attributes=("type", "value"))
         name = limit.attributes.get("type", "")
         if name not in names:
             raise limit.error(f"type is {name!r}; it must be one of {', '.join(names)}")
-        if name in said:
+        if name in values:
             raise limit.error(f"a second limit of type {name!r}; keep one of them")
-        said[name] = limit.said()
+        values[name] = limit.content()
     for name in names:
         value = element.value(name)
-        if value is not None and name in said:
-            raise element.error(f"{name!r} is told twice; keep one of them")
+        if value is not None and name in values:
+            raise element.error(f"{name!r} is given twice; keep one of them")
         if value is not None:
-            said[name] = value
+            values[name] = value
     time, interactions, attempts = (
-        _as_integer(element, name, said.get(name, "0")) for name in LIMITS[:3]
+        _as_integer(element, name, values.get(name, "0")) for name in LIMITS[:3]
     )
-    selection = _as_boolean(element, LIMITS[3], said.get(LIMITS[3], "false"))
+    selection = _as_boolean(element, LIMITS[3], values.get(LIMITS[3], "false"))
     return Limits(time, interactions, attempts, selection)
 
 
@@ -393,13 +393,13 @@ def _trial(trial: Element, index: int) -> Trial:
     trial.only(attributes=values, children=(*values, "game_level_set"))
     training, tests = None, []
     for element in trial.all("game_level_set"):
-        mode, found = _level_set(element)
+        mode, level_set = _level_set(element)
         if mode == "test":
-            tests.append(found)
+            tests.append(level_set)
         elif training is not None:
             raise element.error("is a second training set; a trial has one")
         else:
-            training = found
+            training = level_set
     if training is None and not tests:
         raise trial.error("holds no <game_level_set>")
     number, executions, time, interactions, notify = values
@@ -446,54 +446,54 @@ def _level(element: Element) -> Level:
 
 
 def _integer(element: Element, name: str, default: int) -> int:
-    said = element.value(name)
-    return default if said is None else _as_integer(element, name, said)
+    text = element.value(name)
+    return default if text is None else _as_integer(element, name, text)
 
 
-def _as_integer(element: Element, name: str, said: str) -> int:
-    digits = said[1:] if said[:1] in ("+", "-") else said
+def _as_integer(element: Element, name: str, text: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 12):
-        raise element.error(f"{name} is {said[:40]!r}; it must be a whole number")
-    if abs(int(said)) > LARGEST:
-        raise element.error(f"{name} is {said}; it must be from {-LARGEST} to {LARGEST}")
-    return int(said)
+        raise element.error(f"{name} is {text[:40]!r}; it must be a whole number")
+    if abs(int(text)) > LARGEST:
+        raise element.error(f"{name} is {text}; it must be from {-LARGEST} to {LARGEST}")
+    return int(text)
 
 
 def _boolean(element: Element, name: str, default: bool = False) -> bool:
-    said = element.value(name)
-    return default if said is None else _as_boolean(element, name, said)
+    text = element.value(name)
+    return default if text is None else _as_boolean(element, name, text)
 
 
-def _as_boolean(element: Element, name: str, said: str) -> bool:
-    if said not in ("true", "True", "false", "False"):
-        raise element.error(f"{name} is {said[:40]!r}; it must be true or false")
-    return said.lower() == "true"
+def _as_boolean(element: Element, name: str, text: str) -> bool:
+    if text not in ("true", "True", "false", "False"):
+        raise element.error(f"{name} is {text[:40]!r}; it must be true or false")
+    return text.lower() == "true"
 
 
 def _amount(element: Element) -> tuple[int, int]:
-    said = element.value("amount") or ""
-    low, dash, high = said.partition("-")
+    text = element.value("amount") or ""
+    low, dash, high = text.partition("-")
     numbers = [
         _as_integer(element, "amount", part.strip()) for part in ([low, high] if dash else [low])
     ]
     fewest, most = numbers[0], numbers[-1]
     if not 0 <= fewest <= most <= MAX_LEVELS:
         raise element.error(
-            f"amount is {said!r}; it must be a number or a range from 0 to {MAX_LEVELS}"
+            f"amount is {text!r}; it must be a number or a range from 0 to {MAX_LEVELS}"
         )
     return fewest, most
 
 
 def _portion(element: Element, name: str) -> float:
-    said = element.value(name)
-    if said is None:
+    text = element.value(name)
+    if text is None:
         return 0.0
     try:
-        portion = float(said)
+        portion = float(text)
     except ValueError:
         portion = math.nan
     if not 0 <= portion <= 1:
-        raise element.error(f"{name} is {said[:40]!r}; it must be a number from 0 to 1")
+        raise element.error(f"{name} is {text[:40]!r}; it must be a number from 0 to 1")
     return portion
 
 
@@ -501,18 +501,18 @@ def _portion(element: Element, name: str) -> float:
 
 
 def dumps(evaluation: Evaluation, comment: str = "") -> str:
-    """Return a config.xml as text, which `load` reads to the same.
+    """Return the text of a config.xml; `load` reads it back.
 
     Args:
-      evaluation: what it holds.
+      evaluation: its content.
       comment: a remark on its second line; without "--".
     """
     return "\n".join(_lines(evaluation, comment)) + "\n"
 
 
 def _lines(evaluation: Evaluation, comment: str) -> Iterator[str]:
-    measured = evaluation.measurement
-    values = (measured.step, measured.training, measured.testing)
+    measurement = evaluation.measurement
+    values = (measurement.step, measurement.training, measurement.testing)
     yield '<?xml version="1.0" encoding="utf-8"?>'
     if comment:
         yield f"<!-- {comment} -->"
@@ -536,8 +536,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
     yield f"    <trial{_attributes(tuple(values), tuple(values.values()))}>"
     for level_set in trial.sets:
         mode, limits = "training" if level_set is trial.training else "test", level_set.limits
-        told = (mode, limits.time, limits.interactions, limits.attempts, limits.selection)
-        yield f"      <game_level_set{_attributes(('mode', *SET_LIMITS), told)}>"
+        set_values = (mode, limits.time, limits.interactions, limits.attempts, limits.selection)
+        yield f"      <game_level_set{_attributes(('mode', *SET_LIMITS), set_values)}>"
         for level in level_set.levels:
             yield f"        <game_levels{_attributes(('level_path',), (level.path,))} />"
         yield "      </game_level_set>"
@@ -545,8 +545,8 @@ def _trial_lines(trial: Trial) -> Iterator[str]:
 
 
 def _attributes(names: Sequence[str], values: Sequence[object]) -> str:
-    said = (f" {n}={quoteattr(str(v))}" for n, v in zip(names, values, strict=True))
-    return "".join(said)
+    parts = (f" {n}={quoteattr(str(v))}" for n, v in zip(names, values, strict=True))
+    return "".join(parts)
 
 
 __all__ = [

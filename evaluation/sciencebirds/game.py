@@ -1,4 +1,4 @@
-"""What is played in a level: an episode of CartPole3D behind the shots of the protocol.
+"""The game of a level: an episode of CartPole3D that is played by the shots of the protocol.
 
 A shot is an action. Its vector (x, y) is a push along the larger of its components:
 
@@ -10,9 +10,9 @@ A shot is an action. Its vector (x, y) is a push along the larger of its compone
 | y < 0, larger than x either way | 4, backward |
 | x = y = 0 | 0, nothing |
 
-A polar shot is the vector of its radius and its angle, degrees counter-clockwise from +x, to the
-nearest unit. Times of a shot are read and not used: a push lasts one step of 0.02 s, or as many as
-the game is told.
+A polar shot is the vector of its radius and its angle, degrees counter-clockwise from +x, rounded
+to 1/1000 of the radius. Times of a shot are ignored: a push lasts one step of 0.02 s, or as many as
+`--steps-per-shot` says.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evaluation.session import Result, Session
 
 POLAR_UNIT = 1000
-"""Components of a polar shot are taken to this share of its radius."""
+"""Components of a polar shot are rounded to its radius divided by this."""
 
 
 def action_of(x: int, y: int) -> int:
@@ -44,14 +44,16 @@ def polar_action(radius: int, angle: int) -> int:
     """Action code of a polar shot; the angle in degrees."""
     if radius == 0:
         return 0
-    turned = math.radians(angle % 360 + (180 if radius < 0 else 0))
-    return action_of(round(POLAR_UNIT * math.cos(turned)), round(POLAR_UNIT * math.sin(turned)))
+    direction = math.radians(angle % 360 + (180 if radius < 0 else 0))
+    return action_of(
+        round(POLAR_UNIT * math.cos(direction)), round(POLAR_UNIT * math.sin(direction))
+    )
 
 
 class Counts(NamedTuple):
-    """What the table of results counts, in the words of the original.
+    """Counts of the table of results, in the words of the original.
 
-    In CartPole a bird is a step and the one pig is the time that is to be survived.
+    In CartPole a bird is a step, and the one pig is the time to survive.
     """
 
     birds_remaining: int
@@ -60,11 +62,11 @@ class Counts(NamedTuple):
     pigs_at_start: int
 
 
-class Played(NamedTuple):
-    """A level that was played.
+class LevelResult(NamedTuple):
+    """Result of a level.
 
     Attributes:
-      session: in which.
+      session: that played it.
       variant: index of its physics in the session's schedule.
       result: totals.
     """
@@ -78,15 +80,15 @@ class Game(Protocol):
     """One level at a time; without one, `shoot` is never called."""
 
     def load(self, level: Level) -> None:
-        """Begin a level from its start; the one before is gone."""
+        """Start a level in place of the one before."""
         ...
 
     def shoot(self, action: int) -> int:
         """Play an action; return PLAYING, WON or LOST."""
         ...
 
-    def recorded(self, action: int, frequency: int) -> tuple[int, list[Any]]:
-        """Play an action; return the status and feature vectors on the way."""
+    def record(self, action: int, frequency: int) -> tuple[int, list[Any]]:
+        """Play an action; return the status and the vector after every `frequency` steps."""
         ...
 
     @property
@@ -96,23 +98,23 @@ class Game(Protocol):
 
     @property
     def counts(self) -> Counts:
-        """What the table of results counts."""
+        """Counts for the table of results."""
         ...
 
     def feature_vector(self) -> Mapping[str, Any]:
-        """What the agent may see, as JSON values; {} without a level."""
+        """Feature vector of the level, as JSON values; {} without a level."""
         ...
 
     def picture(self) -> Picture:
-        """The same as a picture."""
+        """Picture of the level."""
         ...
 
     def first_picture(self) -> Picture:
-        """The picture as the level began."""
+        """Picture at the start of the level."""
         ...
 
     def hint(self) -> Any:
-        """What an agent may be told of the level's novelty, as JSON values."""
+        """Hint on the level's novelty, as JSON values."""
         ...
 
 
@@ -141,7 +143,7 @@ class CartPoleGame:
         self._first: Any = None
 
     def warm(self) -> None:
-        """Compile what will be played, so that no agent waits for it."""
+        """Compile the session's programs, so that no agent waits for them."""
         if self._session is not None:
             self._session.compile()
 
@@ -154,9 +156,9 @@ class CartPoleGame:
 
     def shoot(self, action: int) -> int:
         """Hold an action for the steps of a shot, or until the episode is over."""
-        return self.recorded(action, 0)[0]
+        return self.record(action, 0)[0]
 
-    def recorded(self, action: int, frequency: int) -> tuple[int, list[Any]]:
+    def record(self, action: int, frequency: int) -> tuple[int, list[Any]]:
         """Play an action; return the status and the vector after every `frequency` steps."""
         vectors = []
         for step in range(1, self._steps + 1):
@@ -173,11 +175,11 @@ class CartPoleGame:
         result = self._episode.result()
         return WON if result.complete and not result.terminated else LOST
 
-    def played(self) -> Played:
-        """The level as far as it has been played, as a log takes it."""
+    def level_result(self) -> LevelResult:
+        """Result of the level so far, for a log."""
         assert self._session is not None and self._level is not None, "no level was loaded"
         variant = self._variants[self._level.variant]
-        return Played(self._session, variant, self._episode.result())
+        return LevelResult(self._session, variant, self._episode.result())
 
     @property
     def score(self) -> int:
@@ -187,9 +189,9 @@ class CartPoleGame:
     @property
     def counts(self) -> Counts:
         """Steps left and whether they are still to be survived."""
-        most = int(self._episode.env.max_steps)
+        max_steps = int(self._episode.env.max_steps)
         won = self._status() == WON
-        return Counts(most - self.score, 0 if won else 1, most, 1)
+        return Counts(max_steps - self.score, 0 if won else 1, max_steps, 1)
 
     def feature_vector(self) -> Mapping[str, Any]:
         """The observation as the feature vector of the original CartPole3D."""
@@ -202,13 +204,13 @@ class CartPoleGame:
 
     def picture(self) -> Picture:
         """Side and top view."""
-        return NO_PICTURE if self._episode is None else self._drawn(self._episode.observation)
+        return NO_PICTURE if self._episode is None else self._draw(self._episode.observation)
 
     def first_picture(self) -> Picture:
         """Side and top view at the start of the level."""
-        return NO_PICTURE if self._episode is None else self._drawn(self._first)
+        return NO_PICTURE if self._episode is None else self._draw(self._first)
 
-    def _drawn(self, observation: Any) -> Picture:
+    def _draw(self, observation: Any) -> Picture:
         from jaxsim import render
 
         scene = render.observed(observation, self._episode.params)
@@ -216,7 +218,7 @@ class CartPoleGame:
         return Picture(pixels.shape[1], pixels.shape[0], pixels.tobytes())
 
     def hint(self) -> Any:
-        """All that the catalogue tells of the level's novelty; nothing of the nominal world."""
+        """The catalogue's full hint on the level's novelty; none for the nominal world."""
         from jaxsim.worlds.cartpole3d.original.hints import hint
 
         if self._level is None or not self._level.novel:

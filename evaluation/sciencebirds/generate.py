@@ -1,4 +1,4 @@
-"""From configMeta.xml to config.xml: how many test sets there are, and which levels are drawn.
+"""Generate config.xml from configMeta.xml: the number of test sets, and draws of levels.
 
 The random numbers are those of Python's `random.Random(seed).random()`, which the language keeps
 the same for a seed in all its versions.
@@ -38,7 +38,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """How documents are understood.
+    """How documents are interpreted.
 
     Attributes:
       training_time: "overall" for a time limit of the whole training, as the document says, or
@@ -53,7 +53,7 @@ class GenerateOptions:
     pool: int = POOL
 
     def __post_init__(self) -> None:
-        """Refuse what is not known."""
+        """Refuse unknown values."""
         _one_of("training time", self.training_time, ("overall", "per_level"))
         _one_of("test sets", self.test_sets, ("formula", "each_once"))
         if not 1 <= self.pool <= MAX_POOL:
@@ -66,7 +66,7 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 LEGACY = GenerateOptions("per_level", "each_once")
-"""As the original does it."""
+"""Options of the original."""
 
 
 def total_test_sets(
@@ -84,8 +84,7 @@ def total_test_sets(
       checkpoint_interactions: between two checkpoints.
 
     Returns:
-      ceil(time / time) + ceil(interactions / interactions), where a pair of which either is no
-      limit counts nothing.
+      ceil(time / time) + ceil(interactions / interactions); a term is 0 without both its limits.
     """
     return _checkpoints(training_time, checkpoint_time) + _checkpoints(
         training_interactions, checkpoint_interactions
@@ -105,9 +104,9 @@ def generate(meta: Meta, seed: int, options: GenerateOptions | None = None) -> E
     """Draw the trials.
 
     Args:
-      meta: what is wanted.
+      meta: the document.
       seed: root of all randomness, from 0 to 2^64 - 1.
-      options: how it is understood.
+      options: how it is interpreted.
 
     Raises:
       ValueError: a seed out of bounds, or more trials or levels than can be run.
@@ -121,9 +120,9 @@ def generate(meta: Meta, seed: int, options: GenerateOptions | None = None) -> E
     _check(sum(least), sum(n * amount for n, amount in zip(least, amounts, strict=True)))
     trials: list[Trial] = []
     levels = 0
-    for wanted in meta.trials:
-        for _ in range(wanted.count):
-            for trial in _trials(wanted, draw, options):
+    for meta_trial in meta.trials:
+        for _ in range(meta_trial.count):
+            for trial in _trials(meta_trial, draw, options):
                 levels += sum(len(each.levels) for each in trial.sets)
                 trials.append(replace(trial, number=len(trials)))
                 _check(len(trials), levels)
@@ -160,22 +159,22 @@ class _Draw:
         return items
 
 
-def _trials(wanted: MetaTrial, draw: _Draw, options: GenerateOptions) -> Iterator[Trial]:
-    """Draw one of `count`: once, or for agents that are told nothing and for those that are."""
-    drawn = [level for each in wanted.training for level in _training_levels(each, draw)]
-    limits = wanted.limits
+def _trials(meta_trial: MetaTrial, draw: _Draw, options: GenerateOptions) -> Iterator[Trial]:
+    """Draw one trial, and yield it for each value of `notify`."""
+    levels = [level for each in meta_trial.training for level in _training_levels(each, draw)]
+    limits = meta_trial.limits
     if options.training_time == "per_level":
-        limits = replace(limits, time=min(max(limits.time, 0) * len(drawn), document.LARGEST))
-    training = LevelSet(limits, tuple(drawn)) if wanted.training else None
-    tests = tuple(_test_sets(wanted, limits.time, draw, options))
+        limits = replace(limits, time=min(max(limits.time, 0) * len(levels), document.LARGEST))
+    training = LevelSet(limits, tuple(levels)) if meta_trial.training else None
+    tests = tuple(_test_sets(meta_trial, limits.time, draw, options))
     if training is None and not tests:
         return
-    for notify in wanted.notify:
+    for notify in meta_trial.notify:
         yield Trial(
             0,
-            wanted.repeats,
-            wanted.checkpoint_time,
-            wanted.checkpoint_interactions,
+            meta_trial.repeats,
+            meta_trial.checkpoint_time,
+            meta_trial.checkpoint_interactions,
             notify,
             training,
             tests,
@@ -183,9 +182,9 @@ def _trials(wanted: MetaTrial, draw: _Draw, options: GenerateOptions) -> Iterato
 
 
 def shares(absence: float, no_difference: float) -> tuple[float, float, float]:
-    """Shares of levels that are novel, in which novelty is absent, and in which it is not seen.
+    """Shares of levels with novelty, without it, and with novelty that cannot be seen.
 
-    What is not absent or unseen is novel; shares that together exceed one are scaled to one.
+    The last two are scaled if their sum exceeds one; all other levels have novelty.
     """
     total = max(1.0, absence + no_difference)
     absent, unseen = absence / total, no_difference / total
@@ -197,9 +196,9 @@ def _rounded(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _kinds(wanted: PoolSet, amount: int) -> list[Kind]:
-    """Novel levels, then those where the novelty is absent or not seen; all by their shares."""
-    novel, absent, _ = shares(wanted.absence, wanted.no_difference)
+def _kinds(pool_set: PoolSet, amount: int) -> list[Kind]:
+    """Kinds of levels by their shares: novel, then absent, then unseen."""
+    novel, absent, _ = shares(pool_set.absence, pool_set.no_difference)
     number_novel = min(amount, _rounded(amount * novel))
     number_absent = min(amount - number_novel, _rounded(amount * absent))
     numbers: dict[Kind, int] = {"novel": number_novel, "absent": number_absent}
@@ -207,26 +206,26 @@ def _kinds(wanted: PoolSet, amount: int) -> list[Kind]:
     return [kind for kind, number in numbers.items() for _ in range(number)]
 
 
-def _training_levels(wanted: PoolSet, draw: _Draw) -> list[Level]:
+def _training_levels(pool_set: PoolSet, draw: _Draw) -> list[Level]:
     """Draw levels with replacement, in random order."""
-    kinds = _kinds(wanted, draw.between(*wanted.amount))
-    return draw.shuffle(_named(wanted, [draw.below(draw.pool) for _ in kinds], kinds))
+    kinds = _kinds(pool_set, draw.between(*pool_set.amount))
+    return draw.shuffle(_levels(pool_set, [draw.below(draw.pool) for _ in kinds], kinds))
 
 
-def _named(wanted: PoolSet, numbers: Sequence[int], kinds: Sequence[Kind]) -> list[Level]:
-    level, novelty_type = wanted.novelty_level, wanted.novelty_type
+def _levels(pool_set: PoolSet, numbers: Sequence[int], kinds: Sequence[Kind]) -> list[Level]:
+    level, novelty_type = pool_set.novelty_level, pool_set.novelty_type
     pairs = zip(numbers, kinds, strict=True)
     return [Level.of(level, novelty_type, number, kind) for number, kind in pairs]
 
 
 def _test_sets(
-    wanted: MetaTrial, training_time: int, draw: _Draw, options: GenerateOptions
+    meta_trial: MetaTrial, training_time: int, draw: _Draw, options: GenerateOptions
 ) -> Iterator[LevelSet]:
     """Draw the test sets of a trial in their order."""
-    kinds = _listed(wanted, training_time, options)
-    if not wanted.ordered:
+    kinds = _test_kinds(meta_trial, training_time, options)
+    if not meta_trial.ordered:
         draw.shuffle(kinds)
-    amounts = {each: draw.between(*each.amount) for each in wanted.tests}
+    amounts = {each: draw.between(*each.amount) for each in meta_trial.tests}
     if sum(amounts[kind] for kind in kinds) > MAX_LEVELS:
         raise ValueError(
             f"the test sets of a trial hold more than {MAX_LEVELS} levels; give checkpoints more "
@@ -235,57 +234,61 @@ def _test_sets(
     bags: dict[tuple[int, int], _Bag] = {}
     for kind in kinds:
         numbers = _without_replacement(kind, amounts[kind], bags, draw)
-        chosen = _named(kind, numbers, _kinds(kind, len(numbers)))
-        yield LevelSet(kind.limits, tuple(draw.shuffle(chosen)))
+        levels = _levels(kind, numbers, _kinds(kind, len(numbers)))
+        yield LevelSet(kind.limits, tuple(draw.shuffle(levels)))
 
 
-def _listed(wanted: MetaTrial, training_time: int, options: GenerateOptions) -> list[PoolSet]:
+def _test_kinds(
+    meta_trial: MetaTrial, training_time: int, options: GenerateOptions
+) -> list[PoolSet]:
     """One entry a test set, in the order of the document."""
     if options.test_sets == "each_once":
-        return list(wanted.tests)
+        return list(meta_trial.tests)
     total = total_test_sets(
         training_time,
-        wanted.checkpoint_time,
-        wanted.limits.interactions,
-        wanted.checkpoint_interactions,
+        meta_trial.checkpoint_time,
+        meta_trial.limits.interactions,
+        meta_trial.checkpoint_interactions,
     )
     # The training ends with a test, checkpoints or not.
-    counts = [test_sets_of(max(total, 1), each.percentage) for each in wanted.tests]
+    counts = [test_sets_of(max(total, 1), each.percentage) for each in meta_trial.tests]
     if sum(counts) > MAX_LEVELS:
         raise ValueError(
             f"a trial would have {sum(counts)} test sets; give checkpoints more time and "
             "interactions"
         )
-    return [each for each, count in zip(wanted.tests, counts, strict=True) for _ in range(count)]
+    return [
+        each for each, count in zip(meta_trial.tests, counts, strict=True) for _ in range(count)
+    ]
 
 
 def _without_replacement(
-    wanted: PoolSet, amount: int, bags: dict[tuple[int, int], "_Bag"], draw: _Draw
+    pool_set: PoolSet, amount: int, bags: dict[tuple[int, int], "_Bag"], draw: _Draw
 ) -> list[int]:
     """Draw numbers of levels that no other test set of the trial has, while there are any."""
-    bag = bags.setdefault((wanted.novelty_level, wanted.novelty_type), _Bag(draw))
+    bag = bags.setdefault((pool_set.novelty_level, pool_set.novelty_type), _Bag(draw))
     return [bag.take() for _ in range(min(amount, draw.pool))]
 
 
 class _Bag:
-    """The numbers of a pool, taken out one by one in random order; full again when empty.
+    """Numbers of a pool, drawn without replacement; it is refilled when empty.
 
-    Only numbers that are not in their place any more are stored.
+    Only displaced numbers are stored.
     """
 
     def __init__(self, draw: _Draw) -> None:
-        self._draw, self._left = draw, draw.pool
+        self._draw, self._remaining = draw, draw.pool
         self._moved: dict[int, int] = {}
 
     def take(self) -> int:
-        """Take out a number."""
-        if self._left == 0:
-            self._left, self._moved = self._draw.pool, {}
-        place, last = self._draw.below(self._left), self._left - 1
-        taken = self._moved.get(place, place)
+        """Draw a number."""
+        if self._remaining == 0:
+            self._remaining, self._moved = self._draw.pool, {}
+        place, last = self._draw.below(self._remaining), self._remaining - 1
+        number = self._moved.get(place, place)
         self._moved[place] = self._moved.pop(last, last)
-        self._left = last
-        return taken
+        self._remaining = last
+        return number
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -304,8 +307,8 @@ def config_text(meta_path: Path, seed: int, options: GenerateOptions | None = No
         data = file.read(markup.MAX_BYTES + 1)
     meta = document.read_meta(markup.parse(data, str(meta_path)))
     digest = hashlib.sha256(data).hexdigest()[:16]
-    told = f"seed {seed}, training time {options.training_time}, test sets {options.test_sets}"
-    comment = f"{MARK} from SHA-256 {digest}, {told}, pool {options.pool}; edit configMeta.xml"
+    settings = f"seed {seed}, training time {options.training_time}, test sets {options.test_sets}"
+    comment = f"{MARK} from SHA-256 {digest}, {settings}, pool {options.pool}; edit configMeta.xml"
     return document.dumps(generate(meta, seed, options), comment)
 
 
@@ -315,13 +318,13 @@ def refresh(
     """Bring a config.xml up to date with its configMeta.xml.
 
     Args:
-      meta_path: what it is generated from.
-      config_path: where it goes.
+      meta_path: of the configMeta.xml.
+      config_path: of the config.xml.
       seed: root of all randomness.
-      options: how the document is understood.
+      options: how the document is interpreted.
 
     Returns:
-      Whether it was written; it is left alone where it is what would be generated.
+      Whether the config.xml was written; it is not if it is up to date.
 
     Raises:
       ValueError: as `config_text`, or there is another file that was not generated.

@@ -1,7 +1,7 @@
-"""The harness: requests in, replies out, with the scheduler, a game and files behind.
+"""The harness turns requests into replies, by a scheduler, a game and files of results.
 
-It knows nothing of sockets. The scheduler decides what is allowed and what comes next, the game
-plays levels, and every level that is over is written down before its last shot is answered.
+It has no sockets. The scheduler decides what is allowed and what comes next, and the game plays
+levels. A level that is over is written down before its last shot is answered.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ class HarnessOptions:
 
     Attributes:
       per_episode: an interaction is a level that was played, rather than a shot.
-      tell_levels: agents are told how many levels a set has, which they otherwise are not.
-      quirks: what is done as the original does it.
+      tell_levels: agents are told how many levels a set has.
+      quirks: differences of the original that are adopted.
     """
 
     per_episode: bool = False
@@ -38,19 +38,19 @@ class HarnessOptions:
 
 
 class Observer(Protocol):
-    """Whoever wants to know what happens in an evaluation."""
+    """Observer of an evaluation."""
 
     def level_over(self, place: Place, phase: int) -> None:
-        """Hear of a level that is over or was left, before the next one is loaded.
+        """Called when a level is over or was left, before the next one is loaded.
 
         Args:
-          place: where it was.
+          place: of the level.
           phase: number from 1; a phase is a set, or a part of one between two tests.
         """
         ...
 
     def novelty_reported(self, values: Mapping[str, Any], running: bool) -> None:
-        """Hear of a report of novelty, and whether a level is running."""
+        """Called with a report of novelty, and whether a level is running."""
         ...
 
 
@@ -60,10 +60,10 @@ class Harness:
     Args:
       evaluation: the trials.
       game: plays levels.
-      clock: what time limits are measured with.
-      results: files; None to leave none.
+      clock: measures time limits.
+      results: files; None to write none.
       options: how it is run.
-      observer: told of levels and reports; None for nobody.
+      observer: called with levels and reports; None for none.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Harness:
             )
         )
         self._game, self._clock, self._results = game, clock, results
-        self._began, self._milliseconds = clock.now(), 0
+        self._start, self._milliseconds = clock.now(), 0
         self._observer = observer
         self._place: Place | None = None
-        self._running, self._phase, self._phase_begun = False, 0, False
+        self._running, self._phase, self._in_phase = False, 0, False
         self._reply = self._happens(scheduler.TICK)
 
     @property
@@ -120,13 +120,13 @@ class Harness:
         """Write down a level that is broken off."""
         self._leave("Playing")
 
-    # What happens ---------------------------------------------------------------------------
+    # Events ---------------------------------------------------------------------------------
 
     def _happens(self, kind: int, value: int = 0) -> Reply:
         """Tell the scheduler of an event; write down a level that it ends."""
-        # Sums of floats may fall short of what they stand for by less than this.
-        passed = (self._clock.now() - self._began) * 1000 + 1e-6
-        now = min(int(passed), LARGEST)
+        # Rounding errors of sums of floats are smaller than this.
+        milliseconds = (self._clock.now() - self._start) * 1000 + 1e-6
+        now = min(int(milliseconds), LARGEST)
         elapsed = now - self._milliseconds
         self._milliseconds = now
         self._reply = self._run.happens(kind, value, elapsed)
@@ -149,26 +149,26 @@ class Harness:
         """Begin level `number`, from 1, of the current set."""
         self._leave("Playing")
         level = self._sets[self._reply.set].levels[number - 1]
-        self._place = self._where(number, level)
-        self._phase += not self._phase_begun
-        self._phase_begun = True
+        self._place = self._place_of(number, level)
+        self._phase += not self._in_phase
+        self._in_phase = True
         self._game.load(level)
         self._running = True
 
-    def _where(self, number: int, level: Level | None) -> Place:
+    def _place_of(self, number: int, level: Level | None) -> Place:
         reply = self._reply
         trial = self._trials[reply.trial]
         testing = reply.mode == scheduler.TESTING
         return Place(trial, reply.execution + 1, testing, number, level)
 
-    def _here(self) -> Place:
-        """Where reports belong: to the level that was loaded last, while its set lasts."""
+    def _report_place(self) -> Place:
+        """Place of reports: that of the level that was loaded last in the current set."""
         number = self._reply.level + 1
         levels = self._sets[self._reply.set].levels
-        return self._where(number, levels[number - 1] if number else None)
+        return self._place_of(number, levels[number - 1] if number else None)
 
     def _level(self) -> Level | None:
-        return self._here().level if self._trials else None
+        return self._report_place().level if self._trials else None
 
     # Answers --------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Harness:
         return self._loads(scheduler.RESTART, 0, lambda answer: self._reply.level + 1)
 
     def _loads(self, kind: int, value: int, number: Callable[[int], int]) -> tuple[Any, ...] | None:
-        """Ask for a level; `number` tells which one it was, by the answer."""
+        """Load a level; `number` maps the answer to the level's number."""
         answer = self._happens(kind, value).value
         if answer == scheduler.NO_ANSWER:
             return None
@@ -214,7 +214,7 @@ class Harness:
         if not self._happens(scheduler.TICK).playable:
             return ([],)
         action = action_of(values["x"], values["y"])
-        status, vectors = self._game.recorded(action, values["frequency"])
+        status, vectors = self._game.record(action, values["frequency"])
         self._happens(scheduler.SHOT, status)
         return (vectors[:MAX_VECTORS],)
 
@@ -228,7 +228,7 @@ class Harness:
     def _report_likelihood(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         room = True
         if self._results is not None and self._trials:
-            place, count = self._here(), self._reply.count
+            place, count = self._report_place(), self._reply.count
             room = self._results.likelihood(place, count, dict(values))
         if self._observer is not None:
             self._observer.novelty_reported(values, self._running)
@@ -239,12 +239,12 @@ class Harness:
         self._happens(scheduler.TICK)
         if self._results is None or not self._trials:
             return (1,)
-        place, count = self._here(), self._reply.count
+        place, count = self._report_place(), self._reply.count
         return (int(self._results.description(place, count, values["text"])),)
 
     def _ready(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         reply = self._happens(scheduler.READY)
-        self._phase_begun = self._phase_begun and not reply.value
+        self._in_phase = self._in_phase and not reply.value
         time, interactions, levels, *rest = reply.header
         return (time, interactions, levels if self._options.tell_levels else 0, *rest)
 
@@ -259,8 +259,8 @@ class Harness:
         return bool(self._trials) and self._trials[self._reply.trial].notify
 
     def _number_of_levels(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
-        known = self._options.tell_levels and self._sets
-        return (len(self._sets[self._reply.set].levels) if known else 0,)
+        tell = self._options.tell_levels and self._sets
+        return (len(self._sets[self._reply.set].levels) if tell else 0,)
 
     def _truth(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         return (self._vector(),)

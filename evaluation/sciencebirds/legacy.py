@@ -1,7 +1,7 @@
-"""What the original does otherwise than its document says, by name, each to be asked for.
+"""Differences of the original from its document, each of which can be chosen by name.
 
-The original exists in two snapshots. `later` is what both do, `older` adds what only the older one
-does; any names may be chosen by themselves.
+The original exists in two snapshots. `later` chooses the differences of both, `older` adds those of
+the older one only.
 """
 
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the original does otherwise.
+    """A difference of the original.
 
     Attributes:
-      here: what happens without it, as the document says.
-      there: what happens with it.
+      document: behaviour in the document, and here by default.
+      original: behaviour of the original.
     """
 
-    here: str
-    there: str
+    document: str
+    original: str
 
 
 SCHEDULING: Final[dict[str, Difference]] = {
@@ -50,7 +50,7 @@ SCHEDULING: Final[dict[str, Difference]] = {
     ),
     "one_execution": Difference("a trial is run as often as it says", "a trial is run once"),
     "lost_position": Difference(
-        "after a test the training goes on behind the level before it",
+        "after a test the training goes on where it was",
         "the level and the count that 12 goes by are forgotten; where it has no attempts left, no "
         "load is answered any more, and the server closes the connection after the idle limit",
     ),
@@ -60,8 +60,8 @@ SCHEDULING: Final[dict[str, Difference]] = {
     ),
     "off_by_one": Difference(
         "51 counts from 1, and in a sequence takes the current and the next level",
-        "in an unordered set 51 looks whether the level behind is there, so that the last one "
-        "never is; in a sequence the first 51 of a set is not answered",
+        "in an unordered set 51 looks for the level after the requested one, so that the last one "
+        "is never loaded; in a sequence the first 51 of a set is not answered",
     ),
     "ready_always": Difference(
         "68 without an announcement is answered by zeros and changes nothing",
@@ -83,7 +83,7 @@ GENERATION: Final[dict[str, Difference]] = {
     ),
 }
 OLDER_ONLY: Final = ("direct_start", "count_loads")
-"""What only the older snapshot does."""
+"""Differences of the older snapshot only."""
 LATER: Final = "later"
 OLDER: Final = "older"
 
@@ -97,30 +97,30 @@ def names_of(text: str | None) -> tuple[str, ...]:
     Raises:
       ValueError: a name that is not known.
     """
-    known = (*SCHEDULING, *GENERATION)
+    all_names = (*SCHEDULING, *GENERATION)
     if not text:
         return ()
     if text == OLDER:
-        return known
+        return all_names
     if text == LATER:
-        return tuple(name for name in known if name not in OLDER_ONLY)
+        return tuple(name for name in all_names if name not in OLDER_ONLY)
     names = tuple(part.strip().replace("-", "_") for part in text.split(","))
     for name in names:
-        if name not in known:
-            allowed = ", ".join((LATER, OLDER, *known))
+        if name not in all_names:
+            allowed = ", ".join((LATER, OLDER, *all_names))
             raise ValueError(f"legacy is {name!r}; it must be of {allowed}")
     return names
 
 
 def quirks(names: tuple[str, ...]) -> "Quirks":
-    """What the scheduler is told."""
+    """Differences for the scheduler."""
     from evaluation.sciencebirds.scheduler import Quirks
 
     return Quirks(**{name: True for name in names if name in SCHEDULING})
 
 
 def generation(names: tuple[str, ...], options: "GenerateOptions") -> "GenerateOptions":
-    """What the generator is told."""
+    """Options of the generator with these differences."""
     if "per_level_time" in names:
         options = replace(options, training_time="per_level")
     if "each_test_once" in names:

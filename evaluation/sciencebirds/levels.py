@@ -1,4 +1,4 @@
-"""Levels: the name of one, and the CartPole3D episode that it stands for.
+"""Names of levels, and the CartPole3D episodes that they stand for.
 
 A level is named by a path such as `novelty_level_1/type2/Levels/00017_1_1.xml`. No such file is
 ever opened: the path says which physics are played and from which start.
@@ -80,21 +80,21 @@ class Level:
         Raises:
           LevelPathError: the path leads elsewhere, or no physics are known for it.
         """
-        found = _PATH.fullmatch(path) if len(path) <= MAX_PATH else None
+        match = _PATH.fullmatch(path) if len(path) <= MAX_PATH else None
         parts = path.split("/")
-        if found is None or ".." in parts or "." in parts:
+        if match is None or ".." in parts or "." in parts:
             raise LevelPathError(
                 f"level_path is {path[:80]!r}; it must be a relative path that ends in "
                 "novelty_level_<number>/type<number>/Levels/<name>.xml"
             )
-        stem = found[3]
-        level = cls(path, int(found[1]), int(found[2]), _number(stem), _kind(stem))
+        stem = match[3]
+        level = cls(path, int(match[1]), int(match[2]), _number(stem), _kind(stem))
         level.check()
         return level
 
     @property
     def novel(self) -> bool:
-        """Whether there is a novelty in it, and one that can be seen."""
+        """Whether it has a novelty that can be seen."""
         return self.novelty_level > 0 and self.kind == "novel"
 
     @property
@@ -123,7 +123,7 @@ class Level:
 
     @property
     def variant(self) -> tuple[str, tuple[tuple[str, Value], ...]]:
-        """Task and parameters that it is played with, as of `Schedule.variants`."""
+        """Task and parameters in the form of `Schedule.variants`."""
         number, difficulty = self.catalogue
         if number == NOMINAL or not self.novel:
             return TASK, ()
@@ -131,7 +131,7 @@ class Level:
 
 
 def _kind(stem: str) -> Kind:
-    """What `<index>_<position>_<difference>...` says; a name without these is novel."""
+    """Kind by the name `<index>_<position>_<difference>...`; other names are novel."""
     parts = stem.split("_")
     if len(parts) > 1 and parts[1] == "0":
         return "absent"
@@ -146,14 +146,13 @@ def _number(stem: str) -> int:
 def schedule(evaluation: "Evaluation", name: str = "sciencebirds", source: str = "") -> Schedule:
     """Return every set of an evaluation once, in the order of the document.
 
-    This is what there is to play, not the order in which a run plays it, which depends on limits
-    and on the agent: it is the schedule that a session is opened with, and what the engine of pure
-    agents plays.
+    A session is opened with this schedule, and the engine of pure agents plays it. The order of a
+    served evaluation is another one: it depends on limits and on the agent.
 
     Args:
       evaluation: the trials.
       name: of the schedule.
-      source: where they came from, for people.
+      source: of the trials, in words.
     """
     blocks: list[Block] = []
     phase = 0
@@ -172,6 +171,6 @@ def schedule(evaluation: "Evaluation", name: str = "sciencebirds", source: str =
 def _runs(
     levels: Iterable[Level],
 ) -> Iterator[tuple[tuple[str, tuple[tuple[str, Value], ...]], int]]:
-    """Neighbours with the same physics, and how many they are."""
+    """Runs of levels with the same physics, and their lengths."""
     for variant, run in groupby(levels, key=lambda level: level.variant):
         yield variant, sum(1 for _ in run)

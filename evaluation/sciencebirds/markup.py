@@ -1,4 +1,4 @@
-"""XML read as elements that know their line, by a parser that neither expands nor fetches.
+"""XML as elements with their lines, by a parser that expands and fetches nothing.
 
 Document types, entities and external references are refused before anything is expanded, so that
 neither "a billion laughs" nor a file of the machine gets in.
@@ -29,8 +29,8 @@ class DocumentError(ValueError):
 
     Args:
       reason: what is wrong and what to do about it.
-      name: of the file, or what stands for it.
-      line: from 1; None if the whole file is meant.
+      name: of the file or its source.
+      line: from 1; None for the whole file.
       column: from 1.
     """
 
@@ -65,7 +65,7 @@ class Element:
     children: list["Element"] = field(default_factory=list)
 
     def error(self, reason: str) -> DocumentError:
-        """Return an error that stands at this element."""
+        """Return an error at this element."""
         return DocumentError(f"<{self.tag}>: {reason}", self.document, self.line, self.column)
 
     def all(self, tag: str) -> Iterator["Element"]:
@@ -78,10 +78,10 @@ class Element:
         Raises:
           DocumentError: there are several.
         """
-        found = list(self.all(tag))
-        if len(found) > 1:
-            raise found[1].error(f"<{self.tag}> takes only one <{tag}>")
-        return found[0] if found else None
+        matches = list(self.all(tag))
+        if len(matches) > 1:
+            raise matches[1].error(f"<{self.tag}> takes only one <{tag}>")
+        return matches[0] if matches else None
 
     def only(self, *, attributes: tuple[str, ...] = (), children: tuple[str, ...] = ()) -> None:
         """Refuse attributes and children of other names.
@@ -99,20 +99,20 @@ class Element:
                 raise child.error(f"is not known inside <{self.tag}>; allowed: {allowed}")
 
     def value(self, name: str) -> str | None:
-        """What is said under a name: by an attribute, or else by a child's text or value.
+        """Value of a name: that of an attribute, or else the content of a child.
 
         Raises:
-          DocumentError: it is said twice.
+          DocumentError: there are both.
         """
         child = self.child(name)
         if name in self.attributes:
             if child is not None:
                 raise child.error(f"stands beside the attribute {name!r}; keep one of them")
             return self.attributes[name].strip()
-        return None if child is None else child.said()
+        return None if child is None else child.content()
 
-    def said(self) -> str:
-        """The text of an element that holds nothing else, or its attribute `value`."""
+    def content(self) -> str:
+        """The text of an element or, if that is empty, its attribute `value`."""
         text = self.text.strip()
         return text if text else self.attributes.get("value", "").strip()
 
@@ -172,8 +172,8 @@ def parse(data: bytes, name: str) -> Element:
     """Read a document.
 
     Args:
-      data: UTF-8, or UTF-16 with a byte order mark. A file that says it is UTF-16 and is UTF-8, as
-        those of the original do, is read as what it is.
+      data: UTF-8, or UTF-16 with a byte order mark. A file of UTF-8 that declares UTF-16, as the
+        original's do, is read as UTF-8.
       name: of the file, for errors.
 
     Returns:
@@ -194,7 +194,7 @@ def parse(data: bytes, name: str) -> Element:
         raise DocumentError(f"is longer than {MAX_BYTES // 2**20} MiB; split it", name)
     builder = _Builder(name)
     try:
-        defusedxml.sax.parseString(_decoded(data, name).encode(), builder, forbid_dtd=True)
+        defusedxml.sax.parseString(_decode(data, name).encode(), builder, forbid_dtd=True)
     except defusedxml.DefusedXmlException as error:
         raise DocumentError(
             "holds a document type or entities, which are refused; write the values out", name
@@ -209,17 +209,17 @@ def parse(data: bytes, name: str) -> Element:
     return builder.root
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     """Text of a document, with a declared encoding blanked out."""
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentError("is neither UTF-8 nor UTF-16 with a byte order mark", name) from error
-    declared = _ENCODING.match(text)
-    if declared is None:
+    declaration = _ENCODING.match(text)
+    if declaration is None:
         return text
-    if declared[4].lower() not in ("utf-8", "utf8", "utf-16", "us-ascii"):
-        raise DocumentError(f"encoding is {declared[4]!r}; it must be utf-8 or utf-16", name)
-    start, end = declared.span(2)
+    if declaration[4].lower() not in ("utf-8", "utf8", "utf-16", "us-ascii"):
+        raise DocumentError(f"encoding is {declaration[4]!r}; it must be utf-8 or utf-16", name)
+    start, end = declaration.span(2)
     return text[:start] + " " * (end - start) + text[end:]

@@ -1,7 +1,7 @@
-"""Files that an evaluation leaves: a row a level, a row a report of novelty, and descriptions.
+"""Result files of an evaluation: rows of levels, rows of reports of novelty, and descriptions.
 
-Rows are on disk as soon as they are written, so that an evaluation that breaks off loses only the
-level that was being played.
+Rows are on disk as soon as they are written, so an evaluation that breaks off loses only the level
+that was being played.
 """
 
 import csv
@@ -50,19 +50,19 @@ LIKELIHOOD_COLUMNS: Final = (
     "novelty",
 )
 MAX_REPORTED: Final = 64 * 2**20
-"""Most bytes of reports and descriptions of an evaluation; what comes later is refused."""
+"""Most bytes of reports and descriptions of an evaluation; later ones are refused."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in an evaluation something happened.
+    """Place in an evaluation.
 
     Attributes:
-      trial: which one.
+      trial: the trial.
       execution: of the trial, from 1.
       testing: in a test set rather than in training.
       level_index: number of the level in its set, from 1; 0 for none.
-      level: what was played; None between levels.
+      level: the level; None between levels.
     """
 
     trial: Trial
@@ -85,7 +85,7 @@ class Place:
 
 
 def _plain(text: str) -> str:
-    """Text for a cell: without commas, line ends and what cannot be printed."""
+    """Text for a cell: without commas, line ends and unprintable characters."""
     return " ".join("".join(c if c.isprintable() and c != "," else " " for c in text).split())
 
 
@@ -103,7 +103,7 @@ class ResultWriter:
     agent: str
     started: datetime
     _reported: int = 0
-    _begun: set[Path] = field(default_factory=set)
+    _files: set[Path] = field(default_factory=set)
 
     @classmethod
     def below(cls, base: Path, agent: str, port: int, started: datetime) -> "ResultWriter":
@@ -151,15 +151,15 @@ class ResultWriter:
         return True
 
     def description(self, place: Place, interaction: int, text: str) -> bool:
-        """Add what an agent has to say, as it said it; return whether there is still room."""
-        said = {
+        """Add an agent's description unchanged; return whether there is still room."""
+        entry = {
             "execution": place.execution,
             "level": place.level.path if place.level else None,
             "level_index": place.level_index,
             "interaction": interaction,
             "text": text,
         }
-        line = json.dumps(said) + "\n"
+        line = json.dumps(entry) + "\n"
         if not self._room(len(line)):
             return False
         with self._path(place, "Descriptions.jsonl").open("a", encoding="utf-8") as file:
@@ -171,16 +171,16 @@ class ResultWriter:
         return self._reported <= MAX_REPORTED
 
     def _path(self, place: Place, end: str) -> Path:
-        told = "informed" if place.trial.notify else "uninformed"
+        group = "informed" if place.trial.notify else "uninformed"
         stamp = f"{self.started:%Y%m%d%H%M%S}"
-        name = f"Agent_{self.agent}_Trial_{place.trial.number}_{told}_{stamp}_{end}"
+        name = f"Agent_{self.agent}_Trial_{place.trial.number}_{group}_{stamp}_{end}"
         return self.folder / name
 
     def _append(self, path: Path, columns: Sequence[str], row: Sequence[object]) -> None:
         """Add a row, under a heading if it is the first."""
         with path.open("a", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            if path not in self._begun:
+            if path not in self._files:
                 writer.writerow(columns)
-                self._begun.add(path)
+                self._files.add(path)
             writer.writerow(row)

@@ -12,7 +12,7 @@ training set, 10 the old training set and 11 a trial comes next; 12 novelty is a
 evaluation has ended. 11 and 13 break a level off, 12 holds it up, 8, 9 and 10 wait for its end.
 
 Time is in ms, of the training while training and of each test while testing; it stands still from
-an announcement until the agent is ready. Quirks are what the original does otherwise.
+an announcement until the agent is ready. Quirks are differences of the original.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ from evaluation.sciencebirds.codes import (
 from evaluation.sciencebirds.document import LARGEST, Evaluation, Trial
 
 TICK, SHOT, LOAD, NEXT, RESTART, LIKELIHOOD, READY = range(7)
-"""Kinds of events: time passes; a shot was played; a level by its number, the next one and the
-current one is asked for; novelty is reported; the agent is ready for a new set."""
+"""Kinds of events: time passes; a shot was played; a level by its number, the next level or the
+current level is requested; novelty is reported; the agent is ready for a new set."""
 
 TRAINING, TESTING = 0, 1
 NO_ANSWER = -1
@@ -50,7 +50,7 @@ Array = Any
 
 
 class Quirks(NamedTuple):
-    """What the original does otherwise; () bool each, False for what its document says."""
+    """Differences of the original; () bool each, False for the behaviour in its document."""
 
     direct_start: Array = False  # begins with 9 in place of 11, and never says 9 after 11
     nine_for_eight: Array = False  # announces the first test set of a checkpoint by 9
@@ -70,10 +70,10 @@ QUIRKS = Quirks._fields
 
 
 class TrialPlan(NamedTuple):
-    """What is run; T trials, S sets. All int32 and, where it says so, bool."""
+    """An evaluation as arrays; T trials, S sets. All int32 or, where noted, bool."""
 
     step: Array  # () interactions between two questions for novelty, 0 for never
-    measured: Array  # (2,) bool, whether they are asked in training and in tests
+    asks: Array  # (2,) bool, whether they are asked in training and in tests
     trials: Array  # () number of trials that are run
     executions: Array  # (T,) of each trial
     checkpoint_time: Array  # (T,) s of training, 0 for no limit
@@ -93,17 +93,17 @@ class TrialPlan(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a set has come."""
+    """Progress in a set."""
 
     level: Array  # () index of the current level, -1 for none yet
-    left: Array  # (L,) loads left of each level
+    remaining: Array  # (L,) remaining loads of each level
     time: Array  # () ms
     interactions: Array  # ()
     count: Array  # () interactions that questions for novelty are counted by
 
 
 class State(NamedTuple):
-    """A run of an evaluation; all () int32, or bool where it says so."""
+    """State of a run of an evaluation; all () int32 or, where noted, bool."""
 
     trial: Array
     execution: Array  # of this trial, from 0
@@ -114,7 +114,7 @@ class State(NamedTuple):
     asked: Array  # bool, novelty is asked for
     status: Array  # MAIN_MENU, PLAYING, WON or LOST
     current: Progress
-    kept: Progress  # of the training, while tests are run
+    training: Progress  # of the training set, while tests are run
     checkpoint_time: Array  # ms of training since the last checkpoint
     checkpoint_interactions: Array
     refused: Array  # bool, a load was asked for when no level was left
@@ -124,7 +124,7 @@ class State(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happens; () int32 each."""
+    """An event; () int32 each."""
 
     kind: Array  # TICK to READY
     value: Array = 0  # LOAD: number of the level, from 1; SHOT: status after it
@@ -132,13 +132,13 @@ class Event(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is said, and what the run has come to; () int32, or as it says."""
+    """Reply to an event, and where the run is; () int32 or as noted."""
 
     value: Array  # 1 for accepted, 0 for refused, NEXT: number of the level
     reported: Array  # code of the state
     playable: Array  # bool, whether a shot would be accepted
-    header: Array  # (7,) READY: what the reply to "ready for new set" holds
-    trial: Array  # as in the state, as all that follows
+    header: Array  # (7,) READY: fields of the reply to "ready for new set"
+    trial: Array  # as in the state, like all fields below
     execution: Array
     mode: Array
     set: Array
@@ -184,7 +184,7 @@ def plan_of(
     Args:
       evaluation: the trials.
       per_episode: whether an interaction is a level that was played rather than a shot.
-      quirks: what is done as the original does it.
+      quirks: differences of the original that are adopted.
       shape: sizes of the arrays; None for those of this evaluation.
 
     Raises:
@@ -199,12 +199,12 @@ def plan_of(
     firsts = np.cumsum([0, *(len(trial.sets) for trial in trials)]).tolist()
     trained = [trial.training is not None for trial in trials]
     first_tests = [first + has for first, has in zip(firsts, trained, strict=False)]
-    measured = evaluation.measurement
+    measurement = evaluation.measurement
     per_trial = partial(_column, shape.trials)
     per_set = partial(_column, shape.sets)
     return TrialPlan(
-        step=np.int32(max(measured.step, 0)),
-        measured=np.array([measured.training, measured.testing]),
+        step=np.int32(max(measurement.step, 0)),
+        asks=np.array([measurement.training, measurement.testing]),
         trials=np.int32(len(trials)),
         executions=per_trial([trial.executions for trial in trials]),
         checkpoint_time=per_trial([trial.checkpoint_time for trial in trials]),
@@ -225,7 +225,7 @@ def plan_of(
 
 
 def _column(size: int, values: Sequence[int]) -> np.ndarray:
-    """Numbers with zeros behind them; limits below zero are none, and the index -1 stays."""
+    """Numbers, padded with zeros; numbers below -1 become -1, which is no limit or no index."""
     column = np.zeros(size, np.int32)
     column[: len(values)] = np.maximum(values, -1) if values else []
     return column
@@ -233,8 +233,8 @@ def _column(size: int, values: Sequence[int]) -> np.ndarray:
 
 def stack(plans: Sequence[TrialPlan]) -> TrialPlan:
     """Join plans of one shape into a batch: every leaf gets a leading axis of lanes."""
-    joined: TrialPlan = jax.tree.map(lambda *leaves: np.stack(leaves), *plans)
-    return joined
+    batch: TrialPlan = jax.tree.map(lambda *leaves: np.stack(leaves), *plans)
+    return batch
 
 
 def start(plan: TrialPlan) -> State:
@@ -247,12 +247,12 @@ def start(plan: TrialPlan) -> State:
 
 
 def step(plan: TrialPlan, state: State, event: Event) -> tuple[State, Reply]:
-    """Let time pass, take in one event and see what follows from it.
+    """Let time pass, process one event and announce what follows from it.
 
     Args:
-      plan: what is run.
-      state: what it has come to.
-      event: what happens now.
+      plan: of the evaluation.
+      state: before the event.
+      event: the event.
 
     Returns:
       (state, reply). A refused event changes nothing but the time that has passed.
@@ -283,25 +283,25 @@ class Single:
     """One run, event by event; `step`, compiled once for all plans of a shape.
 
     Args:
-      plan: what is run.
+      plan: of the evaluation.
 
     Attributes:
-      state: what it has come to.
+      state: after the last event.
     """
 
     def __init__(self, plan: TrialPlan) -> None:
         self._plan = jax.device_put(plan)
-        self.state = _started(self._plan)
+        self.state = _start(self._plan)
 
     def happens(self, kind: int, value: int = 0, elapsed: int = 0) -> Reply:
-        """Take in an event; return the reply as Python's integers, the header as a tuple."""
+        """Process an event; return the reply as Python integers, the header as a tuple."""
         event = np.array((kind, value, elapsed), np.int32)
         self.state, packed = _packed_step(self._plan, self.state, event)
         answer, state, playable, *rest = np.asarray(packed).tolist()
         return Reply(answer, state, bool(playable), tuple(rest[:7]), *rest[7:])
 
 
-_started = jax.jit(start)
+_start = jax.jit(start)
 
 
 @jax.jit
@@ -311,7 +311,7 @@ def _packed_step(plan: TrialPlan, state: State, event: Array) -> tuple[State, Ar
     return state, jnp.concatenate([jnp.ravel(leaf).astype(jnp.int32) for leaf in reply])
 
 
-started_lanes = jax.jit(jax.vmap(start))
+start_lanes = jax.jit(jax.vmap(start))
 """`start` for a batch of runs."""
 lanes = jax.jit(jax.vmap(step))
 """`step` for a batch of runs: plans from `stack`, states and events with the same leading axis."""
@@ -321,9 +321,9 @@ def reported(plan: TrialPlan, state: State) -> Array:
     """Code of the state that an agent is told, () int32."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     early = (state.pending == NEW_TEST_SET) & (state.mode == TRAINING) & plan.quirks.nine_for_eight
-    said = jnp.where(early, NEW_TRAINING_SET, state.pending)
-    seen = jnp.where((state.pending == 0) | waits, state.status, said)
-    return jnp.where(state.asked, REQUEST_NOVELTY_LIKELIHOOD, seen).astype(jnp.int32)
+    announcement = jnp.where(early, NEW_TRAINING_SET, state.pending)
+    shown = jnp.where((state.pending == 0) | waits, state.status, announcement)
+    return jnp.where(state.asked, REQUEST_NOVELTY_LIKELIHOOD, shown).astype(jnp.int32)
 
 
 def _waits(pending: Array) -> Array:
@@ -347,8 +347,8 @@ def _fresh(plan: TrialPlan, index: Array) -> Progress:
     """Progress of a set that begins."""
     zero = jnp.int32(0)
     attempts = jnp.asarray(plan.attempts, jnp.int32)[index]
-    left = jnp.full(plan.slots.shape, jnp.maximum(attempts, 0))
-    return Progress(jnp.int32(-1), left, zero, zero, zero)
+    remaining = jnp.full(plan.slots.shape, jnp.maximum(attempts, 0))
+    return Progress(jnp.int32(-1), remaining, zero, zero, zero)
 
 
 def _limited(plan: TrialPlan, state: State) -> Array:
@@ -362,11 +362,11 @@ def _accessible(plan: TrialPlan, state: State) -> Array:
     reached = plan.selection[state.set] | (plan.slots >= state.current.level)
     served = ~plan.quirks.no_unlimited | (plan.slots > 0)
     limited = _limited(plan, state)
-    return inside & jnp.where(limited, (state.current.left > 0) & reached, served)
+    return inside & jnp.where(limited, (state.current.remaining > 0) & reached, served)
 
 
 def _successor(plan: TrialPlan, state: State) -> Array:
-    """Index of the level after the current one, from the front again behind the last."""
+    """Index of the accessible level after the current one; the first follows the last."""
     distance = (plan.slots - state.current.level - 1) % jnp.maximum(plan.levels[state.set], 1)
     far = jnp.iinfo(jnp.int32).max
     return jnp.argmin(jnp.where(_accessible(plan, state), distance, far)).astype(jnp.int32)
@@ -375,19 +375,19 @@ def _successor(plan: TrialPlan, state: State) -> Array:
 def _attempts_left(plan: TrialPlan, state: State) -> Array:
     """Whether the current level may be loaded once more."""
     level = state.current.level
-    return (level >= 0) & (~_limited(plan, state) | (state.current.left[level] > 0))
+    return (level >= 0) & (~_limited(plan, state) | (state.current.remaining[level] > 0))
 
 
 def _over(plan: TrialPlan, state: State) -> Array:
     """Whether the current set has met a limit or has no level left."""
-    now, seconds, most = state.current, plan.time[state.set], plan.interactions[state.set]
-    late = (seconds > 0) & (now.time // 1000 >= seconds)
-    used = (most > 0) & (now.interactions >= most)
+    current, seconds, most = state.current, plan.time[state.set], plan.interactions[state.set]
+    late = (seconds > 0) & (current.time // 1000 >= seconds)
+    used = (most > 0) & (current.interactions >= most)
     empty = ~jnp.any(_accessible(plan, state)) & (state.status != PLAYING)
     return late | used | empty | state.refused
 
 
-# What is due ------------------------------------------------------------------------------------
+# Limits and announcements -----------------------------------------------------------------------
 
 
 def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
@@ -399,10 +399,10 @@ def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
     def later(time: Array, condition: Array) -> Array:
         return time + jnp.where(condition, jnp.minimum(elapsed, LARGEST - time), 0)
 
-    current, kept = state.current, state.kept
+    current, progress = state.current, state.training
     return state._replace(
         current=current._replace(time=later(current.time, jnp.bool_(True))),
-        kept=kept._replace(time=later(kept.time, ~training & plan.quirks.count_tests)),
+        training=progress._replace(time=later(progress.time, ~training & plan.quirks.count_tests)),
         checkpoint_time=later(state.checkpoint_time, training),
     )
 
@@ -410,14 +410,16 @@ def _pass_time(plan: TrialPlan, state: State, elapsed: Array) -> State:
 def _interact(plan: TrialPlan, state: State, number: Array) -> State:
     """Count interactions, and ask for novelty after every so many."""
     training = state.mode == TRAINING
-    current, kept = state.current, state.kept
+    current, progress = state.current, state.training
     count = current.count + number
     due = (number > 0) & (plan.step > 0) & (count % jnp.maximum(plan.step, 1) == 0)
-    asks = plan.measured[state.mode] & ~plan.notify[state.trial]
+    asks = plan.asks[state.mode] & ~plan.notify[state.trial]
     shared = ~training & plan.quirks.count_tests
     return state._replace(
         current=current._replace(interactions=current.interactions + number, count=count),
-        kept=kept._replace(interactions=kept.interactions + jnp.where(shared, number, 0)),
+        training=progress._replace(
+            interactions=progress.interactions + jnp.where(shared, number, 0)
+        ),
         checkpoint_interactions=state.checkpoint_interactions + jnp.where(training, number, 0),
         asked=state.asked | (due & asks),
     )
@@ -457,13 +459,13 @@ def _after_execution(plan: TrialPlan, state: State) -> State:
     trial = jnp.where(again, state.trial, state.trial + 1)
     execution = jnp.where(again, state.execution + 1, 0)
     ended = trial >= plan.trials
-    begun = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution, state.asked)
+    next_state = _execution(plan, jnp.minimum(trial, plan.trials - 1), execution, state.asked)
     stopped = state._replace(pending=jnp.int32(EVALUATION_TERMINATED), status=jnp.int32(MAIN_MENU))
-    return _select(ended, stopped, begun)
+    return _select(ended, stopped, next_state)
 
 
 def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) -> State:
-    """Announce an execution of a trial, of which nothing has been played."""
+    """State that announces an execution of a trial."""
     zero, no = jnp.int32(0), jnp.bool_(False)
     training = jnp.asarray(plan.training)[trial]
     tests_only = training < 0
@@ -480,7 +482,7 @@ def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) ->
         asked=asked,
         status=jnp.int32(MAIN_MENU),
         current=fresh,
-        kept=fresh,
+        training=fresh,
         checkpoint_time=zero,
         checkpoint_interactions=zero,
         refused=no,
@@ -491,10 +493,10 @@ def _execution(plan: TrialPlan, trial: Array, execution: Array, asked: Array) ->
 
 
 def _select(condition: Array, yes: State, no: State) -> State:
-    chosen: State = jax.tree.map(
+    selection: State = jax.tree.map(
         lambda a, b: jnp.where(condition, a, b).astype(jnp.result_type(b)), yes, no
     )
-    return chosen
+    return selection
 
 
 # Events -----------------------------------------------------------------------------------------
@@ -503,13 +505,13 @@ Outcome = tuple[State, Array, Array]
 """State, value of the reply and its header."""
 
 
-def _answered(state: State, value: Array, header: Array | None = None) -> Outcome:
-    nothing = jnp.zeros(7, jnp.int32)
-    return state, jnp.asarray(value, jnp.int32), nothing if header is None else header
+def _outcome(state: State, value: Array, header: Array | None = None) -> Outcome:
+    zeros = jnp.zeros(7, jnp.int32)
+    return state, jnp.asarray(value, jnp.int32), zeros if header is None else header
 
 
 def _tick(plan: TrialPlan, state: State, value: Array) -> Outcome:
-    return _answered(state, jnp.int32(1))
+    return _outcome(state, jnp.int32(1))
 
 
 def _shot(plan: TrialPlan, state: State, value: Array) -> Outcome:
@@ -517,7 +519,7 @@ def _shot(plan: TrialPlan, state: State, value: Array) -> Outcome:
     accepted = _playable(state)
     counts = ~plan.per_episode | (value != PLAYING)
     state = _interact(plan, state, (accepted & counts).astype(jnp.int32))
-    return _answered(state._replace(status=jnp.where(accepted, value, state.status)), accepted)
+    return _outcome(state._replace(status=jnp.where(accepted, value, state.status)), accepted)
 
 
 def _next(plan: TrialPlan, state: State, value: Array) -> Outcome:
@@ -525,10 +527,10 @@ def _next(plan: TrialPlan, state: State, value: Array) -> Outcome:
     may, exists = _may_load(plan, state) & ~state.lost, jnp.any(_accessible(plan, state))
     same = _limited(plan, state) & _attempts_left(plan, state)
     index = jnp.where(same, state.current.level, _successor(plan, state))
-    loaded = _loaded(plan, state, index, may & exists)
-    loaded = loaded._replace(refused=loaded.refused | (may & ~exists))
+    new_state = _load_level(plan, state, index, may & exists)
+    new_state = new_state._replace(refused=new_state.refused | (may & ~exists))
     number = jnp.where(may & exists, index + 1, 0)
-    return _answered(loaded, jnp.where(state.lost, NO_ANSWER, number))
+    return _outcome(new_state, jnp.where(state.lost, NO_ANSWER, number))
 
 
 def _load(plan: TrialPlan, state: State, value: Array) -> Outcome:
@@ -539,24 +541,24 @@ def _load(plan: TrialPlan, state: State, value: Array) -> Outcome:
     looked_up = index + (plan.quirks.off_by_one & selection)
     size = plan.slots.shape[-1]
     inside = (index >= 0) & (looked_up < size)
-    there = inside & accessible[jnp.clip(looked_up, 0, size - 1)]
+    is_accessible = inside & accessible[jnp.clip(looked_up, 0, size - 1)]
     current = (index == state.current.level) & _attempts_left(plan, state)
     in_order = selection | current | (index == _successor(plan, state))
-    may_be = there & in_order
-    loaded = _loaded(plan, state, index, may & may_be)
-    loaded = loaded._replace(refused=loaded.refused | (may & limited & ~exists))
+    may_be = is_accessible & in_order
+    new_state = _load_level(plan, state, index, may & may_be)
+    new_state = new_state._replace(refused=new_state.refused | (may & limited & ~exists))
     stuck = plan.quirks.off_by_one & ~selection & (state.current.level < 0)
-    state = _select(stuck, state, loaded)
-    return _answered(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
+    state = _select(stuck, state, new_state)
+    return _outcome(state, jnp.where(state.lost | stuck, NO_ANSWER, may & may_be))
 
 
 def _restart(plan: TrialPlan, state: State, value: Array) -> Outcome:
     """Load the current level once more."""
     accepted = _may_load(plan, state) & ~state.lost & _attempts_left(plan, state)
-    return _answered(_loaded(plan, state, state.current.level, accepted), accepted)
+    return _outcome(_load_level(plan, state, state.current.level, accepted), accepted)
 
 
-def _loaded(plan: TrialPlan, state: State, index: Array, accepted: Array) -> State:
+def _load_level(plan: TrialPlan, state: State, index: Array, accepted: Array) -> State:
     """Load a level, which takes an attempt and breaks off the one that is played."""
     broken_off = plan.per_episode & (state.status == PLAYING)
     number = broken_off.astype(jnp.int32) + plan.quirks.count_loads
@@ -567,18 +569,18 @@ def _loaded(plan: TrialPlan, state: State, index: Array, accepted: Array) -> Sta
     return state._replace(
         current=current._replace(
             level=jnp.where(accepted, index, current.level),
-            left=current.left.at[place].add(-takes.astype(jnp.int32)),
+            remaining=current.remaining.at[place].add(-takes.astype(jnp.int32)),
         ),
         status=jnp.where(accepted, PLAYING, state.status),
     )
 
 
 def _likelihood(plan: TrialPlan, state: State, value: Array) -> Outcome:
-    return _answered(state._replace(asked=jnp.bool_(False)), jnp.int32(1))
+    return _outcome(state._replace(asked=jnp.bool_(False)), jnp.int32(1))
 
 
 def _ready(plan: TrialPlan, state: State, value: Array) -> Outcome:
-    """Go on with what was announced; asked for without an announcement, change nothing."""
+    """Start what was announced; without an announcement, change nothing."""
     waits = _waits(state.pending) & (state.status == PLAYING)
     announced = (state.pending != 0) & (state.pending != EVALUATION_TERMINATED)
     in_time = ~state.asked & ~waits
@@ -597,20 +599,20 @@ def _ready(plan: TrialPlan, state: State, value: Array) -> Outcome:
     test = (new.pending == NEW_TEST_SET) & (new.mode == TESTING)
     index = jnp.where(test, _test_set(plan, new), new.set)
     header = jnp.where(accepted | restarted, _header(plan, new, index), 0)
-    return _answered(new, accepted | restarted, header)
+    return _outcome(new, accepted | restarted, header)
 
 
 def _header(plan: TrialPlan, state: State, index: Array) -> Array:
     """Limits and kind of a set, (7,) int32."""
     limits = (plan.time, plan.interactions, plan.levels, plan.attempts)
-    told = [jnp.maximum(jnp.asarray(limit)[index], 0) for limit in limits]
+    numbers = [jnp.maximum(jnp.asarray(limit)[index], 0) for limit in limits]
     order = ~jnp.asarray(plan.selection)[index]
-    values = (*told, state.mode, order, plan.notify[state.trial])
+    values = (*numbers, state.mode, order, plan.notify[state.trial])
     return jnp.stack([jnp.asarray(value, jnp.int32) for value in values])
 
 
 def _test_set(plan: TrialPlan, state: State) -> Array:
-    """Index of the test set that comes next; the last one again where the list has run out."""
+    """Index of the next test set; the last one again at the end of the list."""
     last = jnp.maximum(plan.test_count[state.trial] - 1, 0)
     return plan.tests[state.trial] + jnp.minimum(state.test, last)
 
@@ -635,21 +637,21 @@ def _begin_training(plan: TrialPlan, state: State) -> State:
 
 
 def _begin_test(plan: TrialPlan, state: State) -> State:
-    """Begin a test set; where it comes after training, remember that."""
+    """Begin a test set; after training, keep the training's progress."""
     training = state.mode == TRAINING
     index = _test_set(plan, state)
     fresh = _fresh(plan, index)
     spent = plan.quirks.spent_tests & state.tested
-    kept = _select_progress(training, state.current, state.kept)
-    kept = kept._replace(time=jnp.where(plan.quirks.count_tests, 0, kept.time))
+    progress = _select_progress(training, state.current, state.training)
+    progress = progress._replace(time=jnp.where(plan.quirks.count_tests, 0, progress.time))
     return state._replace(
         mode=jnp.int32(TESTING),
         set=index,
         test=state.test + 1,
         pending=jnp.int32(0),
         status=jnp.int32(MAIN_MENU),
-        current=fresh._replace(left=jnp.where(spent, 0, fresh.left)),
-        kept=kept,
+        current=fresh._replace(remaining=jnp.where(spent, 0, fresh.remaining)),
+        training=progress,
         refused=jnp.bool_(False),
         last=state.last | (training & _over(plan, state)),
     )
@@ -657,27 +659,30 @@ def _begin_test(plan: TrialPlan, state: State) -> State:
 
 def _resume_training(plan: TrialPlan, state: State) -> State:
     """Go on with the training where it was."""
-    kept, zero = state.kept, jnp.int32(0)
+    progress, zero = state.training, jnp.int32(0)
     index = plan.training[state.trial]
     forgets = plan.quirks.lost_position
-    spent = (plan.attempts[index] > UNLIMITED) & (kept.left[jnp.maximum(kept.level, 0)] <= 0)
+    spent = (plan.attempts[index] > UNLIMITED) & (
+        progress.remaining[jnp.maximum(progress.level, 0)] <= 0
+    )
     return state._replace(
         mode=jnp.int32(TRAINING),
         set=index,
         pending=zero,
         status=jnp.int32(MAIN_MENU),
-        current=kept._replace(
-            level=jnp.where(forgets, -1, kept.level), count=jnp.where(forgets, 0, kept.count)
+        current=progress._replace(
+            level=jnp.where(forgets, -1, progress.level),
+            count=jnp.where(forgets, 0, progress.count),
         ),
         checkpoint_time=zero,
         checkpoint_interactions=zero,
         refused=jnp.bool_(False),
-        lost=forgets & spent & (kept.level >= 0),
+        lost=forgets & spent & (progress.level >= 0),
     )
 
 
 def _restarted(state: State) -> State:
-    """What an unasked "ready" does in the original."""
+    """State after a "ready" without an announcement, in the original."""
     return state._replace(
         current=state.current._replace(level=jnp.int32(-1)),
         checkpoint_time=jnp.int32(0),
@@ -686,5 +691,5 @@ def _restarted(state: State) -> State:
 
 
 def _select_progress(condition: Array, yes: Progress, no: Progress) -> Progress:
-    chosen: Progress = jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
-    return chosen
+    selection: Progress = jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+    return selection

@@ -1,4 +1,4 @@
-"""Which trials of a config.xml are run."""
+"""Selection of the trials of a config.xml that are run."""
 
 import re
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ def trial_range(text: str) -> tuple[int, int]:
     Raises:
       ValueError: neither.
     """
-    found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", text.strip())
+    if match is None:
         raise ValueError(f"trial is {text!r}; it must be a number from 0, or two as in 0-4")
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     return min(first, last), max(first, last)
 
 
@@ -46,23 +46,23 @@ def select(
     evaluation: Evaluation,
     *,
     within: tuple[int, int] | None = None,
-    listed: Sequence[int] | None = None,
+    places: Sequence[int] | None = None,
     informed: bool | None = None,
 ) -> Evaluation:
     """Keep some of the trials.
 
     Args:
       evaluation: all trials.
-      within: first and last place; a last one behind the end is the end.
-      listed: places, in the order in which they are run; those that do not exist are skipped.
+      within: first and last place; places after the end are the end.
+      places: in the order in which they are run; those that do not exist are skipped.
       informed: True for trials whose agent is told of novelty, False for the others.
 
     Raises:
       ValueError: no trial is left.
     """
     trials = list(evaluation.trials)
-    if listed is not None:
-        trials = [trials[place] for place in dict.fromkeys(listed) if place < len(trials)]
+    if places is not None:
+        trials = [trials[place] for place in dict.fromkeys(places) if place < len(trials)]
     if within is not None and trials:
         last = len(trials) - 1
         trials = trials[min(within[0], last) : min(within[1], last) + 1]

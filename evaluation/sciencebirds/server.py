@@ -1,8 +1,8 @@
-"""The harness behind a TCP port: one client at a time, each request answered or the line closed.
+"""TCP server of a harness, for one client at a time.
 
-One thread waits for all sockets and never blocks on one. A client that sends what is no request, or
-no whole request for too long, or does not take its replies, is disconnected; the evaluation stays
-as it was, for the next client to go on with.
+One thread waits for all sockets and never blocks on one. A client is disconnected if it sends an
+invalid request, takes too long to complete one, or does not take its replies. The evaluation stays
+as it was, and the next client goes on with it.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ PORT: Final = 2004
 IDLE_LIMIT: Final = 300.0
 """Time that a client may take between requests, and for taking a whole reply, s."""
 REQUEST_LIMIT: Final = 10.0
-"""Time from the first byte of a request to its last, s: other layouts may be shorter."""
+"""Time from the first byte of a request to its last, s; a shorter layout is never complete."""
 PIECE: Final = 65_536
 """Most bytes that are received at once."""
 BURST: Final = 64
@@ -38,17 +38,17 @@ class _Client:
 
     Attributes:
       socket: never blocks.
-      decoder: what was received and not answered yet.
+      decoder: holds received bytes that are not answered yet.
       deadline: of the next request, or of the reply that is being taken, on the server's clock, s.
-      whole: when a request that has begun must be there; None if none has.
-      unsent: of the last reply.
+      request_deadline: for the rest of an incomplete request; None if there is none.
+      unsent: bytes of replies.
       more: whether the decoder may hold another request.
     """
 
     socket: socket.socket
     decoder: Decoder
     deadline: float
-    whole: float | None = None
+    request_deadline: float | None = None
     unsent: bytearray = field(default_factory=bytearray)
     more: bool = False
 
@@ -57,11 +57,11 @@ def listen(host: str = HOST, port: int = PORT) -> socket.socket:
     """Open a port for a server.
 
     Args:
-      host: address; anything but loopback lets others in.
+      host: address; any other than loopback admits other machines.
       port: 0 for any free one.
 
     Raises:
-      ValueError: the port is taken, or none of this machine.
+      ValueError: the port is taken, or the address is not of this machine.
     """
     try:
         return socket.create_server((host, port), backlog=16)
@@ -75,11 +75,11 @@ class Server:
     Args:
       harness: the evaluation.
       listener: from `listen`; the server closes it.
-      clock: what clients' time is measured with.
+      clock: measures the clients' time.
       idle_limit: time that a client may take between requests and for a whole reply, s.
       request_limit: time that a client may take for a request that it has begun, s.
       table: requests by code; see `codec.DIALECTS`.
-      note: told what happens, for people.
+      note: called with a line of text on what happens.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class Server:
         return self._served and self._client is None and self._harness.terminated
 
     def _turn(self) -> None:
-        """Wait for whatever comes next and deal with it."""
+        """Wait for sockets and handle their events."""
         client = self._client
         pause = None if client is None else 0.0 if client.more and not client.unsent else POLL
-        # The client comes before those who arrive: it may have left to make room for them.
+        # The client comes before new connections: it may have left to make room for them.
         ready = self._selector.select(pause)
         for key, _ in sorted(ready, key=lambda item: item[0].fileobj is self._listener):
             if key.fileobj is self._wake:
@@ -160,28 +160,32 @@ class Server:
     def _check_time(self, client: _Client) -> None:
         """Disconnect a client that takes too long."""
         now = self._clock.now()
-        if client.whole is not None and not client.unsent and now >= client.whole:
+        if (
+            client.request_deadline is not None
+            and not client.unsent
+            and now >= client.request_deadline
+        ):
             self._drop(f"{client.decoder.waiting()} for {self._request_limit:g} s")
         elif now >= client.deadline:
             self._drop(f"no request, or a reply not taken, for {self._idle_limit:g} s")
 
     def _accept(self) -> None:
-        """Take in a client, or refuse it politely while there is one."""
+        """Accept a client, or refuse it while there is another."""
         try:
-            arrived, _ = self._listener.accept()
+            connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionError):
             return
-        arrived.setblocking(False)
+        connection.setblocking(False)
         if self._client is not None and _has_left(self._client.socket):
             self._drop("the client has left")
         if self._client is not None:
             self._note("refused a second client")
-            _refuse(arrived)
+            _refuse(connection)
             return
-        arrived.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._selector.register(arrived, selectors.EVENT_READ)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._selector.register(connection, selectors.EVENT_READ)
         deadline = self._clock.now() + self._idle_limit
-        self._client, self._served = _Client(arrived, Decoder(self._table), deadline), True
+        self._client, self._served = _Client(connection, Decoder(self._table), deadline), True
         self._note("a client is connected")
 
     def _exchange(self, client: _Client) -> None:
@@ -211,11 +215,11 @@ class Server:
             client.more = request is not None
             if request is None:
                 if not len(client.decoder):
-                    client.whole = None
-                elif client.whole is None:
-                    client.whole = self._clock.now() + self._request_limit
+                    client.request_deadline = None
+                elif client.request_deadline is None:
+                    client.request_deadline = self._clock.now() + self._request_limit
                 return
-            client.whole = None
+            client.request_deadline = None
             reply = self._harness.answer(request)
             if reply is None:
                 self._note(f"{request.message.name} is not answered, as in the original")
@@ -234,8 +238,8 @@ class Server:
         except (BlockingIOError, InterruptedError):
             sent = 0
         del client.unsent[:sent]
-        wanted = selectors.EVENT_WRITE if client.unsent else selectors.EVENT_READ
-        self._selector.modify(client.socket, wanted)
+        events = selectors.EVENT_WRITE if client.unsent else selectors.EVENT_READ
+        self._selector.modify(client.socket, events)
 
     def _drop(self, reason: str) -> None:
         """Close the connection of the client, if there is one."""
@@ -247,21 +251,21 @@ class Server:
         self._client = None
 
 
-def _has_left(connected: socket.socket) -> bool:
-    """Whether nothing more will come from a client."""
+def _has_left(connection: socket.socket) -> bool:
+    """Whether a client has closed its connection."""
     try:
-        return connected.recv(1, socket.MSG_PEEK) == b""
+        return connection.recv(1, socket.MSG_PEEK) == b""
     except BlockingIOError:
         return False
     except ConnectionError:
         return True
 
 
-def _refuse(arrived: socket.socket) -> None:
+def _refuse(connection: socket.socket) -> None:
     """Tell a client that it is not served, and close."""
-    with arrived:
+    with connection:
         try:
-            arrived.send(bytes([NOTHING_LEFT]))
-            arrived.shutdown(socket.SHUT_WR)
+            connection.send(bytes([NOTHING_LEFT]))
+            connection.shutdown(socket.SHUT_WR)
         except OSError:
             return  # it has left already

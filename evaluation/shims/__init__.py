@@ -1,8 +1,8 @@
-"""Names of other tools: thin packages that lead to this one, in a folder for PYTHONPATH.
+"""Thin packages under the names of other tools, in a folder for PYTHONPATH.
 
 Programs that were written for those tools import `aivle_grader`, `client.agent_client`,
-`objects.TA2_logic`, `learnkit`, `l2metrics` or the `gym` of old; with the folder on their search
-path they run on ours, as they are.
+`objects.TA2_logic`, `learnkit`, `l2metrics` or the old `gym`. With the folder on their search path
+they run on this package unchanged.
 """
 
 import sys
@@ -15,12 +15,12 @@ FOLDER = Path(__file__).parent / "packages"
 
 
 class Hidden(NamedTuple):
-    """A package that cannot be imported, since another of its name comes first.
+    """A package that cannot be imported, because another of its name comes first.
 
     Attributes:
       name: of both.
-      used: where the one is that is imported.
-      hidden: where the other is.
+      used: place of the package that is imported.
+      hidden: place of the other one.
     """
 
     name: str
@@ -33,18 +33,18 @@ class Hidden(NamedTuple):
 
 def names() -> tuple[str, ...]:
     """Top-level names in the folder, sorted."""
-    found = (path.stem for path in FOLDER.iterdir() if path.name[0] not in "._")
-    return tuple(sorted(found))
+    stems = (path.stem for path in FOLDER.iterdir() if path.name[0] not in "._")
+    return tuple(sorted(stems))
 
 
 def put_on_path() -> None:
-    """Have this process, and those that it starts, find the folder before all others."""
+    """Put the folder first on the search path of this process and of those that it spawns."""
     if sys.path[:1] != [str(FOLDER)]:
         sys.path.insert(0, str(FOLDER))
 
 
 def hidden(path: Sequence[str], only: Sequence[str] | None = None) -> Iterator[Hidden]:
-    """Find names of the folder of which there is a second package on a search path.
+    """Find names of the folder that have a second package on a search path.
 
     Args:
       path: folders, the first one first.

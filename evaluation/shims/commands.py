@@ -17,7 +17,7 @@ EXAMPLES = """examples:
 
 The folder holds thin packages under the names of other tools: aivle_grader, client.agent_client,
 objects.TA2_logic, learnkit, l2metrics, calc_metrics, and gym with its interface before 0.26.
-`jaxsim grade`, `jaxsim sailon run` and `jaxsim gvgai run` look there by themselves. A warning on
+`jaxsim grade`, `jaxsim sailon run` and `jaxsim gvgai run` find them by themselves. A warning on
 standard error names packages of these names that are hidden, or that hide ours.
 """
 
@@ -39,5 +39,5 @@ def _shims(arguments: argparse.Namespace) -> int:
 
 def warn(path: Sequence[str], only: Sequence[str] | None = None) -> None:
     """Name packages that hide others of the same name, on standard error; see `shims.hidden`."""
-    for found in shims.hidden(path, only):
-        print(f"jaxsim: warning: {found}", file=sys.stderr)
+    for package in shims.hidden(path, only):
+        print(f"jaxsim: warning: {package}", file=sys.stderr)

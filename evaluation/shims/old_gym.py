@@ -39,11 +39,11 @@ class Env:
         raise NotImplementedError
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Choose the randomness of what follows."""
+        """Choose the randomness of later episodes."""
         return [seed]
 
     def close(self) -> None:
-        """Give up what it holds."""
+        """Release resources."""
 
     @property
     def unwrapped(self) -> Any:
@@ -52,7 +52,7 @@ class Env:
 
 
 class Wrapper(Env):
-    """Stands for another environment of the old interface; subclasses change what they like."""
+    """Wraps another environment of the old interface; subclasses override methods."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -112,7 +112,7 @@ class OldEnv(Env):
         return getattr(self.env.unwrapped, name)
 
     def reset(self) -> Any:
-        """Start an episode; the first one after `seed` starts as that says."""
+        """Start an episode; the first one after `seed` uses that seed."""
         seed, self._seed = self._seed, None
         observation, _ = self.env.reset(seed=seed)
         return observation
@@ -138,7 +138,7 @@ class OldEnv(Env):
         return self.env.render()
 
     def seed(self, seed: int | None = None) -> list[int | None]:
-        """Choose how the next episode starts, and the randomness of those after it."""
+        """Choose the randomness of the next episode and of those after it."""
         self._seed = seed
         return [seed]
 
@@ -148,7 +148,7 @@ class OldEnv(Env):
 
     @property
     def unwrapped(self) -> "OldEnv":
-        """This one: there are no wrappers of the old interface inside."""
+        """This environment: there are no wrappers of the old interface inside."""
         return self
 
 

@@ -30,12 +30,12 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", peers.PEERS)
 def test_every_peer_has_a_program(name):
     peer = peers.PEERS[name]
-    assert peers.found(peer.module)
+    assert peers.exists(peer.module)
     assert type(PROGRAMS[name]).__module__ == peer.module
 
 
 def test_a_program_that_is_not_shipped_is_not_found():
-    assert not peers.found("benchmarks.peers.havok")
+    assert not peers.exists("benchmarks.peers.havok")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -117,7 +117,7 @@ def test_a_broker_that_is_started_again(broker, expected, tmp_path):
     assert player.returncode == 0, err
     _, err = server.communicate(timeout=60)
     assert server.returncode == 0, err
-    assert "the broker is gone" in err and "the broker is there again" in err
+    assert "the broker is gone" in err and "connected to the broker again" in err
     same(sailon.load_results(tmp_path / "out" / "00-steady" / "results.parquet"), expected)
 
 

@@ -9,7 +9,7 @@ from evaluation.arguments import Commands, add_command, add_out
 
 BROKER: Final = "amqp://guest:guest@127.0.0.1:5672/%2F"
 ENDED_EARLY: Final = 1
-"""Exit code: an agent was gone before its experiment had ended."""
+"""Exit code if an agent was gone before the end of its experiment."""
 
 EXAMPLES = """examples:
   jaxsim sailon serve examples/sailon/experiment.json --out runs/served
@@ -17,9 +17,9 @@ EXAMPLES = """examples:
   jaxsim sailon serve experiment.json --agents 4 --broker amqps://me:secret@broker.example/lab \\
     --out runs/served
 
-Plays the generator's side of its RabbitMQ transport (version 0.8): every agent that asks for an
-experiment plays this one, by itself; results are those of `jaxsim sailon run` with the same agent.
-DIR/NUMBER-NAME of an agent holds results.parquet, written anew after every trial, results.csv and
+Plays the generator's side of its RabbitMQ transport (version 0.8). Every agent that requests an
+experiment plays this one on its own; results are those of `jaxsim sailon run` with the same agent.
+DIR/NUMBER-NAME of an agent holds results.parquet, rewritten after every trial, results.csv and
 experiment.json. Exit code 0: all agents have played to the end; 1: one was gone before; 2: wrong
 input, or no broker.
 """
@@ -37,11 +37,11 @@ def add_to(parts: Commands) -> None:
         "--broker", default=BROKER, metavar="URL", help=f"({BROKER})".replace("%", "%%")
     )
     serve.add_argument(
-        "--agents", type=int, default=1, metavar="N", help="agents that are waited for (1)"
+        "--agents", type=int, default=1, metavar="N", help="number of agents to wait for (1)"
     )
     add_image(serve)
     add_out(serve)
-    serve.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    serve.add_argument("--quiet", action="store_true", help="print errors only")
     serve.set_defaults(handler=_serve)
 
 
@@ -56,7 +56,7 @@ def add_image(part: Any) -> None:
 
 
 def pictures(pixels: int | None) -> Any:
-    """What draws the pictures of `--image`; None without them."""
+    """`Pictures` for the option `--image`; None without it."""
     if pixels is None:
         return None
     from evaluation.sailon.pictures import Pictures
@@ -73,14 +73,14 @@ def _serve(arguments: argparse.Namespace) -> int:
     most = server.MOST_AGENTS
     if not 1 <= arguments.agents <= most:
         raise ValueError(f"agents is {arguments.agents}; it must be from 1 to {most}")
-    drawn = pictures(arguments.image)
+    renderer = pictures(arguments.image)
     plan = experiment.load(arguments.experiment)
     check_output_directory(arguments.out, arguments.overwrite)
     note = (lambda text: None) if arguments.quiet else _say
     broker = transport.Rabbit(arguments.broker, note=note)
     try:
         serving = server.Server(
-            plan, broker, agents=arguments.agents, out=arguments.out, pictures=drawn, note=note
+            plan, broker, agents=arguments.agents, out=arguments.out, pictures=renderer, note=note
         )
         note(f"waiting for {arguments.agents} agents")
         serving.serve()

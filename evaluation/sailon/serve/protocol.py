@@ -14,13 +14,13 @@ from typing import Any, Final
 from jaxsim.parameters import shown
 
 REQUESTS_QUEUE: Final = "experiment.request.v0.8"
-"""Shared by all agents and generators: where experiments are asked for."""
+"""Queue of requests for an experiment, shared by all agents and generators."""
 SERVER_QUEUE: Final = "rpc.server.v0.8."
-"""Beginning of the queue that an agent talks to during its experiment."""
+"""Prefix of the queue that an agent sends to during its experiment."""
 MAX_BYTES: Final = 2**20
 """Largest message that is read."""
 MAX_NAME: Final = 200
-"""Characters of a name that an agent gives itself."""
+"""Longest name of an agent, in characters."""
 
 REQUEST_EXPERIMENT: Final = "request_experiment"
 REQUEST_TRIALS: Final = "request_experiment_trials"
@@ -31,7 +31,7 @@ Message = dict[str, Any]
 
 
 class BadMessage(ValueError):
-    """Bytes that are no message, with the reason in one line."""
+    """Bytes that are not a message; the text is the reason in one line."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Delivery:
     """Bytes from a queue.
 
     Attributes:
-      queue: where they came in.
+      queue: name of the queue.
       body: the message.
       reply_to: queue that waits for the answer; "" for none.
-      correlation_id: what the answer is known by; "" for none.
+      correlation_id: identifies the answer; "" for none.
     """
 
     queue: str
@@ -81,15 +81,15 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def refusal(reason: str) -> Message:
-    """The answer to a request that is not allowed now, or is none."""
+    """The answer to a request that is invalid or not allowed now."""
     return {"obj_type": "casas_response", "status": "error", "error_message": reason}
 
 
 def model_of(request: Mapping[str, Any]) -> Message:
-    """Who asks for an experiment: the object in `model`, which is JSON text or an object.
+    """Decode `model` of a request for an experiment: an object, or its JSON text.
 
     Raises:
-      BadMessage: there is none.
+      BadMessage: there is no such object.
     """
     model = request.get("model")
     if isinstance(model, str):
@@ -103,6 +103,6 @@ def model_of(request: Mapping[str, Any]) -> Message:
 
 
 def name_of(model: Mapping[str, Any]) -> str:
-    """The name that an agent gives itself."""
+    """The agent's name, cut to `MAX_NAME` characters; "agent" for none."""
     name = model.get("model_name")
     return name[:MAX_NAME] if isinstance(name, str) and name.strip() else "agent"

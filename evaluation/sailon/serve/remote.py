@@ -15,26 +15,26 @@ from evaluation.sailon.serve import protocol
 from evaluation.sailon.serve.protocol import BadMessage, Delivery, Message
 
 POLL: Final = 0.05
-"""Longest time, s, for which a message is awaited without a look at the clock."""
+"""Longest wait for a message, s, between two looks at the clock."""
 MARGIN: Final = 5.0
-"""Time, s, by which an agent's silence ends before the limit of a call does."""
+"""Time, s, by which the limit of an agent's silence is shorter than that of a call."""
 REMEMBERED: Final = 16
-"""Answers that are sent again if their request comes twice."""
+"""Number of answers that are kept, to be sent again if their request comes twice."""
 MOST_PROBLEMS: Final = 100
-"""Problems of a conversation that are kept."""
+"""Largest number of problems of a conversation that are kept."""
 
 Send = Callable[[Delivery, Mapping[str, Any]], None]
 
 
 class Gone(Exception):
-    """Nobody answers any more; the message says why."""
+    """The agent no longer answers; the message says why."""
 
 
 class Conversation:
     """Requests of one agent, in the order in which they are due.
 
     Args:
-      secret: what every request has to hold.
+      secret: every request that has a secret must have this one.
       send: answers a delivery; called from the thread of the conversation.
       clock: measures the agent's silence.
       limit: s of silence after which the agent is gone.
@@ -49,16 +49,16 @@ class Conversation:
         self.problems: list[str] = []
 
     def put(self, delivery: Delivery) -> None:
-        """Hand over what has come in; from any thread."""
+        """Hand over a delivery; from any thread."""
         self._inbox.put(delivery)
 
     def end(self, reason: str) -> None:
-        """Have the agent be gone; from any thread."""
+        """End the conversation; from any thread."""
         self._inbox.put(reason)
 
     @property
     def gone(self) -> str:
-        """Why nobody answers any more; "" while somebody may."""
+        """Why the agent no longer answers; "" while it may."""
         return self._gone
 
     def receive(self, *expected: str, limit: float | None = None) -> Message:
@@ -67,7 +67,7 @@ class Conversation:
         Others are refused and noted. A request that was answered already is answered again.
 
         Raises:
-          Gone: the agent was silent for too long, or there is no way to it any more.
+          Gone: the agent was silent for too long, or cannot be reached any more.
         """
         if self._gone:
             raise Gone(self._gone)
@@ -78,16 +78,16 @@ class Conversation:
             if isinstance(delivery, str):
                 self._leave(delivery)
             elif delivery is not None and not self._again(delivery):
-                message = self._checked(delivery, expected)
+                message = self._accept(delivery, expected)
                 if message is not None:
                     self._due = delivery
                     return message
-            # Also where something came: what is refused, or answered again, renews nothing.
+            # Checked after every delivery: a refused or repeated request does not renew the limit.
             if self._clock.now() >= end:
                 self._leave(f"the agent sent no {' or '.join(expected)} for {limit:g} s")
 
     def _next(self) -> Delivery | str | None:
-        """What has come in; None if nothing does for a moment."""
+        """The next delivery, or the reason to end; None if nothing comes within `POLL`."""
         try:
             return self._inbox.get(timeout=POLL)
         except queue.Empty:
@@ -106,12 +106,12 @@ class Conversation:
         self._due = None
 
     def after_the_end(self, delivery: Delivery) -> Message:
-        """What answers a request when the conversation is over."""
+        """The answer to a request after the conversation is over."""
         over = protocol.refusal(self._gone or "the experiment has ended")
         return self._answers.get(delivery.correlation_id, over)
 
     def note(self, problem: str) -> None:
-        """Keep a problem, as far as there is room."""
+        """Keep a problem, up to `MOST_PROBLEMS`."""
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
@@ -121,15 +121,15 @@ class Conversation:
         raise Gone(reason)
 
     def _again(self, delivery: Delivery) -> bool:
-        """Whether a request came before; then it is answered as it was."""
+        """Answer a repeated request as before; return whether it was one."""
         answer = self._answers.get(delivery.correlation_id) if delivery.correlation_id else None
         if answer is not None:
-            self.note(f"a request came twice, which {answer['obj_type']} had answered")
+            self.note(f"a request came twice; {answer['obj_type']} was sent again")
             self._send(delivery, answer)
         return answer is not None
 
-    def _checked(self, delivery: Delivery, expected: tuple[str, ...]) -> Message | None:
-        """The message if it is what is due; otherwise it is refused."""
+    def _accept(self, delivery: Delivery, expected: tuple[str, ...]) -> Message | None:
+        """Decode a message; refuse it, and return None, if it is not expected."""
         try:
             message = protocol.decode(delivery.body)
             if message["obj_type"] not in expected:
@@ -145,7 +145,7 @@ class Conversation:
 
 @dataclass
 class RemoteAgent:
-    """What `interactive.play` calls.
+    """A remote agent with the methods that `interactive.play` calls.
 
     Attributes:
       talk: the conversation.
@@ -154,7 +154,7 @@ class RemoteAgent:
       training_limit: s that the agent may take to train and to come back.
       wall: time of day, s.
       end_training_early: whether the agent asked for the end of the training.
-      end_experiment_early: whether it asked for that of the experiment, or is gone.
+      end_experiment_early: whether it asked for the end of the experiment, or is gone.
     """
 
     talk: Conversation
@@ -167,7 +167,7 @@ class RemoteAgent:
 
     @property
     def end_reason(self) -> str:
-        """Why the experiment ends early, where it is not the agent's wish."""
+        """Why the experiment ends early if the agent did not ask for it."""
         return self.talk.gone
 
     def _state(self, obj_type: str, limit: float | None = None, **fields: Any) -> None:
@@ -185,7 +185,7 @@ class RemoteAgent:
     # The experiment -----------------------------------------------------------------------------
 
     def experiment_start(self) -> None:
-        """Ask for the figures of the agent's machine, and start."""
+        """Request the benchmark data of the agent's machine, and start."""
         self._state("benchmark_request", benchmark_script="")
         self._receive(protocol.BENCHMARK_DATA)
         self.talk.reply("benchmark_ack")
@@ -196,7 +196,7 @@ class RemoteAgent:
         self._state("training_start")
 
     def training_end(self) -> None:
-        """Announce its end: the agent learns from it now."""
+        """Announce the end of the training; the agent learns from it now."""
         self._state("training_end", message="train and save the model, then come back")
 
     def train_model(self) -> None:
@@ -242,13 +242,13 @@ class RemoteAgent:
     def training_instance(
         self, feature_vector: Mapping[str, Any], feature_label: Mapping[str, Any]
     ) -> Any:
-        """Send what is seen and the label; return the agent's answer."""
+        """Send a feature vector and its label; return the agent's answer."""
         return self._instance("training", feature_vector, feature_label=dict(feature_label))
 
     def testing_instance(
         self, feature_vector: Mapping[str, Any], novelty_indicator: bool | None = None
     ) -> Any:
-        """Send what is seen; return the agent's answer."""
+        """Send a feature vector; return the agent's answer."""
         return self._instance("testing", feature_vector, novelty_indicator=novelty_indicator)
 
     def _instance(self, mode: str, feature_vector: Mapping[str, Any], **fields: Any) -> Any:
@@ -262,7 +262,7 @@ class RemoteAgent:
             utc_remote_epoch_sent=now,
             **fields,
         )
-        # Answered when it is known what became of the action.
+        # Answered after the action was played.
         message = self._receive(f"{mode}_data_prediction")
         if message.get("end_early") is True:
             self.end_training_early |= mode == "training"

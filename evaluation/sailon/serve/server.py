@@ -1,7 +1,7 @@
-"""All experiments of a server: each agent that registers plays its own, in a thread of its own.
+"""Server of experiments: each agent that registers plays one in its own thread.
 
-What an agent says reaches its conversation by the queue that it was given; what is answered goes
-back by the one thread that holds the connection.
+An agent's messages reach its conversation by the queue that it was given. Answers go back by the
+one thread that holds the connection.
 """
 
 import queue
@@ -25,9 +25,9 @@ from evaluation.sailon.serve.remote import MARGIN, POLL, Conversation, RemoteAge
 from evaluation.sailon.serve.transport import Lost, Transport
 
 MOST_AGENTS: Final = 64
-"""Experiments at once."""
+"""Largest number of experiments of a server."""
 LONGEST_NAME: Final = 60
-"""Characters of a folder's name."""
+"""Characters of an agent's name in that of its folder."""
 
 Note = Callable[[str], None]
 
@@ -38,13 +38,13 @@ class Seat:
 
     Attributes:
       number: of the agent, from 0, in the order of registration.
-      name: that it gives itself.
-      queue: where it talks to.
+      name: of the agent.
+      queue: queue that it sends to.
       out: directory of its results; None for none.
       talk: the conversation.
-      thread: that plays the experiment.
-      results: what was played so far.
-      error: what ended the thread, if it was no part of the protocol.
+      thread: plays the experiment.
+      results: the results so far.
+      error: exception that ended the thread, outside of the protocol.
     """
 
     number: int
@@ -61,14 +61,14 @@ class Server:
     """Plays an experiment with every agent that asks for one.
 
     Args:
-      experiment: what is played; every agent gets the same one.
+      experiment: to play; every agent gets the same one.
       transport: the broker.
-      agents: number of agents after which nobody is taken any more.
+      agents: number of agents; later ones are refused.
       out: directory in which every agent's results have a folder; None for none.
       clock: measures the agents' silence.
       wall: time of day, s, for time stamps.
       pictures: for the field `image` of feature vectors; None for null.
-      note: told what happens, for people.
+      note: called with a line of text on what happens.
 
     Attributes:
       seats: the agents that have registered.
@@ -98,7 +98,7 @@ class Server:
 
         Raises:
           Lost: the broker is gone for good; finished trials are on disk.
-          BaseException: what has ended an experiment's thread, if it is an error of ours.
+          BaseException: an error of this package that ended an experiment's thread.
         """
         self._transport.listen(protocol.REQUESTS_QUEUE, shared=True)
         try:
@@ -116,7 +116,7 @@ class Server:
                 raise seat.error
 
     def _end_all(self, reason: str) -> None:
-        """Have all experiments end, and write what they have."""
+        """End all experiments; each writes the results so far."""
         for seat in self.seats:
             seat.talk.end(reason)
         for seat in self.seats:
@@ -134,7 +134,7 @@ class Server:
         self._outbox.put((delivery, message))
         self._transport.wake()
 
-    # Who asks -------------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------
 
     def _dispatch(self, delivery: Delivery) -> None:
         for seat in self.seats:
@@ -144,9 +144,9 @@ class Server:
                 else:
                     self._outbox.put((delivery, seat.talk.after_the_end(delivery)))
                 return
-        again = self._registered.get(delivery.correlation_id)
-        if again is not None:
-            self._outbox.put((delivery, again))
+        earlier_answer = self._registered.get(delivery.correlation_id)
+        if earlier_answer is not None:
+            self._outbox.put((delivery, earlier_answer))
             return
         try:
             answer = self._register(protocol.decode(delivery.body))
@@ -165,7 +165,7 @@ class Server:
         if request["obj_type"] != protocol.REQUEST_EXPERIMENT:
             raise BadMessage(f"{request['obj_type']} instead of {protocol.REQUEST_EXPERIMENT}")
         if len(self.seats) >= self._agents:
-            raise BadMessage(f"all {self._agents} agents are there; start another server")
+            raise BadMessage(f"all {self._agents} agents have registered; start another server")
         name = protocol.name_of(protocol.model_of(request))
         number, secret = len(self.seats), secrets.token_hex(16)
         limit = self._experiment.settings.normal_timeout_seconds
@@ -215,16 +215,20 @@ class Server:
     def _play(self, seat: Seat, agent: RemoteAgent, options: interactive.Options) -> None:
         """Play one experiment; in its own thread."""
         try:
-            played = interactive.play(self._experiment, agent, options, seat.name)
-            more = [*played.metadata["problems"], *seat.talk.problems]
-            metadata = {**played.metadata, "engine": "amqp", "problems": list(dict.fromkeys(more))}
-            seat.results = replace(played, metadata=metadata)
+            results = interactive.play(self._experiment, agent, options, seat.name)
+            problems = [*results.metadata["problems"], *seat.talk.problems]
+            metadata = {
+                **results.metadata,
+                "engine": "amqp",
+                "problems": list(dict.fromkeys(problems)),
+            }
+            seat.results = replace(results, metadata=metadata)
             if seat.out is not None:
                 self._experiment.write(seat.out / "experiment.json")
                 seat.results.write(seat.out / "results.csv")
                 seat.results.write(seat.out / "results.parquet")
-            how = seat.talk.gone or "the experiment has ended"
-            self._note(f"agent {seat.number}, {seat.name}: {how}")
+            reason = seat.talk.gone or "the experiment has ended"
+            self._note(f"agent {seat.number}, {seat.name}: {reason}")
         except BaseException as error:  # the thread of the server raises it again
             seat.error = error
         finally:

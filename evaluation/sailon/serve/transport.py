@@ -1,6 +1,6 @@
-"""A RabbitMQ broker, by pika: queues that are listened to, and messages that are sent.
+"""Connection to a RabbitMQ broker by pika: consumes queues and sends messages.
 
-The connection is made anew when it breaks, with the same queues, for as long as the patience lasts.
+A broken connection is restored with the same queues, if that succeeds within `patience`.
 """
 
 import contextlib
@@ -11,35 +11,35 @@ from typing import Any, Final, Protocol
 from evaluation.sailon.serve.protocol import Delivery
 
 PATIENCE: Final = 60.0
-"""Time, s, for which a broker that is gone is tried again."""
+"""Time, s, for which a lost broker is tried again."""
 PAUSE: Final = 1.0
 """Time, s, between two tries."""
 HEARTBEAT: Final = 60
-"""Time, s, after which a connection without a sign of life is given up."""
+"""Time, s, without a heartbeat after which a connection is given up."""
 INSTALL: Final = "agents behind RabbitMQ need pika: pip install 'jaxsim-novelty[amqp]'"
 
 
 class Lost(ConnectionError):
-    """There is no broker any more."""
+    """The broker is gone and has not come back."""
 
 
 class Transport(Protocol):
-    """What a server needs of a broker. All but `wake` is called from one thread."""
+    """Interface of a broker. All methods but `wake` are called from one thread."""
 
     def listen(self, queue: str, *, shared: bool) -> None:
-        """Take messages from a queue; one that is not shared is this connection's alone."""
+        """Consume a queue; without `shared` it is exclusive to this connection."""
         ...
 
     def receive(self, seconds: float) -> list[Delivery]:
-        """Return what has come in, after at most so long, or as soon as `wake` is called."""
+        """Return new deliveries, after at most `seconds` or as soon as `wake` is called."""
         ...
 
     def send(self, queue: str, body: bytes, correlation_id: str) -> None:
-        """Send a message; where nobody has that queue it is dropped."""
+        """Send a message; it is dropped if there is no such queue."""
         ...
 
     def wake(self) -> None:
-        """End a `receive` that waits; from any thread."""
+        """Interrupt a `receive` that waits; from any thread."""
         ...
 
     def close(self) -> None:
@@ -52,12 +52,12 @@ class Rabbit:
 
     Args:
       url: such as "amqp://guest:guest@127.0.0.1:5672/%2F"; amqps for TLS.
-      patience: s for which a broker that is gone is tried again, and for which one that takes no
-        messages, since it is short of memory or disk, is waited for.
-      note: told when the connection is lost and when it is there again.
+      patience: s for which a lost broker is tried again, and for which a broker that is short of
+        memory or disk may block.
+      note: called with a line of text when the connection is lost or restored.
 
     Raises:
-      ValueError: no URL of a broker, nobody answers there, or pika is not installed.
+      ValueError: the URL is not usable, no broker answers there, or pika is not installed.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Rabbit:
         self._parameters.blocked_connection_timeout = patience
         self._where = f"{self._parameters.host}, port {self._parameters.port}"
         self._queues: dict[str, bool] = {}
-        self._arrived: list[Delivery] = []
+        self._deliveries: list[Delivery] = []
         try:
             self._connect()
         except self._failures() as error:
@@ -103,26 +103,26 @@ class Rabbit:
     def _take(self, queue: str, shared: bool) -> None:
         kind = {"durable": True} if shared else {"exclusive": True, "auto_delete": True}
         self._channel.queue_declare(queue, **kind)
-        self._channel.basic_consume(queue, self._arrives(queue), auto_ack=True, consumer_tag=queue)
+        self._channel.basic_consume(queue, self._consumer(queue), auto_ack=True, consumer_tag=queue)
 
-    def _arrives(self, queue: str) -> Callable[..., None]:
-        def arrives(channel: Any, method: Any, properties: Any, body: bytes) -> None:
-            reply_to, known_by = properties.reply_to or "", properties.correlation_id or ""
-            self._arrived.append(Delivery(queue, body, reply_to, known_by))
+    def _consumer(self, queue: str) -> Callable[..., None]:
+        def consume(channel: Any, method: Any, properties: Any, body: bytes) -> None:
+            reply_to, correlation_id = properties.reply_to or "", properties.correlation_id or ""
+            self._deliveries.append(Delivery(queue, body, reply_to, correlation_id))
 
-        return arrives
+        return consume
 
     def listen(self, queue: str, *, shared: bool) -> None:
-        """Take messages from a queue."""
+        """Consume a queue."""
         self._queues[queue] = shared
         self._try(lambda: self._take(queue, shared))
 
     def receive(self, seconds: float) -> list[Delivery]:
-        """Return what has come in, after at most so long."""
-        if not self._arrived:
+        """Return new deliveries, after at most `seconds`."""
+        if not self._deliveries:
             self._try(lambda: self._connection.process_data_events(time_limit=seconds))
-        arrived, self._arrived = self._arrived, []
-        return arrived
+        deliveries, self._deliveries = self._deliveries, []
+        return deliveries
 
     def send(self, queue: str, body: bytes, correlation_id: str) -> None:
         """Send a message by the default exchange."""
@@ -132,7 +132,7 @@ class Rabbit:
         self._try(lambda: self._channel.basic_publish("", queue, body, properties))
 
     def wake(self) -> None:
-        """End a `receive` that waits."""
+        """Interrupt a `receive` that waits."""
         with contextlib.suppress(*self._failures()):
             self._connection.add_callback_threadsafe(lambda: None)
 
@@ -142,7 +142,7 @@ class Rabbit:
             self._connection.close()
 
     def _try(self, action: Callable[[], object]) -> None:
-        """Do something with the connection; where that is lost, make it anew instead.
+        """Run an action on the connection; if that is lost, reconnect instead.
 
         Raises:
           Lost: the broker does not come back.
@@ -163,7 +163,7 @@ class Rabbit:
                     ) from error
                 time.sleep(PAUSE)
             else:
-                self._note("the broker is there again")
+                self._note("connected to the broker again")
                 return
 
 

@@ -32,9 +32,9 @@ def row(program, workload, flags, *steps, **facts):
 
 
 def result(*rows):
-    found = Result(Benchmark().settings(), cores=2)
-    found.finish(list(rows))
-    return found
+    benchmark_result = Result(Benchmark().settings(), cores=2)
+    benchmark_result.finish(list(rows))
+    return benchmark_result
 
 
 def check_schema(values):
@@ -79,14 +79,14 @@ def test_a_ratio_is_the_median_of_the_ratios_of_each_round():
 
 
 def test_ratios_with_flags_compare_ours_with_the_same_flags():
-    found = result(
+    outcome = result(
         row("jaxsim", "200", "default", 100),
         row("jaxsim", "200", "configured", 300),
         row("jaxsim", MIX, "default", 50),
         row("jaxsim", MIX, "configured", 60),
     )
-    assert found.ratio("mix", "default")[0] == 0.5
-    assert found.ratio("mix", "configured")[0] == 0.2
+    assert outcome.ratio("mix", "default")[0] == 0.5
+    assert outcome.ratio("mix", "configured")[0] == 0.2
 
 
 def test_one_episode_at_a_time_is_compared_with_one_process():
@@ -158,8 +158,8 @@ def test_a_ratio_that_cannot_be_had_has_a_reason(rows, name, words):
 
 
 def test_compiling_is_what_the_first_call_took_longer():
-    known = row("jaxsim", "200", "default", 100, 200, 300, first_seconds=7.0, first_steps=400)
-    assert known.compile_seconds == 5.0
+    entry = row("jaxsim", "200", "default", 100, 200, 300, first_seconds=7.0, first_steps=400)
+    assert entry.compile_seconds == 5.0
     assert row("pybullet", "200", None, 100).compile_seconds is None
     assert row("jaxsim", "200", "default", first_seconds=7.0).compile_seconds is None
 
@@ -221,13 +221,13 @@ def test_a_process_says_what_is_wrong(process):
 def toys(monkeypatch):
     """All programs are toys; one of them is no file of the repository."""
     monkeypatch.setattr(run, "PROGRAMS", dict.fromkeys(run.PROGRAMS, TOY))
-    known = {
+    toy_peers = {
         "pybullet": Peer(TOY, ("200", "208_hard"), ""),
         "mujoco": Peer("tests.evaluation.bench.nowhere", ("200",), ""),
         "gymnax": Peer(TOY, ("absent",), ""),
     }
-    monkeypatch.setattr(peers, "PEERS", known)
-    return tuple(known)
+    monkeypatch.setattr(peers, "PEERS", toy_peers)
+    return tuple(toy_peers)
 
 
 @pytest.fixture
@@ -238,9 +238,9 @@ def small(toys):
 
 
 def test_a_run(small):
-    told = []
-    found = run.run(small, lambda *progress: told.append(progress))
-    values = check_schema(found.to_json())
+    moves = []
+    outcome = run.run(small, lambda *progress: moves.append(progress))
+    values = check_schema(outcome.to_json())
     assert values["ratios"] == {
         "pybullet": 400,
         "mujoco": None,
@@ -282,22 +282,22 @@ def test_a_run(small):
     assert [len(row["samples"]) for row in values["rows"]] == [2] * 14 + [0, 0]
     assert values["rows"][0]["compile_seconds"] == 9
     assert values["rows"][-1]["missing"] == "it is not installed"
-    assert found.curves == [
+    assert outcome.curves == [
         Curve("default", [(64, 8_064), (256, 8_256)]),
         Curve("configured", [(64, 32_064), (256, 32_256)]),
     ]
 
 
 def test_what_is_compared_is_measured_side_by_side(small):
-    told = []
-    run.run(small, lambda *progress: told.append(progress))
-    rounds = [what for what, _, _ in told if "round 1" in what]
+    moves = []
+    run.run(small, lambda *progress: moves.append(progress))
+    rounds = [what for what, _, _ in moves if "round 1" in what]
     assert rounds[:3] == [
         "jaxsim 200 default, round 1 of 2",
         "jaxsim 200 configured, round 1 of 2",
         "pybullet 200, round 1 of 2",
     ]
-    done, totals = [done for _, done, _ in told], {total for _, _, total in told}
+    done, totals = [done for _, done, _ in moves], {total for _, _, total in moves}
     assert done == list(range(len(done)))
     assert len(totals) == 1
     assert done[-1] < totals.pop()
@@ -353,10 +353,10 @@ def test_bad_settings(changes, words):
 def test_another_agent_plays_the_batches(tmp_path, monkeypatch):
     file = tmp_path / "mine.py"
     file.write_text("from jaxsim import agents\nmine = agents.get('greedy')\n")
-    played = []
+    names = []
 
     def rollout(env, params, agent, episodes, **options):
-        played.append(agent.name)
+        names.append(agent.name)
         return SimpleNamespace(length=np.ones(episodes))
 
     monkeypatch.setattr(jaxsim, "rollout", rollout)
@@ -366,11 +366,11 @@ def test_another_agent_plays_the_batches(tmp_path, monkeypatch):
         )
         settings = ProgramSettings.loads(source.arguments[0])
         assert ours.player(ours.WORKLOADS["200"], 3, settings)() == (3, 3)
-    assert played == ["pd", "greedy"]
+    assert names == ["pd", "greedy"]
 
 
-@pytest.mark.parametrize(("asked", "played"), [(64, 64), (65_536, 8192)])
-def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
+@pytest.mark.parametrize(("setting", "expected"), [(64, 64), (65_536, 8192)])
+def test_a_call_of_a_slow_workload_is_short(setting, expected, monkeypatch):
     """What is asked for is the most; a level whose steps take long has a limit of its own."""
     calls = []
 
@@ -379,13 +379,13 @@ def test_a_call_of_a_slow_workload_is_short(asked, played, monkeypatch):
         return lambda: (10 * episodes, episodes)
 
     monkeypatch.setattr(ours, "player", player)
-    program = ours.Ours(ProgramSettings(configured=False, episodes=asked))
+    program = ours.Ours(ProgramSettings(configured=False, episodes=setting))
     facts = program.prepare("108_hard")
-    assert facts["episodes"] == played
+    assert facts["episodes"] == expected
     assert facts["mean_length"] == 10
-    assert program.prepare("200")["episodes"] == asked
+    assert program.prepare("200")["episodes"] == setting
     assert program.prepare("200@128")["episodes"] == 128
-    assert calls == [played, asked, 128]
+    assert calls == [expected, setting, 128]
 
 
 def test_a_run_and_its_rollout_play_the_same_parameters():

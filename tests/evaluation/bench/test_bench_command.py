@@ -23,10 +23,10 @@ COMMAND = (sys.executable, "-m", "evaluation.cli", "bench")
 @pytest.fixture
 def ran(monkeypatch, tmp_path):
     """Benchmarks that were run; nothing is measured."""
-    asked = []
+    benchmarks = []
 
     def run(benchmark, progress=None):
-        asked.append(benchmark)
+        benchmarks.append(benchmark)
         if progress:
             progress("preparing jaxsim 200 default", 0, 1)
         first = {"default": 12.5}, {"default": 1.75}
@@ -47,7 +47,7 @@ def ran(monkeypatch, tmp_path):
 
     monkeypatch.setattr(commands, "run", run)
     monkeypatch.chdir(tmp_path)
-    return asked
+    return benchmarks
 
 
 BAD = {
@@ -149,7 +149,7 @@ def test_a_real_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (done.stdout, done.stderr) == ("", "")
     values = check_schema(json.loads((tmp_path / "out.json").read_text()))
-    ours, configured, *others = values["rows"]
+    ours, configured, *peer_rows = values["rows"]
     assert (
         100
         < ours["facts"]["mean_length"]
@@ -158,7 +158,7 @@ def test_a_real_run(tmp_path):
     assert ours["facts"]["xla_flags"] is None
     assert "xla_cpu" in configured["facts"]["xla_flags"]
     assert ours["compile_seconds"] < values["first_result_seconds"]["default"]
-    for row in (ours, configured, *others):
+    for row in (ours, configured, *peer_rows):
         assert row["missing"] is None or "not installed" in row["missing"]
         assert bool(row["samples"]) == (row["missing"] is None)
     assert str(tmp_path) not in json.dumps(values)

@@ -60,12 +60,12 @@ class CrashAt(Always):
 
     def __init__(self, steps: int = 12) -> None:
         super().__init__()
-        self.left = steps
+        self.remaining = steps
 
     def step(self, state: Any) -> Any:
-        if not self.left:
+        if not self.remaining:
             raise RuntimeError("boom")
-        self.left -= 1
+        self.remaining -= 1
         return super().step(state)
 
 

@@ -137,15 +137,15 @@ def test_an_evaluator_is_told_everything_once_for_each_action(kind):
     assert [len(episode) for episode in listener.episodes] == [30, 30]
     for number, episode in enumerate(listener.episodes):
         np.testing.assert_allclose(episode[0]["state"], START, atol=1e-7)
-        for t, told in enumerate(episode):
-            assert set(told) == set(FULL_STATE)
+        for t, full_state in enumerate(episode):
+            assert set(full_state) == set(FULL_STATE)
             assert len(FULL_STATE) == 8
-            assert (told["episode_count"], told["t"]) == (number, t)
-            assert told["reward"] == 1.0 and isinstance(told["info"], dict)
-            assert told["done"] is (t == 29)
-            assert told["action"] == players.PD().step(told["state"])
+            assert (full_state["episode_count"], full_state["t"]) == (number, t)
+            assert full_state["reward"] == 1.0 and isinstance(full_state["info"], dict)
+            assert full_state["done"] is (t == 29)
+            assert full_state["action"] == players.PD().step(full_state["state"])
             if t:
-                np.testing.assert_array_equal(told["state"], episode[t - 1]["next_state"])
+                np.testing.assert_array_equal(full_state["state"], episode[t - 1]["next_state"])
         # A limit of the environment ended it, not the task.
         assert episode[-1]["info"]["TimeLimit.truncated"] is True
         assert "TimeLimit.truncated" not in episode[-2]["info"]
@@ -162,8 +162,8 @@ def test_a_batch_tells_an_evaluator_the_same(kind):
     assert one.error is many.error is None
     assert one.calls == many.calls
     assert len({len(episode) for episode in one.episodes}) == 3
-    for expected, found in zip(one.episodes, many.episodes, strict=True):
-        for a, b in zip(expected, found, strict=True):
+    for expected, actual in zip(one.episodes, many.episodes, strict=True):
+        for a, b in zip(expected, actual, strict=True):
             assert list(a) == list(b)
             np.testing.assert_array_equal(a.pop("state"), b.pop("state"))
             np.testing.assert_array_equal(a.pop("next_state"), b.pop("next_state"))
@@ -185,8 +185,8 @@ def test_a_batch_respects_what_a_subclass_has_changed():
     case_of(one, NewCartPole(STARTS)).evaluate(players.Always)
     env = lanes_of("Gymnasium, five values", STARTS, 200, 2)
     for t_max in (0, 500):
-        found = VectorTestCase(t_max, [0, 1], 0, 0, 2, env, many).evaluate(players.Always)
-        assert found.error is None
+        result = VectorTestCase(t_max, [0, 1], 0, 0, 2, env, many).evaluate(players.Always)
+        assert result.error is None
     assert one.returns[0] == pytest.approx((1 - 0.9**8) / 0.1)
     assert many.returns == [0.0, 0.0, *one.returns]
 
@@ -200,9 +200,9 @@ def test_built_in_evaluators_sum_up():
             evaluator.reset()
             for reward in episode:
                 evaluator.step({"reward": reward} if evaluator is rewards else {})
-    found = rewards.get_result().get_json()
-    assert list(found) == list(RESULT_FIELDS) == ["name", "detail", "value", "error"]
-    assert found == {
+    values = rewards.get_result().get_json()
+    assert list(values) == list(RESULT_FIELDS) == ["name", "detail", "value", "error"]
+    assert values == {
         "name": "reward evaluation",
         "detail": [3.5, 0.0, 0.5],
         "value": 4 / 3,
@@ -268,8 +268,8 @@ def test_missing_rewards_are_in_the_result():
                 self.evaluator.reset()
                 self.evaluator.step({"state": 0})
 
-    found = Silent(0, 0, 1, None, None, RewardEvaluator()).evaluate(players.Always).get_json()
-    assert found["error"]["type"] == "ValueError" and "reward" in found["error"]["message"]
+    values = Silent(0, 0, 1, None, None, RewardEvaluator()).evaluate(players.Always).get_json()
+    assert values["error"]["type"] == "ValueError" and "reward" in values["error"]["message"]
     counted = Silent(0, 0, 1, None, None, StepCountEvaluator()).evaluate(players.Always)
     assert (counted.value, counted.error) == (1.0, None)
 
@@ -293,16 +293,16 @@ def test_a_test_case_has_six_properties():
 
 @pytest.mark.requirement(61)
 def test_the_agent_is_made_with_its_arguments():
-    given = []
+    arguments = []
 
     def create_agent(**agent_init):
-        given.append(agent_init)
+        arguments.append(agent_init)
         return players.Always()
 
     for agent_init in ({"depth": 2, "name": "x"}, None, {}):
         result = case_of(StepCountEvaluator(), agent_init=agent_init).evaluate(create_agent)
         assert result.error is None
-    assert given == [{"depth": 2, "name": "x"}, {}, {}]
+    assert arguments == [{"depth": 2, "name": "x"}, {}, {}]
 
 
 @pytest.mark.requirement(51, 60)
@@ -314,16 +314,16 @@ def test_as_many_episodes_as_asked_for(n_runs):
         def reset(self):
             calls["reset"] += 1
 
-    found = case_of(RewardEvaluator(), n_runs=n_runs).evaluate(Counting)
-    assert (calls["reset"], len(found.results), found.error) == (n_runs, n_runs, None)
-    assert found.value == (8.0 if n_runs else None)
+    result = case_of(RewardEvaluator(), n_runs=n_runs).evaluate(Counting)
+    assert (calls["reset"], len(result.results), result.error) == (n_runs, n_runs, None)
+    assert result.value == (8.0 if n_runs else None)
 
 
 @pytest.mark.requirement(64)
 def test_at_most_t_max_steps():
     for t_max in (0, 25):
-        found = case_of(StepCountEvaluator(), t_max=t_max, n_runs=3).evaluate(players.PD)
-        assert found.results == {"total_episodes": 3, "total_steps": 3 * t_max}
+        result = case_of(StepCountEvaluator(), t_max=t_max, n_runs=3).evaluate(players.PD)
+        assert result.results == {"total_episodes": 3, "total_steps": 3 * t_max}
 
 
 WRONG = {
@@ -358,8 +358,8 @@ def test_numbers_of_numpy_will_do():
     options = {"n_runs": np.int64(2), "t_max": np.int32(5), "time_limit": np.float32(9)}
     env = NewCartPole(STARTS)
     result = case_of(StepCountEvaluator(), env, seeds=np.arange(2), **options)
-    found = result.evaluate(players.Always)
-    assert (found.results["total_episodes"], found.error) == (2, None)
+    outcome = result.evaluate(players.Always)
+    assert (outcome.results["total_episodes"], outcome.error) == (2, None)
 
 
 @pytest.mark.parametrize(
@@ -384,9 +384,9 @@ def test_an_agent_of_a_batch_must_answer_for_every_lane():
     result = case.evaluate(lambda: players.CrashAt(3))
     assert (result.value, str(result.error)) == (3.0, "boom")
     case.evaluator = StepCountEvaluator()
-    found = case.evaluate(players.incomplete_for_batches).get_json()
-    assert "one action for each state" in found["error"]["message"]
-    assert found["value"] == 0.0
+    values = case.evaluate(players.incomplete_for_batches).get_json()
+    assert "one action for each state" in values["error"]["message"]
+    assert values["value"] == 0.0
 
 
 @pytest.mark.requirement(62)
@@ -403,8 +403,8 @@ def test_environments_that_are_none_are_named():
             return np.array(START), 1.0, True, False, {}
 
     def message(env, seeds):
-        found = case_of(StepCountEvaluator(), env, seeds=seeds).evaluate(players.Always)
-        return str(found.error)
+        result = case_of(StepCountEvaluator(), env, seeds=seeds).evaluate(players.Always)
+        return str(result.error)
 
     assert "Three.step returned 3 values; it must return" in message(Three(STARTS), [1, 2])
     assert "Unseeded has neither reset(seed=...) nor seed(...)" in message(Unseeded(), [1, 2])
@@ -414,22 +414,22 @@ def test_environments_that_are_none_are_named():
 @pytest.mark.requirement(62, 64)
 def test_seeds_reach_environments_that_take_anything():
     """Wrappers of either generation pass on what they are given."""
-    seen = []
+    seeds = []
 
     class Old(OldCartPole):
         def reset(self, **kwargs):
             assert not kwargs
-            seen.append(self.next)
+            seeds.append(self.next)
             return super().reset()
 
     class New(NewCartPole):
         def reset(self, **kwargs):
-            seen.append(kwargs.get("seed"))
+            seeds.append(kwargs.get("seed"))
             return super().reset(**kwargs)
 
     for env in (Old(STARTS), New(STARTS)):
         case_of(StepCountEvaluator(), env, seeds=[5, 9]).evaluate(players.Always)
-    assert seen == [5, 9, 5, 9]
+    assert seeds == [5, 9, 5, 9]
 
 
 # Suites and results -------------------------------------------------------------------------------
@@ -440,12 +440,12 @@ def test_a_suite_plays_its_cases_in_order():
     cases = [case_of(StepCountEvaluator()), case_of(RewardEvaluator())]
     suite = TestSuite("both", cases)
     assert suite.test_cases == cases and suite.results == []
-    found = suite.run(players.Always)
-    assert list(found) == ["suite_id", "results"] and found["suite_id"] == "both"
-    assert [each["result"]["value"] for each in found["results"]] == [8.0, 8.0]
+    results = suite.run(players.Always)
+    assert list(results) == ["suite_id", "results"] and results["suite_id"] == "both"
+    assert [each["result"]["value"] for each in results["results"]] == [8.0, 8.0]
     assert [type(each) for each in suite.results] == [TestResult, TestResult]
     text = str(suite.results[1])
-    assert text == repr(suite.results[1]) == f"<Case case> {found['results'][1]['result']}"
+    assert text == repr(suite.results[1]) == f"<Case case> {results['results'][1]['result']}"
     assert TestSuite("none", []).run(players.Always) == {"suite_id": "none", "results": []}
 
 
@@ -481,23 +481,23 @@ def test_errors_are_in_the_result_and_the_next_case_is_played(
     create_agent, kind, words, time_limit
 ):
     """The agent of the first case fails; that of the second does not."""
-    made = []
+    calls = []
 
     def create(**agent_init):
-        made.append(agent_init)
-        return create_agent() if len(made) == 1 else players.Always()
+        calls.append(agent_init)
+        return create_agent() if len(calls) == 1 else players.Always()
 
     cases = [case_of(RewardEvaluator(), time_limit=time_limit) for _ in range(2)]
     bad = create if callable(create_agent) else create_agent
     suite = TestSuite(0, cases)
-    found = suite.run(bad)
-    first, second = (each["result"] for each in found["results"])
+    results = suite.run(bad)
+    first, second = (each["result"] for each in results["results"])
     assert first["error"]["type"] == kind and words in first["error"]["message"]
     assert len(first["error"]["message"]) <= 2000
     assert type(suite.results[0].result.error).__name__ == kind
     assert second["value"] == (8.0 if callable(create_agent) else None)
-    text = json.dumps(found, allow_nan=False, ensure_ascii=False)
-    assert json.loads(text.encode("utf-8")) == found
+    text = json.dumps(results, allow_nan=False, ensure_ascii=False)
+    assert json.loads(text.encode("utf-8")) == results
 
 
 @pytest.mark.requirement(68)
@@ -523,10 +523,10 @@ def test_errors_of_ones_own_classes_are_in_the_result():
         Odd(3, 0, 1, None, None, StepCountEvaluator()),
         case_of(StepCountEvaluator()),
     ]
-    found = TestSuite(0, cases).run(players.Always)["results"]
-    errors = [each["result"]["error"] and each["result"]["error"]["type"] for each in found]
+    results = TestSuite(0, cases).run(players.Always)["results"]
+    errors = [each["result"]["error"] and each["result"]["error"]["type"] for each in results]
     assert errors == ["ZeroDivisionError", "TypeError", "LookupError", None]
-    assert [each["result"]["value"] for each in found] == [None, None, None, 8.0]
+    assert [each["result"]["value"] for each in results] == [None, None, None, 8.0]
 
 
 def test_the_error_of_one_run_is_not_that_of_the_next():
@@ -581,9 +581,9 @@ def test_what_cannot_be_told_does_not_fail():
     loop = []
     loop.append(loop)
     result = EvaluationResult(Mute(), MuteError(), Mute(), {"x": Mute(), "loop": loop})
-    found = json.loads(json.dumps(result.get_json(), allow_nan=False))
-    assert found["value"] == found["name"] == found["detail"]["x"] == "<Mute>"
-    assert found["error"] == {
+    values = json.loads(json.dumps(result.get_json(), allow_nan=False))
+    assert values["value"] == values["name"] == values["detail"]["x"] == "<Mute>"
+    assert values["error"] == {
         "type": "MuteError",
         "message": "a MuteError that cannot be printed",
     }
@@ -591,8 +591,8 @@ def test_what_cannot_be_told_does_not_fail():
 
 @pytest.mark.requirement(55)
 def test_a_score_that_is_no_number_is_null_with_its_reason():
-    found = EvaluationResult(math.nan, None).get_json()
-    assert found["value"] is None and found["detail"] == [] and found["name"] == "score"
+    values = EvaluationResult(math.nan, None).get_json()
+    assert values["value"] is None and values["detail"] == [] and values["name"] == "score"
     message = "value is nan, which JSON has no number for"
-    assert found["error"] == {"type": "ValueError", "message": message}
+    assert values["error"] == {"type": "ValueError", "message": message}
     assert str(EvaluationResult(1.0, None)) == str(EvaluationResult(1.0, None).get_json())

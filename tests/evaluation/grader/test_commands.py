@@ -225,9 +225,9 @@ def graded(agent, *words, **env):
     ],
 )
 def test_an_agent_cannot_end_the_grader_or_write_its_result(hostile, agent, code, error):
-    found, out = graded(agent)
+    report, out = graded(agent)
     result = json.loads(out)
-    assert (found, result["suite_id"]) == (code, "threes")
+    assert (report, result["suite_id"]) == (code, "threes")
     for each in result["results"]:
         assert (each["result"]["error"] or {}).get("message") == error
         assert each["result"]["value"] == (0.0 if error else 3.0)

@@ -30,16 +30,16 @@ def run(*words):
 def test_a_suite_and_a_submission():
     pytest.importorskip("gymnasium", reason="needs the extra: jaxsim-novelty[gymnasium]")
     command = ["-m", "evaluation.cli", "grade", "examples/grader/balance.py"]
-    found = run(*command, "examples/grader/my_agent.py")
-    values = {each["case_id"]: each["result"]["value"] for each in found["results"]}
+    result = run(*command, "examples/grader/my_agent.py")
+    values = {each["case_id"]: each["result"]["value"] for each in result["results"]}
     assert values == {"short": 100.0, "whole episodes": 500.0}
 
 
 @pytest.mark.requirement(63, 67)
 def test_classes_of_ones_own_and_an_adapted_game():
     expected = {"name": "win rate", "detail": [True] * 8, "value": 1.0, "error": None}
-    found = run("examples/grader/matches.py")
-    assert found["results"] == [{"case_id": "tournament", "result": expected}]
+    result = run("examples/grader/matches.py")
+    assert result["results"] == [{"case_id": "tournament", "result": expected}]
 
 
 def test_every_example_is_run_here():

@@ -47,9 +47,9 @@ def cases(kinds, numbers=SEED_FIRST):
 def test_results_equal_the_recorded_ones(seed_first, kind, number):
     recording = seed_first[number]
     suite = suite_of(recording, KINDS[kind](recording.starts, recording.limit))
-    found = suite.run(recording.policy)
-    assert found == recording.expected
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    results = suite.run(recording.policy)
+    assert results == recording.expected
+    assert json.loads(json.dumps(results, allow_nan=False)) == results
 
 
 def test_there_are_fourteen_such_cases(seed_first):
@@ -90,12 +90,12 @@ def test_an_agent_that_fails_keeps_what_was_recorded(golden, seed_first, place):
     assert values["agent"] == "CrashAt"
     recording = type(seed_first[0])(values, seed_first[0].starts)
     suite = suite_of(recording, OldCartPole(recording.starts))
-    found = suite.run(players.CrashAt)
-    (expected,), (result,) = recording.expected["results"], found["results"]
+    results = suite.run(players.CrashAt)
+    (expected,), (result,) = recording.expected["results"], results["results"]
     assert result["result"]["error"] == {"type": "RuntimeError", "message": "boom"}
     assert repr(suite.results[0].result.error) == expected["result"]["error"]
-    kept = {k: v for k, v in expected["result"].items() if k != "error"}
-    assert {k: v for k, v in result["result"].items() if k != "error"} == kept
+    fields = {k: v for k, v in expected["result"].items() if k != "error"}
+    assert {k: v for k, v in result["result"].items() if k != "error"} == fields
 
 
 @pytest.mark.requirement(59)
@@ -106,9 +106,9 @@ def test_a_slow_agent_is_cut_off_where_the_original_cut_it_off(golden, seed_firs
     clock = ScriptedClock()
     suite = suite_of(recording, OldCartPole(recording.starts), clock=clock)
     suite.run(lambda: players.Slow(clock, 0.3))
-    expected, found = recording.expected["results"][0]["result"], suite.results[0].result
-    assert repr(found.error) == expected["error"]
-    assert (found.results, found.value) == (expected["detail"], expected["value"])
+    expected, result = recording.expected["results"][0]["result"], suite.results[0].result
+    assert repr(result.error) == expected["error"]
+    assert (result.results, result.value) == (expected["detail"], expected["value"])
 
 
 @pytest.mark.requirement(59)
@@ -126,9 +126,9 @@ def test_an_evaluator_that_is_used_again_goes_on_counting(golden, seed_first):
     env = OldCartPole(seed_first[0].starts)
     case = ReinforcementLearningTestCase(5, [2333, 2333], 4, 60, 2, env, evaluator)
     suite = TestSuite("reuse", [case])
-    found = [suite.run(players.Alternate) for _ in range(2)]
-    assert found == golden["evaluator_reuse"]
-    assert str(found[1]) == golden["print_form"]
+    results = [suite.run(players.Alternate) for _ in range(2)]
+    assert results == golden["evaluator_reuse"]
+    assert str(results[1]) == golden["print_form"]
 
 
 @pytest.mark.requirement(64)

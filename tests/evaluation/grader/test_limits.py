@@ -59,9 +59,9 @@ def case_of(time_limit=None, *, n_runs=2, clock=None, **options):
 )
 def test_a_limit_ends_a_case_at_its_time(limit, seconds, steps):
     clock = ScriptedClock(start=5.0)
-    found = case_of(limit, clock=clock).evaluate(lambda: players.Slow(clock, seconds))
-    assert found.results["total_steps"] == steps
-    assert type(found.error) is (type(None) if steps == 16 else TimeoutException)
+    result = case_of(limit, clock=clock).evaluate(lambda: players.Slow(clock, seconds))
+    assert result.results["total_steps"] == steps
+    assert type(result.error) is (type(None) if steps == 16 else TimeoutException)
 
 
 @pytest.mark.requirement(59)
@@ -95,9 +95,9 @@ def test_all_that_a_case_does_counts(where):
                 late("end")
 
     case = ReinforcementLearningTestCase(9, [0], 0, 1.0, 1, World(STARTS), Counter(), clock=clock)
-    found = case.evaluate(Late)
-    assert type(found.error) is TimeoutException
-    assert found.results["total_steps"] == {"evaluator": 1, "end": 8}.get(where, 0)
+    result = case.evaluate(Late)
+    assert type(result.error) is TimeoutException
+    assert result.results["total_steps"] == {"evaluator": 1, "end": 8}.get(where, 0)
 
 
 @pytest.mark.requirement(59)
@@ -105,9 +105,9 @@ def test_a_limit_of_a_batch_keeps_what_was_played():
     clock = ScriptedClock()
     env = lanes_of("Gymnasium, five values", STARTS, 50, 3)
     case = VectorTestCase(50, [0, 1, 2], 0, 1.0, 3, env, StepCountEvaluator(), clock=clock)
-    found = case.evaluate(lambda: players.Slow(clock, 0.3))
-    assert found.get_json()["error"] == TIMED_OUT
-    assert (found.results, found.value) == ({"total_episodes": 3, "total_steps": 9}, 3.0)
+    result = case.evaluate(lambda: players.Slow(clock, 0.3))
+    assert result.get_json()["error"] == TIMED_OUT
+    assert (result.results, result.value) == ({"total_episodes": 3, "total_steps": 9}, 3.0)
 
 
 @pytest.mark.requirement(59)
@@ -121,10 +121,10 @@ def test_a_call_that_lasts_is_given_up_by_the_scripted_clock():
             release.wait()
             return 0
 
-    found = case_of(60.0, clock=clock).evaluate(Stuck)
+    result = case_of(60.0, clock=clock).evaluate(Stuck)
     release.set()
-    assert type(found.error) is TimeoutException
-    assert found.results == {"total_episodes": 1, "total_steps": 0}
+    assert type(result.error) is TimeoutException
+    assert result.results == {"total_episodes": 1, "total_steps": 0}
 
 
 @pytest.mark.requirement(63)
@@ -150,14 +150,14 @@ def test_a_case_of_ones_own_is_limited_too():
             clock.advance(0.25)
             return self.heard
 
-    def found(time_limit):
+    def result_of(time_limit):
         case = Guessing("guess", time_limit, 4, None, None, StepCountEvaluator(), clock=clock)
         return case.evaluate(Guesser)
 
-    for unlimited in (found(None), found(1.0)):
+    for unlimited in (result_of(None), result_of(1.0)):
         assert (unlimited.value, unlimited.error) == (1.0, None)
-    assert found(0.6).results == {"total_episodes": 3, "total_steps": 2}
-    assert type(found(0.6).error) is TimeoutException
+    assert result_of(0.6).results == {"total_episodes": 3, "total_steps": 2}
+    assert type(result_of(0.6).error) is TimeoutException
 
 
 # With the computer's clock ------------------------------------------------------------------------
@@ -186,16 +186,16 @@ def test_an_agent_that_hangs_does_not_hang_the_suite(agent):
 
 @pytest.mark.requirement(59)
 def test_limits_work_in_a_worker_thread():
-    found = []
+    results = []
 
     def work():
-        found.append(case_of(0.05).evaluate(players.Sleeping))
+        results.append(case_of(0.05).evaluate(players.Sleeping))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(10.0)
-    assert found[0].get_json()["error"] == TIMED_OUT
-    assert found[0].results["total_steps"] <= 3
+    assert results[0].get_json()["error"] == TIMED_OUT
+    assert results[0].results["total_steps"] <= 3
 
 
 @pytest.mark.requirement(59)
@@ -209,8 +209,8 @@ def test_limits_leave_signals_alone_and_may_be_nested():
         def reset(self):
             assert inner.evaluate(players.Spinning).get_json()["error"] == TIMED_OUT
 
-    found = case_of(30.0, n_runs=1).evaluate(Nested)
-    assert found.error is None and found.value == 8.0
+    result = case_of(30.0, n_runs=1).evaluate(Nested)
+    assert result.error is None and result.value == 8.0
     assert signal.getsignal(signal.SIGALRM) is handler
     assert signal.getitimer(signal.ITIMER_REAL) == timer
 
@@ -233,9 +233,9 @@ def test_an_environment_that_hangs_is_interrupted(monkeypatch):
     before = signal.getsignal(signal.SIGALRM)
     case = case_of(0.2)  # time enough for the agent
     case.env = Hanging(STARTS)
-    found = case.evaluate(players.Always)
-    assert found.error is rung[-1] and len(rung) == 2
-    assert found.results == {"total_episodes": 1, "total_steps": 0}
+    result = case.evaluate(players.Always)
+    assert result.error is rung[-1] and len(rung) == 2
+    assert result.results == {"total_episodes": 1, "total_steps": 0}
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
@@ -261,11 +261,11 @@ def test_no_alarm_is_set_where_there_should_be_none(why):
             target.join(30.0)
         else:
             assert case.evaluate(Looking).error is None
-        left = signal.getitimer(signal.ITIMER_REAL)[0]
+        remaining = signal.getitimer(signal.ITIMER_REAL)[0]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
     assert handlers == [before, before]
-    assert (left > 400.0) == (why == "another alarm")
+    assert (remaining > 400.0) == (why == "another alarm")
 
 
 @pytest.mark.requirement(68)
@@ -274,10 +274,10 @@ def test_an_agent_in_a_thread_cannot_interrupt_the_suite():
         def step(self, state):
             raise KeyboardInterrupt
 
-    found = case_of(5.0).evaluate(Interrupting)
-    assert type(found.error) is AgentError
-    assert str(found.error) == "the agent raised KeyboardInterrupt"
-    assert type(found.error.__cause__) is KeyboardInterrupt
+    result = case_of(5.0).evaluate(Interrupting)
+    assert type(result.error) is AgentError
+    assert str(result.error) == "the agent raised KeyboardInterrupt"
+    assert type(result.error.__cause__) is KeyboardInterrupt
 
 
 # In a process of its own --------------------------------------------------------------------------
@@ -288,9 +288,9 @@ def test_a_process_gives_the_same_result():
     for time_limit in (None, 20.0):
         alone = case_of(time_limit, isolate=True, agent_init={"action": 1})
         beside = case_of(agent_init={"action": 1})
-        found = alone.evaluate(players.Always)
-        assert found.get_json() == beside.evaluate(players.Always).get_json()
-        assert found.error is None
+        result = alone.evaluate(players.Always)
+        assert result.get_json() == beside.evaluate(players.Always).get_json()
+        assert result.error is None
 
 
 @pytest.mark.requirement(59, 68)
@@ -305,8 +305,8 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
 
     monkeypatch.setattr(processes.ProcessHost, "__exit__", watched)
     began = time.monotonic()
-    found = case_of(0.1, isolate=True).evaluate(agent)
-    assert found.get_json()["error"] == TIMED_OUT
+    result = case_of(0.1, isolate=True).evaluate(agent)
+    assert result.get_json()["error"] == TIMED_OUT
     assert time.monotonic() - began < 20.0
     assert ended == [-signal.SIGKILL]
 
@@ -328,14 +328,14 @@ def test_a_process_that_hangs_is_ended(agent, monkeypatch):
     ],
 )
 def test_errors_in_a_process_are_those_beside_it(create, agent_init, kind, words):
-    found = case_of(isolate=True, agent_init=agent_init).evaluate(create)
-    error = found.get_json()["error"]
+    result = case_of(isolate=True, agent_init=agent_init).evaluate(create)
+    error = result.get_json()["error"]
     assert error["type"] == kind and words in error["message"]
     # The class of a submission is never loaded here: one of the same name stands for it.
-    assert not isinstance(found.error, players.OwnError)
+    assert not isinstance(result.error, players.OwnError)
     if kind not in ("AgentError",):
         beside = case_of(agent_init=agent_init).evaluate(create)
-        assert beside.get_json() == found.get_json()
+        assert beside.get_json() == result.get_json()
 
 
 @pytest.mark.parametrize(
@@ -352,15 +352,15 @@ def test_errors_in_a_process_are_those_beside_it(create, agent_init, kind, words
     ],
 )
 def test_plain_actions_come_back_as_they_were(action):
-    found = child.loads(pickle.dumps(action))
-    assert type(found) is type(action)
-    np.testing.assert_equal(found, action)
-    assert getattr(found, "dtype", None) == getattr(action, "dtype", None)
+    value = child.loads(pickle.dumps(action))
+    assert type(value) is type(action)
+    np.testing.assert_equal(value, action)
+    assert getattr(value, "dtype", None) == getattr(action, "dtype", None)
 
 
 def test_what_cannot_be_sent_is_named():
-    found = case_of(isolate=True).evaluate(lambda: players.Always())
-    assert "at the top level of a module" in str(found.error)
+    result = case_of(isolate=True).evaluate(lambda: players.Always())
+    assert "at the top level of a module" in str(result.error)
 
     class World(OldCartPole):
         def reset(self):
@@ -375,13 +375,13 @@ def test_what_cannot_be_sent_is_named():
 @pytest.mark.requirement(59)
 def test_a_memory_limit_is_the_agents_own():
     sizes = {"fits": MEMORY // 8, "too much": 2 * MEMORY}
-    found = {
+    results = {
         name: case_of(memory_limit=MEMORY, agent_init={"size": size}).evaluate(players.Hungry)
         for name, size in sizes.items()
     }
-    assert found["fits"].error is None and found["fits"].value == 8.0
-    assert found["too much"].get_json()["error"] == {"type": "MemoryError", "message": ""}
-    assert found["too much"].value is None
+    assert results["fits"].error is None and results["fits"].value == 8.0
+    assert results["too much"].get_json()["error"] == {"type": "MemoryError", "message": ""}
+    assert results["too much"].value is None
     assert case_of(agent_init={"size": 2 * MEMORY}).evaluate(players.Hungry).error is None
 
 
@@ -396,8 +396,8 @@ def test_a_process_that_dies_at_its_start_is_explained(memory_limit, words):
 
 def test_a_memory_limit_where_there_is_none(monkeypatch):
     monkeypatch.setattr("evaluation.grader.child.sys", SimpleNamespace(platform="win32"))
-    found = case_of(memory_limit=MEMORY).evaluate(players.Always)
-    assert str(found.error) == "memory_limit needs a POSIX system; leave it out"
+    result = case_of(memory_limit=MEMORY).evaluate(players.Always)
+    assert str(result.error) == "memory_limit needs a POSIX system; leave it out"
 
 
 def test_a_process_that_does_not_start_is_given_up():

@@ -50,11 +50,11 @@ def test_a_batch_gives_the_same_dictionary(worlds):
         case = kind(500, seeds, "counting", 60.0, RUNS, env, RewardEvaluator())
         return TestSuite(1, [case]).run(lambda: PureAgent(counting, env, seed=seed))
 
-    found = graded(ReinforcementLearningTestCase, one, 3)
-    assert found["results"][0]["result"]["error"] is None
-    assert graded(VectorTestCase, many, 3) == found
-    assert len(set(found["results"][0]["result"]["detail"])) > RUNS // 2
-    assert graded(VectorTestCase, many, 4) != found
+    result = graded(ReinforcementLearningTestCase, one, 3)
+    assert result["results"][0]["result"]["error"] is None
+    assert graded(VectorTestCase, many, 3) == result
+    assert len(set(result["results"][0]["result"]["detail"])) > RUNS // 2
+    assert graded(VectorTestCase, many, 4) != result
 
 
 def test_without_an_environment_it_sees_vectors():
@@ -82,9 +82,9 @@ def test_memory_goes_on_from_episode_to_episode():
         return memory, agents.NoveltyPrediction.none(), memory + 1
 
     agent = PureAgent(agents.Agent("counter", act, init=lambda key: jnp.int32(0)))
-    told = []
+    actions = []
     for _ in range(2):
         agent.reset()
-        told += [agent.step(np.zeros(2)) for _ in range(3)]
-    assert told == [0, 1, 2, 3, 4, 5]
+        actions += [agent.step(np.zeros(2)) for _ in range(3)]
+    assert actions == [0, 1, 2, 3, 4, 5]
     assert jax.tree.leaves(agent.step(np.zeros(2))) == [6]

@@ -137,13 +137,13 @@ def test_any_number_of_lanes_and_any_lifetimes_give_the_same():
 
 
 class Counting:
-    """Agents that break every level off, and note who was asked."""
+    """Agents that break every level off, and count the lanes that are due."""
 
     def __init__(self, clock, seconds):
-        self.clock, self.seconds, self.asked = clock, seconds, []
+        self.clock, self.seconds, self.counts = clock, seconds, []
 
     def init(self, sight, due):
-        self.asked.append(due.sum())
+        self.counts.append(due.sum())
 
     def act(self, sight, due):
         self.clock.advance(self.seconds)
@@ -162,7 +162,7 @@ def test_a_call_is_charged_whole_or_shared(charge, overspent, millis):
     agents = Counting(clock, 0.06)
     clocks = SharedClock(clock, 4, charge)
     results = play_batch(track(most_plays=1), agents, clocks, lanes=4)
-    assert agents.asked == [4, 4, 4]
+    assert agents.counts == [4, 4, 4]
     for lane in results:
         assert [r.level for r in lane] == [0, 3, 4]
         assert [r.overspent for r in lane] == [overspent] * 3

@@ -58,8 +58,8 @@ def test_an_agent_plays_in_this_process(files, capsys):
     results = read_results(out / "results.jsonl")
     assert [r.level for r in results] == [0, 1, 3, 4]
     assert [r.line for r in results] == [line for line in lines if "Result" in line]
-    found = records.read(out / "records.parquet")
-    assert found.columns["length"].tolist() == [[2, 2, 2, 2]]
+    table = records.read(out / "records.parquet")
+    assert table.columns["length"].tolist() == [[2, 2, 2, 2]]
     assert loads((out / "track.json").read_text()).rules.most_plays == 2
     # Not over results that are there.
     assert run("run", "--agent", files / "agent.py", "--out", out) == 2
@@ -70,9 +70,9 @@ def test_an_agent_that_is_disqualified_is_an_error(files, capsys):
     (files / "agent.py").write_text(AGENT + "    def __init__(self): 1 / 0\n")
     arguments = ("--agent", files / "agent.py", "--track", files / "track.json")
     assert run("run", *arguments, "--out", files / "out", "--quiet") == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "ended early: the constructor failed or was late (ZeroDivisionError" in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "ended early: the constructor failed or was late (ZeroDivisionError" in output.err
     (result,) = read_results(files / "out" / "results.jsonl")
     assert result.winner == -100
     assert not (files / "out" / "records.parquet").exists()
@@ -134,9 +134,9 @@ def test_a_server_that_is_ended_in_a_level_keeps_its_records(files):
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 128 + signal.SIGTERM
         limit.cancel()
-        said = running.stderr.read()
+        err = running.stderr.read()
         peer.close()
-    assert "jaxsim: ended by SIGTERM" in said and "Traceback" not in said
+    assert "jaxsim: ended by SIGTERM" in err and "Traceback" not in err
     assert records.read(out / "records.parquet").columns["length"].shape[1] >= 1
     assert len(read_results(out / "results.jsonl")) >= 1
 
@@ -169,7 +169,7 @@ def test_the_track_is_printed_as_it_would_be_played(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["run", "--agent", "missing.py"], "agent missing.py is no file"),
         (["run", "--agent", "{}/bad.py"], "cannot be imported: SyntaxError"),
@@ -189,7 +189,7 @@ def test_the_track_is_printed_as_it_would_be_played(capsys):
     ],
     ids=lambda value: None,
 )
-def test_wrong_input_is_one_line_and_code_2(files, capsys, words, said):
+def test_wrong_input_is_one_line_and_code_2(files, capsys, words, message):
     (files / "bad.py").write_text("class Agent(:\n")
     (files / "empty.py").write_text("\n")
     (files / "half.py").write_text(AGENT.partition("    def result")[0])
@@ -197,7 +197,7 @@ def test_wrong_input_is_one_line_and_code_2(files, capsys, words, said):
     (files / "agent.txt").write_text(AGENT)
     assert run(*(word.format(files) for word in words)) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert error.startswith("jaxsim: ")
 

@@ -22,8 +22,8 @@ TRAINING = {"0", "1", "2"}
 @pytest.fixture(scope="module")
 def served():
     """The track of poles by the rules of the recorded server, whose time never passes."""
-    with serving(track(**ORIGINAL)) as found:
-        yield found
+    with serving(track(**ORIGINAL)) as running:
+        yield running
 
 
 def scenarios(recorded_data, name):
@@ -51,10 +51,10 @@ def replay(peer, entry):
         peer.send(reply if "\n" in reply else f"{number}#{reply}\n")
 
 
-def said(lines):
+def printed(lines):
     """Lines about phases and levels, without scores: those are of another game."""
-    kept = [line for line in lines if line.startswith(("[PHASE]", "[TRAINING]", "[VALIDATION]"))]
-    return [line.split("Player0-Score:")[0] + line.partition(", timesteps:")[2] for line in kept]
+    results = [line for line in lines if line.startswith(("[PHASE]", "[TRAINING]", "[VALIDATION]"))]
+    return [line.split("Player0-Score:")[0] + line.partition(", timesteps:")[2] for line in results]
 
 
 @pytest.mark.requirement(75, 87, 88, 90, 91, 93)
@@ -68,7 +68,7 @@ def test_recorded_clients_of_the_server_get_what_they_got(served, recorded_data,
         replay(peer, entry)
     peer.close()
     served.next_trial()
-    ours, theirs = said(served.lines[before:]), said(scenario["server_stdout"])
+    ours, theirs = printed(served.lines[before:]), printed(scenario["server_stdout"])
     assert len(theirs) > 0 or scenario["scenario"] == "START_FAILED"
     chosen_at_random = 0
     for mine, recorded in zip(ours, theirs, strict=False):
@@ -145,12 +145,12 @@ def test_what_the_recorded_client_says_is_understood(served, recorded_data):
 
 def agent_of(scenario):
     """The agent of a scenario: what it returns, and how long it takes."""
-    given = scenario["agent"]
+    spec = scenario["agent"]
     times = {"constructor": "ctor", "init": "init", "act": "act", "result": "result"}
     return Script(
-        actions=always(given.get("action", "ACTION_LEFT")),
-        levels=always(given.get("level", 2)),
-        times={method: always(given.get(key, 0.0)) for method, key in times.items()},
+        actions=always(spec.get("action", "ACTION_LEFT")),
+        levels=always(spec.get("level", 2)),
+        times={method: always(spec.get(key, 0.0)) for method, key in times.items()},
     )
 
 

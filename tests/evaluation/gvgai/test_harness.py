@@ -71,8 +71,8 @@ def test_a_level_that_is_none_becomes_a_random_training_level():
     assert set(chosen) <= {0, 1, 2}
     again = trained_for(3 + len(choices), levels=in_turn(0, 0, *choices))
     assert run(again).trained()[3:] == chosen
-    others = [run(trained_for(9, levels=always(7)), seed=seed).trained()[3:] for seed in (0, 1)]
-    assert others[0] != others[1]
+    levels = [run(trained_for(9, levels=always(7)), seed=seed).trained()[3:] for seed in (0, 1)]
+    assert levels[0] != levels[1]
 
 
 def test_any_kind_of_whole_number_chooses_a_level():
@@ -127,13 +127,13 @@ def test_a_result_during_which_the_time_runs_out(seconds, grace, call):
 
 @pytest.mark.requirement(79)
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.4, "2"), (0.5, "END_TRAINING"), (1.5, "END_TRAINING")]
+    ("seconds", "answer"), [(0.4, "2"), (0.5, "END_TRAINING"), (1.5, "END_TRAINING")]
 )
-def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, said):
+def test_a_client_says_that_its_time_has_run_out_meanwhile(seconds, answer):
     script = Script(levels=always(2), times={"result": always(seconds)})
     player = TimedAgent(script.agent(), script.clock, Rules(learning_seconds=0.5))
     player.answer("START")
-    assert player.answer('{"phase":"END","isValidation":false}')[0] == said
+    assert player.answer('{"phase":"END","isValidation":false}')[0] == answer
 
 
 @pytest.mark.requirement(78)
@@ -186,11 +186,11 @@ def test_the_constructor_has_one_second(seconds, plays):
 
 @pytest.mark.requirement(82)
 def test_a_constructor_may_take_the_observation_and_a_timer_or_nothing():
-    taken = []
+    parameters = []
 
     class Both(Agent):
         def __init__(self, sso, elapsed_timer):
-            taken.append((sso.phase, sso.gameTick, elapsed_timer.remainingTimeMillis()))
+            parameters.append((sso.phase, sso.gameTick, elapsed_timer.remainingTimeMillis()))
 
         def act(self, sso, elapsed_timer):
             return ESCAPE
@@ -205,12 +205,12 @@ def test_a_constructor_may_take_the_observation_and_a_timer_or_nothing():
 
     class Any(Nothing):
         def __init__(self, *arguments):
-            taken.append(len(arguments))
+            parameters.append(len(arguments))
 
     for agent in (Both, Nothing, Any):
         done = run(Script(), agent, most_plays=1)
         assert done.levels == [0, 3, 4]
-    assert taken == [("INIT", 0, 1000.0), 2]
+    assert parameters == [("INIT", 0, 1000.0), 2]
 
 
 @pytest.mark.requirement(83)
@@ -275,25 +275,29 @@ def test_init_comes_before_every_level_and_has_one_second(seconds, plays):
         assert {sso.avatarLastAction for sso in script.seen("act")} == {NIL}
         return
     # It costs its level, and `result` is asked as after any other.
-    begun = ["constructor", "init", "act", "result", "init", "result", "init"]
-    assert methods[: len(begun)] == begun
+    calls = ["constructor", "init", "act", "result", "init", "result", "init"]
+    assert methods[: len(calls)] == calls
     lost = done.results[1]
     assert (lost.level, lost.winner, lost.score, lost.ticks) == (1, -100, -1000.0, 0)
-    told = script.seen("result")[1]
-    assert (told.gameWinner, told.gameScore, told.phase) == ("PLAYER_DISQ", -1000.0, "END")
+    observation = script.seen("result")[1]
+    assert (observation.gameWinner, observation.gameScore, observation.phase) == (
+        "PLAYER_DISQ",
+        -1000.0,
+        "END",
+    )
     assert done.levels[:3] == [0, 1, 2]
     assert done.trial.call == Call.FINISH
 
 
 @pytest.mark.parametrize(
-    ("scope", "played"),
+    ("scope", "levels"),
     [("level", [3, 4, 3, 4]), ("phase", [3, 3, 4])],
 )
-def test_what_a_late_init_in_validation_costs(scope, played):
+def test_what_a_late_init_in_validation_costs(scope, levels):
     script = Script(times={**training(HOUR / 6, 0.0), "init": in_turn(0.0, 1.5, 0.0)})
     done = run(script, validation_times=2, scope=scope)
     assert [(r.level, r.winner) for r in done.results[:2]] == [(0, -1), (3, -100)]
-    assert done.levels[1:] == played
+    assert done.levels[1:] == levels
     assert done.trial.call == Call.FINISH
 
 
@@ -328,17 +332,17 @@ def test_processor_time_stands_still_while_an_agent_sleeps(timer):
 
 @pytest.mark.requirement(86)
 @pytest.mark.parametrize(
-    ("millis", "played"),
+    ("millis", "action"),
     [(0, LEFT), (40, LEFT), (41, NIL), (50, NIL), (51, None), (3000, None)],
 )
-def test_an_action_has_forty_milliseconds(millis, played):
+def test_an_action_has_forty_milliseconds(millis, action):
     script = Script(times={"act": in_turn(0.03, millis / 1e3, 0.0)})
     script.actions = in_turn(RIGHT, LEFT, ESCAPE)
     done = run(script, most_plays=1)
     level = done.results[0]
     assert level.act_max_ms == max(millis, 30)
-    if played:
-        assert [sso.avatarLastAction for sso in script.seen("act")[:3]] == [NIL, RIGHT, played]
+    if action:
+        assert [sso.avatarLastAction for sso in script.seen("act")[:3]] == [NIL, RIGHT, action]
         assert (level.ticks, level.overspent, level.aborted) == (2, False, True)
     else:
         assert (level.ticks, level.overspent, level.aborted) == (1, True, False)
@@ -347,13 +351,13 @@ def test_an_action_has_forty_milliseconds(millis, played):
 
 @pytest.mark.requirement(87)
 @pytest.mark.parametrize(
-    ("policy", "line", "seen"),
+    ("policy", "line", "fields"),
     [
         ("disqualify", "Player0:-100, Player0-Score:-1000.0", ("PLAYER_DISQ", -1000.0)),
         ("abort_level", "Player0:-1, Player0-Score:2.0", ("NO_WINNER", 2.0)),
     ],
 )
-def test_what_an_overspent_action_costs(policy, line, seen):
+def test_what_an_overspent_action_costs(policy, line, fields):
     script = Script(times={"act": in_turn(0.0, 0.0, 0.2, 0.0)})
     script.actions = in_turn(LEFT, RIGHT, LEFT, ESCAPE)
     done = run(script, most_plays=2, on_overspent=policy)
@@ -361,7 +365,7 @@ def test_what_an_overspent_action_costs(policy, line, seen):
     expected = f"[TRAINING] Result (1->win; 0->lose): level:0, {line}, timesteps:2"
     assert results[0] == expected
     sso = script.seen("result")[0]
-    assert (sso.gameWinner, sso.gameScore) == seen
+    assert (sso.gameWinner, sso.gameScore) == fields
     assert (sso.phase, sso.avatarLastAction) == ("ABORT", ESCAPE)
     # The level is lost, not the track.
     assert done.levels == [0, 1, 3, 4]
@@ -421,12 +425,12 @@ def test_result_may_take_the_observation_only():
 
 @pytest.mark.requirement(90)
 def test_what_is_no_action_or_not_available_does_nothing():
-    said = (LEFT, "ACTION_UP", "gibberish", "", None, 4, "ACTION_USE", NIL, RIGHT, ESCAPE)
-    script = Script(actions=in_turn(*said))
+    answers = (LEFT, "ACTION_UP", "gibberish", "", None, 4, "ACTION_USE", NIL, RIGHT, ESCAPE)
+    script = Script(actions=in_turn(*answers))
     run(script, most_plays=1)
-    first = script.seen("act")[: len(said)]
-    played = [sso.avatarLastAction for sso in first[1:]]
-    assert played == [LEFT] + [NIL] * 7 + [RIGHT]
+    first = script.seen("act")[: len(answers)]
+    actions = [sso.avatarLastAction for sso in first[1:]]
+    assert actions == [LEFT] + [NIL] * 7 + [RIGHT]
     assert first[0].availableActions == [LEFT, RIGHT]
 
 

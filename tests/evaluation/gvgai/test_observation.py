@@ -41,7 +41,7 @@ def vector(x=0.0, y=0.0, z=0.0):
 def view(half_width=4.95, **changes):
     """A room with the pole leaning to the right and two blocks in four slots."""
     half = 0.1
-    seen = Observation(
+    readings = Observation(
         cart_position=vector(1.0, -2.0),
         cart_velocity=vector(3.0, 4.0),
         pole_quaternion=(0.0, np.sin(half), 0.0, np.cos(half)),
@@ -61,14 +61,14 @@ def view(half_width=4.95, **changes):
         "alive": True,
         "planar": False,
         "half_width": half_width,
-        "seen": seen,
+        "observation": readings,
     }
     return View(**{**fields, **changes})
 
 
 def sso(form="JSON", **changes):
-    seen = view(**changes)
-    return serialise(seen, form, draw(seen))
+    data = view(**changes)
+    return serialise(data, form, draw(data))
 
 
 @pytest.mark.requirement(84)
@@ -91,8 +91,8 @@ def test_it_has_the_fields_of_the_framework(recorded_data):
     for name in set(written) & set(original):
         ours, theirs = written[name], original[name]
         assert type(ours) is type(theirs), name
-    here, there = written["movablePositions"][0][0], original["immovablePositions"][0][0]
-    assert {k: type(v) for k, v in here.items()} == {k: type(v) for k, v in there.items()}
+    block, sprite = written["movablePositions"][0][0], original["immovablePositions"][0][0]
+    assert {k: type(v) for k, v in block.items()} == {k: type(v) for k, v in sprite.items()}
 
 
 @pytest.mark.requirement(84)
@@ -173,14 +173,14 @@ def test_cells_grow_with_the_room_and_what_is_outside_is_in_none():
 
 @pytest.mark.requirement(97)
 def test_stacked_blocks_read_like_single_ones():
-    seen = view().seen
+    single = view().observation
     stack = replace(
-        seen,
-        block_position=(Vector(*np.transpose(seen.block_position)),),
-        block_velocity=(Vector(*np.transpose(seen.block_velocity)),),
-        block_alive=(np.stack(seen.block_alive),),
+        single,
+        block_position=(Vector(*np.transpose(single.block_position)),),
+        block_velocity=(Vector(*np.transpose(single.block_velocity)),),
+        block_alive=(np.stack(single.block_alive),),
     )
-    assert sso(seen=stack) == sso()
+    assert sso(observation=stack) == sso()
 
 
 @pytest.mark.requirement(90)
@@ -222,8 +222,10 @@ def test_the_picture_is_a_png_of_the_room():
         ((0.6, -2.3), render.CART),
         ((2.0, -2.0), render.POLE),
     ):
-        seen = at(*place)
-        np.testing.assert_allclose(seen / seen.sum(), np.divide(colour, sum(colour)), atol=0.02)
+        picture = at(*place)
+        np.testing.assert_allclose(
+            picture / picture.sum(), np.divide(colour, sum(colour)), atol=0.02
+        )
     assert np.ptp(at(-1.0, 0.0)) < 20  # the floor is grey
 
 
@@ -276,13 +278,13 @@ def test_an_observation_follows_the_game():
 
 def test_the_originals_way_to_fill_two_fields():
     trial = Trial(track(most_plays=1, original_fields=True), ScriptedClock())
-    said = []
+    fields = []
     for reply in ("START_DONE", *("INIT_DONE", "ABORT", "0") * 2):
         if trial.payload != "START":
-            seen = trial.observation()
-            said.append((seen.phase, seen.isValidation, seen.gameTick))
+            text = trial.observation()
+            fields.append((text.phase, text.isValidation, text.gameTick))
         trial.reply(reply)
-    assert said == [
+    assert fields == [
         ("INIT", False, 0),
         ("ACT", False, 0),
         ("ABORT", False, 0),

@@ -71,11 +71,11 @@ def test_its_commands_are_understood():
 def test_its_agent_plays(monkeypatch):
     (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     names: dict = {}
-    played, clock = harness.run, ScriptedClock()
+    run, clock = harness.run, ScriptedClock()
 
-    def quickly(given, agent, given_clock):
-        assert given.name == "cartpole3d"
-        return played(track(most_plays=2), agent, clock)
+    def quickly(default, agent, given_clock):
+        assert default.name == "cartpole3d"
+        return run(track(most_plays=2), agent, clock)
 
     monkeypatch.setattr(harness, "run", quickly)
     exec(block, names)

@@ -67,10 +67,10 @@ def test_what_replies_mean(call, text, meaning):
 def test_any_bytes_mean_something_legal(line, call):
     reply = protocol.read_reply(line)
     if reply is not None:
-        said = protocol.meaning(call, reply.text)
-        assert said.answer in Answer
-        assert 0 <= said.action < len(ACTIONS) and said.action != ESCAPE
-        assert said.level in (NO_LEVEL, 0, 1, 2)
+        meaning = protocol.meaning(call, reply.text)
+        assert meaning.answer in Answer
+        assert 0 <= meaning.action < len(ACTIONS) and meaning.action != ESCAPE
+        assert meaning.level in (NO_LEVEL, 0, 1, 2)
     protocol.read_message(line)
 
 

@@ -36,15 +36,15 @@ STATES = ("START", "INIT", "ACT", "ABORT")
 @pytest.fixture(scope="module")
 def served():
     """A server whose time never passes; clients end training themselves."""
-    with serving(track(most_plays=4)) as found:
-        yield found
+    with serving(track(most_plays=4)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def hasty():
     """A server whose patience is a tenth of a second, by the computer's clock."""
-    with serving(track(**FAST), clock=SystemClock(), transport_seconds=0.05) as found:
-        yield found
+    with serving(track(**FAST), clock=SystemClock(), transport_seconds=0.05) as running:
+        yield running
 
 
 def plays_on(served):
@@ -157,8 +157,8 @@ def test_a_second_client_is_told_to_stop_and_the_first_plays_on():
     with serving(track(most_plays=2), warn=warnings.append) as served:
         first = served.connect()
         number, _ = first.receive()
-        others = [served.connect() for _ in range(3)]
-        for other in others:
+        peers = [served.connect() for _ in range(3)]
+        for other in peers:
             assert other.receive() == (0, FINISH)
             assert other.receive() == (-1, "")
             other.close()
@@ -172,11 +172,11 @@ def test_a_second_client_is_told_to_stop_and_the_first_plays_on():
 def test_an_agent_at_a_busy_server_is_not_even_made(served):
     first = served.connect()
     first.receive()
-    script, told = Script(), []
+    script, warnings = Script(), []
     _, port = served.server.address
-    assert not connect(script.agent(), Rules(), port=port, clock=script.clock, warn=told.append)
+    assert not connect(script.agent(), Rules(), port=port, clock=script.clock, warn=warnings.append)
     assert script.calls == []
-    assert told == ["the server plays with another client; try again later"]
+    assert warnings == ["the server plays with another client; try again later"]
     first.close()
     served.next_trial()
 
@@ -196,8 +196,8 @@ def test_a_client_that_vanishes_ends_the_session_within_a_second(served, state):
     assert trial.call == Call.CLOSED
     assert trial.reason.startswith("no more replies while it waited for one to")
     # A level that was begun counts as broken off.
-    played = {"START": 0, "INIT": 1, "ACT": 1, "ABORT": 1}[state]
-    assert len(served.results) - before == played
+    levels = {"START": 0, "INIT": 1, "ACT": 1, "ABORT": 1}[state]
+    assert len(served.results) - before == levels
     assert all(result.aborted for result in served.results[before:])
     assert plays_on(served)
 
@@ -423,7 +423,7 @@ def test_what_an_agent_returns_cannot_break_the_line():
 
 def test_a_client_whose_server_hangs_up():
     listener = socket.create_server((LOOPBACK, 0))
-    script, told = Script(actions=always(None)), []
+    script, warnings = Script(actions=always(None)), []
 
     def serve():
         stream, _ = listener.accept()
@@ -439,9 +439,9 @@ def test_a_client_whose_server_hangs_up():
         def __init__(self):
             raise RuntimeError("no weights")
 
-    assert not connect(Broken, Rules(), port=port, clock=script.clock, warn=told.append)
-    assert told[0] == "the agent raised RuntimeError: no weights"
-    assert told[1].startswith("the server is gone: ")
+    assert not connect(Broken, Rules(), port=port, clock=script.clock, warn=warnings.append)
+    assert warnings[0] == "the agent raised RuntimeError: no weights"
+    assert warnings[1].startswith("the server is gone: ")
     thread.join()
     listener.close()
 
@@ -456,5 +456,5 @@ def test_a_server_with_wrong_arguments(arguments, words):
 
 
 def test_a_port_that_is_taken():
-    with socket.create_server((LOOPBACK, 0)) as taken, pytest.raises(OSError):
-        Server(track(), port=taken.getsockname()[1])
+    with socket.create_server((LOOPBACK, 0)) as listener, pytest.raises(OSError):
+        Server(track(), port=listener.getsockname()[1])

@@ -33,14 +33,14 @@ def test_the_shipped_track_is_the_default_one():
 
 
 def test_levels_may_be_alike():
-    found = track.loads(document())
-    assert found.schedule.block_variants().tolist() == [0] * 5
-    assert track.loads(found.dumps()).levels == found.levels
+    result = track.loads(document())
+    assert result.schedule.block_variants().tolist() == [0] * 5
+    assert track.loads(result.dumps()).levels == result.levels
 
 
 def test_rules_start_from_a_preset():
-    found = track.loads(document(rules={"preset": "gvgai2017", "validation_times": 2}))
-    assert found.rules == preset("gvgai2017").changed({"validation_times": 2})
+    result = track.loads(document(rules={"preset": "gvgai2017", "validation_times": 2}))
+    assert result.rules == preset("gvgai2017").changed({"validation_times": 2})
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,10 @@ class Peer:
         """Answer until a message of a phase has come; return its number."""
         while True:
             number, payload = self.receive()
-            found = phase_of(payload)
-            if found == phase or number < 0:
+            current = phase_of(payload)
+            if current == phase or number < 0:
                 return number
-            self.answer(number, legal(found))
+            self.answer(number, legal(current))
 
     def close(self) -> None:
         self.file.close()

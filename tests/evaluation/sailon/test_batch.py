@@ -25,8 +25,8 @@ ONE_THREAD = scanner.Options(threads=1, segment=2)
 
 
 def play(experiment, agent="pd", **arguments):
-    given = agents.get(agent) if isinstance(agent, str) else agent
-    return play_batch(experiment, given, options=ONE_THREAD, **arguments)
+    player = agents.get(agent) if isinstance(agent, str) else agent
+    return play_batch(experiment, player, options=ONE_THREAD, **arguments)
 
 
 # An agent that writes down what happens to it -----------------------------------------------------
@@ -39,8 +39,8 @@ def _clerk():
         zero = jnp.int32(0)
         return {"begun": zero, "learnt": zero, "told": jnp.full(5, -2), "key": key}
 
-    def tell(memory, told):
-        codes = (told.novel, told.level, told.entity, told.attribute, told.change)
+    def tell(memory, hint):
+        codes = (hint.novel, hint.level, hint.entity, hint.attribute, hint.change)
         return {**memory, "told": jnp.stack(codes)}
 
     def begin(memory, key):
@@ -113,12 +113,12 @@ def test_pure_agents_are_told_what_the_protocol_tells_and_start_from_the_trainin
 @pytest.mark.long
 def test_what_changes_no_result(draw):
     experiment = draw(trials=3, starts="counter")
-    seen = []
-    plain = play(experiment, progress=lambda *counts: seen.append(counts))
+    moves = []
+    plain = play(experiment, progress=lambda *counts: moves.append(counts))
     short = play_batch(experiment, agents.get("pd"), options=scanner.Options(threads=1, segment=4))
     for name, column in plain.rows.items():
         np.testing.assert_array_equal(short.rows[name], column, err_msg=name)
-    assert seen[-1] == (11, 11)
+    assert moves[-1] == (11, 11)
     other = play(experiment, seed=1)
     assert (other.rows["reward"] != plain.rows["reward"]).any()
     # One trial fewer leaves the others as they are.
@@ -139,9 +139,11 @@ class Interrupting:
         self.after, self.snapshot, self.episodes = after, snapshot, []
 
     def begin(self, start):
-        given = start()
+        snapshot = start()
         if self.snapshot is not None:
-            shapes = [jax.tree.map(np.shape, (s.memory, s.outcome)) for s in (given, self.snapshot)]
+            shapes = [
+                jax.tree.map(np.shape, (s.memory, s.outcome)) for s in (snapshot, self.snapshot)
+            ]
             assert shapes[0] == shapes[1]
         return self.snapshot
 
@@ -149,9 +151,9 @@ class Interrupting:
         self.episodes.append(episodes)
         self.after -= 1
         if self.after == 0:
-            taken = take()
-            trees = jax.tree.map(np.array, (taken.memory, taken.outcome))
-            self.snapshot = scanner.Snapshot(taken.rounds, *trees)
+            snapshot = take()
+            trees = jax.tree.map(np.array, (snapshot.memory, snapshot.outcome))
+            self.snapshot = scanner.Snapshot(snapshot.rounds, *trees)
             raise Interrupted
 
 

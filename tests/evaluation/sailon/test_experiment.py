@@ -62,11 +62,11 @@ def test_an_ini_file_of_the_original():
 
 
 @pytest.mark.parametrize(
-    ("episodes", "given", "share", "before", "novel"),
+    ("episodes", "setting", "share", "before", "novel"),
     [(20, 5, 0.8, 5, 12), (100, None, 0.8, 30, 56), (45, 20, 1.0, 20, 25), (10, 10, 0.8, 5, 4)],
 )
-def test_how_many_episodes_are_novel(episodes, given, share, before, novel):
-    drawn = plan(testing_episodes=episodes, pre_novel_episodes=given, testing_novelty_p2=share)
+def test_how_many_episodes_are_novel(episodes, setting, share, before, novel):
+    drawn = plan(testing_episodes=episodes, pre_novel_episodes=setting, testing_novelty_p2=share)
     for trial in drawn.trials:
         assert (trial.button, sum(trial.novel)) == (before, novel)
         assert not any(trial.novel[:before])
@@ -264,9 +264,9 @@ def test_numbers_of_settings_have_bounds(name, low, high, beyond):
 def test_an_experiment_may_be_written_by_hand():
     cell = Cell(0, 203, "hard", -1)
     trial = Trial(0, 0, cell, (False, True), (1, 2))
-    own = Experiment("mine", Settings(), (), (trial,))
-    assert loads(own.dumps()) == own
-    assert np.array_equal([e.level for e in own.episodes(trial)], [200, 203])
+    written_experiment = Experiment("mine", Settings(), (), (trial,))
+    assert loads(written_experiment.dumps()) == written_experiment
+    assert np.array_equal([e.level for e in written_experiment.episodes(trial)], [200, 203])
 
 
 @pytest.mark.parametrize(("episodes", "before"), [(9, 2), (10, 3), (13, 3), (16, 4), (19, 5)])
@@ -294,9 +294,9 @@ def test_no_two_trials_of_a_cell_share_a_seed(monkeypatch):
     """Also where there are no more seeds than episodes."""
     monkeypatch.setattr(experiment, "TESTING_SEEDS", (0, 5))
     few = Settings(novelty=(203,), novelty_visibility=(0,), trials=3, testing_episodes=2)
-    found = generate(few)
+    sample = generate(few)
     for index in range(len(few.difficulty)):
-        trials = found.trials[3 * index : 3 * index + 3]
+        trials = sample.trials[3 * index : 3 * index + 3]
         assert sorted(seed for trial in trials for seed in trial.seeds) == list(range(6))
 
 

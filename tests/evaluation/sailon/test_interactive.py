@@ -70,7 +70,7 @@ def names(agent):
     return [name for name, _ in agent.calls]
 
 
-def given(agent, method):
+def calls_of(agent, method):
     return [values for name, values in agent.calls if name == method]
 
 
@@ -110,7 +110,7 @@ def test_what_an_agent_is_given(draw):
     play(
         draw(novelty_visibility=(1,), hint_level=(3,), trials=1), agent, Options(wall=lambda: 50.0)
     )
-    vectors = [v["feature_vector"] for v in given(agent, "testing_instance")]
+    vectors = [v["feature_vector"] for v in calls_of(agent, "testing_instance")]
     first, second, third = vectors[3:6]  # of the second episode, the first novel one
     assert first["hint"] == [
         {"level": 7, "entity": "block", "attribute": "direction", "change": "toward pole"}
@@ -120,20 +120,20 @@ def test_what_an_agent_is_given(draw):
     assert "hint" not in second
     stamps = [v["time_stamp"] for v in (first, second, third)]
     assert stamps == pytest.approx([50, 50.02, 50.04])
-    assert [v["novelty_indicator"] for v in given(agent, "testing_instance")] == [False] * 3 + [
+    assert [v["novelty_indicator"] for v in calls_of(agent, "testing_instance")] == [False] * 3 + [
         True
     ] * 6
-    assert {v["feature_label"]["action"] for v in given(agent, "training_instance")} <= {
+    assert {v["feature_label"]["action"] for v in calls_of(agent, "training_instance")} <= {
         "left",
         "right",
         "forward",
         "backward",
     }
-    told = given(agent, "testing_performance")
-    assert [v["performance"] for v in told[:2]] == [0.005, 0.01]
-    assert [v["episode_number"] for v in given(agent, "testing_episode_start")] == [0, 1, 2]
-    assert given(agent, "trial_start") == [{"trial_number": 0, "novelty_description": {}}]
-    assert given(agent, "save_model")[0] == given(agent, "reset_model")[0]
+    calls = calls_of(agent, "testing_performance")
+    assert [v["performance"] for v in calls[:2]] == [0.005, 0.01]
+    assert [v["episode_number"] for v in calls_of(agent, "testing_episode_start")] == [0, 1, 2]
+    assert calls_of(agent, "trial_start") == [{"trial_number": 0, "novelty_description": {}}]
+    assert calls_of(agent, "save_model")[0] == calls_of(agent, "reset_model")[0]
     for vector in vectors:
         messages.parse_feature_vector(vector)
 
@@ -162,7 +162,7 @@ def test_early_ends(draw):
         end_training_early = end_experiment_early = False
 
         def testing_episode_end(self, performance, feedback=None):
-            self.end_experiment_early = len(given(self, "testing_episode_end")) == 2
+            self.end_experiment_early = len(calls_of(self, "testing_episode_end")) == 2
             return REPORT
 
         def training_episode_end(self, performance, feedback=None):
@@ -171,10 +171,10 @@ def test_early_ends(draw):
 
     agent = Hasty(steps=1)
     results = play(draw(), agent)
-    said = column(results, "problem")
-    assert said[0] == "" and "ended the training early" in said[1]
-    assert said[2:4] == ["", ""]
-    assert all("ended the experiment early" in text for text in said[4:])
+    problems = column(results, "problem")
+    assert problems[0] == "" and "ended the training early" in problems[1]
+    assert problems[2:4] == ["", ""]
+    assert all("ended the experiment early" in text for text in problems[4:])
     assert (
         np.isnan(results.rows["performance"]).tolist() == [False, True] + [False] * 2 + [True] * 4
     )
@@ -186,7 +186,7 @@ def test_training_only_and_one_trial(draw):
     play(draw(), agent, Options(testing=False))
     assert "trial_start" not in names(agent)
     results = play(draw(), agent, Options(most_trials=1))
-    assert len(given(agent, "trial_start")) == 1
+    assert len(calls_of(agent, "trial_start")) == 1
     assert "only 1 of the trials" in column(results, "problem")[-1]
 
 
@@ -206,10 +206,10 @@ def test_any_object_with_the_methods_will_do(draw):
 
 
 def test_progress_counts_every_episode(draw):
-    seen = []
-    play(draw(), Scripted(steps=1), Options(progress=lambda *counts: seen.append(counts)))
-    assert [done for done, _ in seen if done] == list(range(1, 9))
-    assert {total for _, total in seen} == {8}
+    moves = []
+    play(draw(), Scripted(steps=1), Options(progress=lambda *counts: moves.append(counts)))
+    assert [done for done, _ in moves if done] == list(range(1, 9))
+    assert {total for _, total in moves} == {8}
 
 
 def test_an_agent_that_is_made_twice_logs_each_line_once(monkeypatch, tmp_path):
@@ -245,12 +245,12 @@ def test_feedback_follows_the_first_report(draw, budget, labels, counts):
     results = play(experiment, agent)
     assert column(results, "budget_active") == [False, True, True]
     assert column(results, "feedback") == counts
-    told = [v["feedback"] for v in given(agent, "testing_performance")]
-    assert told[:2] == [None, None]
+    feedback = [v["feedback"] for v in calls_of(agent, "testing_performance")]
+    assert feedback[:2] == [None, None]
     if counts[1]:
-        assert all(set(one) == {"action"} for one in told[2:])
+        assert all(set(one) == {"action"} for one in feedback[2:])
     else:
-        assert told == [None] * 6
+        assert feedback == [None] * 6
 
 
 def test_feedback_is_drawn_anew_in_every_episode(draw):
@@ -259,7 +259,7 @@ def test_feedback_is_drawn_anew_in_every_episode(draw):
     for seed in (3, 4):
         agent = Alarmed(steps=13)
         play(draw(trials=2, training_episodes=0, budget=0.5, seed=seed), agent)
-        drawn = [v["feedback"] is not None for v in given(agent, "testing_performance")]
+        drawn = [v["feedback"] is not None for v in calls_of(agent, "testing_performance")]
         assert len(drawn) == 2 * 3 * 13
         in_turn = [tuple(drawn[start : start + 13]) for start in range(0, len(drawn), 13)]
         # Nothing was reported before the first of three.
@@ -287,7 +287,7 @@ def test_a_budget_stays_active_in_its_trial_and_in_no_other(draw):
 def test_the_label_of_the_original_is_always_left(draw):
     agent = Scripted(steps=4)
     play(draw(trials=1, labels="left"), agent, Options(testing=False))
-    labels = [v["feature_label"] for v in given(agent, "training_instance")]
+    labels = [v["feature_label"] for v in calls_of(agent, "training_instance")]
     assert labels == [{"action": "left"}] * len(labels)
 
 
@@ -299,9 +299,9 @@ def test_phase_1_counts_the_last_prediction(draw):
     class Predicting(Scripted):
         def testing_instance(self, feature_vector, novelty_indicator=None):
             assert "block_0" in feature_vector and "hint" not in feature_vector
-            said = self.answer()
-            level = 3 if self.tick == 2 and len(given(self, "testing_episode_end")) else 0
-            return {**said, "novelty_prediction": level}
+            reply = self.answer()
+            level = 3 if self.tick == 2 and len(calls_of(self, "testing_episode_end")) else 0
+            return {**reply, "novelty_prediction": level}
 
         def testing_episode_end(self, performance, feedback=None):
             return None
@@ -319,7 +319,7 @@ def test_phase_1_counts_the_last_prediction(draw):
 def test_the_messages_of_2021_are_a_setting(draw):
     """Those of phase 1, in any phase: the example of the page."""
     example = {"messages": "2021", "indicator": "episode", "labels": "pd", "seed": 7}
-    seen = []
+    vectors = []
 
     class Agent(TA2Logic):
         def training_instance(self, feature_vector, feature_label):
@@ -327,11 +327,11 @@ def test_the_messages_of_2021_are_a_setting(draw):
             return {"action": "give_up"}
 
         def testing_instance(self, feature_vector, novelty_indicator=None):
-            seen.append(feature_vector)
+            vectors.append(feature_vector)
             return {"action": "give_up"}, {"novelty_prediction": 2}
 
     results = play(draw(training_episodes=1, **example), Agent())
-    vector = seen[0]
+    vector = vectors[0]
     assert vector["cart"]["z_position"] == 0.1
     assert "block_0" in vector and "blocks" not in vector and "hint" not in vector
     assert [name for name in vector if name[0] in "ti"] == ["time_stamp", "image"]
@@ -344,11 +344,11 @@ def test_labels_are_those_of_a_chosen_agent(draw):
     for name in ("reference", "pd", "greedy", "random", "left"):
 
         class Agent(TA2Logic):
-            said = labels.setdefault(name, [])
+            actions = labels.setdefault(name, [])
 
             def training_instance(self, feature_vector, feature_label):
-                self.said.append(feature_label["action"])
-                return {"action": "nothing" if len(self.said) < 25 else "give_up"}
+                self.actions.append(feature_label["action"])
+                return {"action": "nothing" if len(self.actions) < 25 else "give_up"}
 
         play(draw(training_episodes=1, labels=name), Agent(), Options(testing=False))
     assert labels["pd"] == labels["reference"]
@@ -365,7 +365,7 @@ def failing(method, value):
 
     def wrong(self, **values):
         # Everything is right again in the trial after the first.
-        if len(given(self, "trial_start")) != 1:
+        if len(calls_of(self, "trial_start")) != 1:
             return getattr(Scripted, method)(self, **values)
         if isinstance(value, BaseException):
             raise value
@@ -390,9 +390,9 @@ def failing(method, value):
 )
 def test_wrong_answers_end_the_episode(draw, value, words):
     results = play(draw(training_episodes=0), failing("testing_instance", value))
-    said = column(results, "problem")
-    assert all(words in text for text in said[:3])
-    assert said[3:] == [""] * 3
+    problems = column(results, "problem")
+    assert all(words in text for text in problems[:3])
+    assert problems[3:] == [""] * 3
     assert column(results, "performance")[:3] == [0.0] * 3
     assert column(results, "complete")[:3] == [False] * 3
     # The agent still hears that the episode is over, and its report counts.
@@ -415,9 +415,9 @@ def test_wrong_answers_end_the_episode(draw, value, words):
 )
 def test_wrong_reports_are_no_reports(draw, value, words):
     results = play(draw(training_episodes=0), failing("testing_episode_end", value))
-    said = column(results, "problem")
-    assert all(words in text for text in said[:3]), said
-    assert said[3:] == [""] * 3
+    problems = column(results, "problem")
+    assert all(words in text for text in problems[:3]), problems
+    assert problems[3:] == [""] * 3
     assert np.isnan(results.rows["novelty_probability"][:3]).all()
     assert column(results, "length")[:3] == [1] * 3
 
@@ -425,10 +425,10 @@ def test_wrong_reports_are_no_reports(draw, value, words):
 @pytest.mark.parametrize("method", ["trial_start", "reset_model", "testing_start"])
 def test_a_trial_that_cannot_start_is_not_played(draw, method):
     results = play(draw(training_episodes=0), failing(method, OSError("no model")))
-    said = column(results, "problem")
-    assert all(f"not played: {method} raised OSError: no model" == text for text in said[:3])
+    problems = column(results, "problem")
+    assert all(f"not played: {method} raised OSError: no model" == text for text in problems[:3])
     assert np.isnan(results.rows["performance"][:3]).all()
-    assert said[3:] == [""] * 3
+    assert problems[3:] == [""] * 3
 
 
 def test_what_fails_outside_of_trials_is_noted(draw):
@@ -446,15 +446,15 @@ def test_a_call_past_its_limit_breaks_off_the_trial(draw):
 
     class Slow(Scripted):
         def testing_instance(self, feature_vector, novelty_indicator=None):
-            late = len(given(self, "trial_start")) == 1 and self.tick == 1
+            late = len(calls_of(self, "trial_start")) == 1 and self.tick == 1
             clock.advance(61.0 if late else 59.0)
             return self.answer()
 
     results = play(draw(), Slow(steps=3), Options(clock=clock))
-    said = column(results, "problem")[2:]
-    assert said[0] == "testing_instance took longer than its limit of 60 s"
-    assert said[1] == said[2] == f"not played: {said[0]}"
-    assert said[3:] == [""] * 3
+    problems = column(results, "problem")[2:]
+    assert problems[0] == "testing_instance took longer than its limit of 60 s"
+    assert problems[1] == problems[2] == f"not played: {problems[0]}"
+    assert problems[3:] == [""] * 3
     assert column(results, "length")[2] == 1
     assert np.isnan(results.rows["performance"][3:5]).all()
 
@@ -476,7 +476,7 @@ def test_train_model_may_take_longer(draw):
 def test_an_agent_that_hangs_is_interrupted(draw):
     class Hung(Scripted):
         def testing_instance(self, feature_vector, novelty_indicator=None):
-            while len(given(self, "trial_start")) == 1:
+            while len(calls_of(self, "trial_start")) == 1:
                 try:
                     threading.Event().wait(30)
                 except Exception:
@@ -484,9 +484,9 @@ def test_an_agent_that_hangs_is_interrupted(draw):
             return self.answer()
 
     results = play(draw(training_episodes=0, normal_timeout_seconds=0.3), Hung(steps=1))
-    said = column(results, "problem")
-    assert "took longer than its limit" in said[0]
-    assert said[3:] == [""] * 3
+    problems = column(results, "problem")
+    assert "took longer than its limit" in problems[0]
+    assert problems[3:] == [""] * 3
 
 
 # Transcripts --------------------------------------------------------------------------------------
@@ -512,16 +512,16 @@ def test_a_transcript_holds_every_message(transcripts):
         "training/episode-00000.jsonl",
         *(f"trial-00000/episode-{k:05}.jsonl" for k in range(3)),
     ]
-    header, *said = lines_of(folder / "trial-00000" / "episode-00001.jsonl")
+    header, *records = lines_of(folder / "trial-00000" / "episode-00001.jsonl")
     assert header["episode"]["plan"]["level"] == 207
-    assert set(said[0]) == {"cart", "pole", "blocks", "time_stamp", "image", "walls", "hint"}
-    assert said[1:4] == [
+    assert set(records[0]) == {"cart", "pole", "blocks", "time_stamp", "image", "walls", "hint"}
+    assert records[1:4] == [
         {"novelty_indicator": "true"},
         {"action": "nothing"},
         {"performance": 0.005},
     ]
-    assert said[5:7] == [{"novelty_indicator": "true"}, {"action": "give_up"}]
-    assert said[7:] == [
+    assert records[5:7] == [{"novelty_indicator": "true"}, {"action": "give_up"}]
+    assert records[7:] == [
         {"performance": 0.0},
         {
             "novelty_probability": 0.25,
@@ -545,7 +545,7 @@ def test_a_client_that_asks_for_pictures_gets_those_of_its_observations(draw, tm
     agent = Scripted(steps=2)
     options = Options(pictures=Pictures(24), transcripts=tmp_path, wall=lambda: 1.5)
     play(draw(labels="left"), agent, options)
-    training, testing = (given(agent, f"{mode}_instance") for mode in ("training", "testing"))
+    training, testing = (calls_of(agent, f"{mode}_instance") for mode in ("training", "testing"))
     assert training and testing
     for values in training + testing:
         vector = json.loads(json.dumps(values["feature_vector"], allow_nan=False))
@@ -575,9 +575,9 @@ def test_pictures_without_blosc_are_refused(monkeypatch):
 
 def test_predictions_of_phase_1_are_messages_of_their_own(transcripts):
     folder = transcripts(Scripted(steps=1), phase="1")
-    said = lines_of(folder / "trial-00000" / "episode-00000.jsonl")[1:]
-    assert "block_0" in said[0]
-    assert said[1:5] == [
+    records = lines_of(folder / "trial-00000" / "episode-00000.jsonl")[1:]
+    assert "block_0" in records[0]
+    assert records[1:5] == [
         {"novelty_indicator": "null"},
         {"action": "nothing"},
         {"novelty_prediction": 0},
@@ -589,9 +589,9 @@ def test_predictions_of_phase_1_are_messages_of_their_own(transcripts):
 def test_a_transcript_replays(transcripts, starts):
     folder = transcripts(Scripted(steps=30), starts=starts)
     for path in folder.rglob("*.jsonl"):
-        found = replay(path)
-        answers_given = sum(set(said) == {"performance"} for said in lines_of(path))
-        assert (found.steps, found.differences) == (answers_given, ()), path
+        result = replay(path)
+        answers_given = sum(set(message) == {"performance"} for message in lines_of(path))
+        assert (result.steps, result.differences) == (answers_given, ()), path
     path = folder / "trial-00000" / "episode-00002.jsonl"
     lines = path.read_text().splitlines()
     vector = json.loads(lines[5])
@@ -632,7 +632,7 @@ def test_forms_of_an_answer():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "characterisation",
     [
         {"level": [{"level_number": 2, "probability": 0.75}, {"level_number": 0, "Prob": 0.25}]},
         {"levels": [{"Level": 2, "prob": 0.75}, {"level": 0, "prob": 0.25}]},
@@ -643,12 +643,17 @@ def test_forms_of_an_answer():
         },
     ],
 )
-def test_forms_of_a_characterisation(said):
-    probabilities, words = answers.characterised(said)
+def test_forms_of_a_characterisation(characterisation):
+    probabilities, words = answers.read_characterisation(characterisation)
     assert probabilities.tolist() == [0.25, 0, 0.75] + [0] * 6
     assert words == ("", "", "")
 
 
 def test_a_characterisation_that_says_nothing():
-    for said in (None, {}, {"level": 3}, {"level": [{"level_number": 99, "probability": 1}]}):
-        assert np.isnan(answers.characterised(said)[0]).all()
+    for characterisation in (
+        None,
+        {},
+        {"level": 3},
+        {"level": [{"level_number": 99, "probability": 1}]},
+    ):
+        assert np.isnan(answers.read_characterisation(characterisation)[0]).all()

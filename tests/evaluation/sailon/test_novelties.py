@@ -204,8 +204,8 @@ def test_wrong_settings_are_refused(path, changes, reason):
 
 def test_settings_without_a_list_are_as_they_were():
     assert not {"novelty_list", "samples", "split"} & set(Settings().to_json())
-    given = Settings(novelty_list="open-world-1", samples=3).to_json()
-    assert (given["novelty_list"], given["samples"], given["split"]) == ("open-world-1", 3, None)
+    values = Settings(novelty_list="open-world-1", samples=3).to_json()
+    assert (values["novelty_list"], values["samples"], values["split"]) == ("open-world-1", 3, None)
 
 
 # Play -------------------------------------------------------------------------------------------
@@ -291,9 +291,9 @@ def test_what_an_agent_names_is_held_against_the_nearest_family(results):
     last = (rows["sample"] == 1) & (rows["episode_index"] == 3)
     rows["entity"][last], rows["attribute"][last] = "push", "direction"
     rows["change"][last] = "right"
-    said = analyse(replace(results, rows=rows), None, resamples=50).to_json()
+    report = analyse(replace(results, rows=rows), None, resamples=50).to_json()
     (row,) = (
-        r for r in said["levels"] if r["level"] == "gravity+push_turn" and not r["visibility"]
+        r for r in report["levels"] if r["level"] == "gravity+push_turn" and not r["visibility"]
     )
     assert (row["entity_accuracy"], row["attribute_accuracy"], row["change_accuracy"]) == (1, 1, 0)
     assert row["level_accuracy"] is None

@@ -17,9 +17,9 @@ from evaluation.sailon.results import (
     Results,
     complete_rows,
     load_results,
-    measured,
     planned,
     read_csv,
+    trial_data,
 )
 from evaluation.sailon.settings import Settings
 from evaluation.sailon.text import ExperimentError
@@ -97,14 +97,14 @@ def test_csv_keeps_the_trials(played, tmp_path):
 
 
 def test_metrics_see_the_button_and_the_words(played):
-    data = measured(played, played)
+    data = trial_data(played, played)
     assert data.trials.button.tolist() == [4, 4, 2, 2]
     assert data.labels.level.tolist() == [200, 200, 203, 203]
-    assert data.said.digit.tolist() == [0, 0, 3, 3]
+    assert data.predictions.digit.tolist() == [0, 0, 3, 3]
     np.testing.assert_array_equal(data.trials.baseline, data.trials.performance)
     # 203 is block, direction, toward location; level 200 has no words.
-    assert data.said.true_words.tolist() == [[-1, -1, -1]] * 2 + [[1, 1, 1]] * 2
-    assert data.said.words[2].tolist() == [1, 0, 0]
+    assert data.predictions.true_words.tolist() == [[-1, -1, -1]] * 2 + [[1, 1, 1]] * 2
+    assert data.predictions.words[2].tolist() == [1, 0, 0]
 
 
 def test_one_trial_as_records(played):
@@ -123,16 +123,16 @@ def test_one_trial_as_records(played):
 def test_a_trial_of_which_the_end_was_not_played(played):
     played.rows["performance"][-2:] = np.nan
     played.rows["level_probs"][-2:] = np.nan
-    data = measured(played, None)
+    data = trial_data(played, None)
     # What was said last is what was said in the last episode that was played.
-    assert data.said.probabilities[-1][3] == 1
+    assert data.predictions.probabilities[-1][3] == 1
     row = analyse(played, None, resamples=20).rows[1]
     assert row.counts["performance_post"] == 1
 
 
 def test_trials_are_paired_by_their_place(played):
     shorter = {name: column[:15] for name, column in played.rows.items()}
-    data = measured(played, Results(shorter))
+    data = trial_data(played, Results(shorter))
     assert np.isnan(data.trials.baseline[3]).all()
     np.testing.assert_array_equal(data.trials.baseline[2], played.rows["performance"][11:15])
 
@@ -140,7 +140,7 @@ def test_trials_are_paired_by_their_place(played):
 def test_results_of_different_experiments_are_not_compared(played):
     other = generate(replace(played.experiment.settings, seed=1))
     with pytest.raises(ValueError, match="different experiments"):
-        measured(played, Results(planned(other), other))
+        trial_data(played, Results(planned(other), other))
 
 
 def test_a_report_says_what_is_missing(played):
@@ -171,8 +171,8 @@ def test_a_report_as_csv(played):
 def test_the_generator_s_own_files(recorded_data):
     agent = load_results(recorded_data("sailon/agent.csv"))
     baseline = load_results(recorded_data("sailon/baseline.csv"))
-    found = analyse(agent, baseline, resamples=20)
-    hidden, visible = (row for row in found.rows if row.kind == "cell")
+    analysis = analyse(agent, baseline, resamples=20)
+    hidden, visible = (row for row in analysis.rows if row.kind == "cell")
     assert (hidden.visibility, visible.visibility) == (0, 1)
     assert hidden.values["cdt"].values == 0.5
     # The generator's analysis prints six decimals.
@@ -181,8 +181,8 @@ def test_the_generator_s_own_files(recorded_data):
 
 
 def test_an_agent_s_characterisations_in_a_csv_file(recorded_data):
-    found = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
-    cells = {row.level: row for row in found.rows if row.kind == "cell"}
+    analysis = analyse(load_results(recorded_data("sailon/wow_agent_detection.csv")), None)
+    cells = {row.level: row for row in analysis.rows if row.kind == "cell"}
     found_in = [lv for lv in cells if lv != 200 and cells[lv].values["found"].values == 1]
     assert found_in == [103, 202, 203, 204, 206, 207]
     assert cells[202].values["level_accuracy"].values == 1
@@ -215,8 +215,8 @@ def test_files_that_hold_no_results(tmp_path):
     (tmp_path / "other.parquet").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
         load_results(tmp_path / "other.parquet")
-    kept = planned_table().drop_columns(["performance"])
-    pq.write_table(kept, tmp_path / "less.parquet")
+    table = planned_table().drop_columns(["performance"])
+    pq.write_table(table, tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="not a file of SAIL-ON results"):
         load_results(tmp_path / "less.parquet")
     with pytest.raises(ValueError, match="window is 9"):

@@ -116,16 +116,16 @@ if __name__ == "__main__":
 
 def test_an_agent_with_threads_and_options_of_its_own(agent_file, experiment_file, tmp_path):
     path, out = agent_file(THREADED), tmp_path / "out"
-    given = "--custom-value 7 --share=0.25 --folder there --loud --printout"
+    options = "--custom-value 7 --share=0.25 --folder there --loud --printout"
     arguments = ("--agent", path, experiment_file, "--out", out, "--quiet")
-    assert run("run", *arguments, f"--arguments={given}") == 0
+    assert run("run", *arguments, f"--arguments={options}") == 0
     rows = load_results(out / "results.parquet").rows
     assert set(rows["problem"]) == {""}
     assert set(rows["novelty_probability"][rows["trial_id"] >= 0]) == {0.25}
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         ("--custom-valeu 7", "no such option: --custom-valeu"),
         ("--share many", "option --share: invalid floating-point value: 'many'"),
@@ -133,13 +133,13 @@ def test_an_agent_with_threads_and_options_of_its_own(agent_file, experiment_fil
     ],
 )
 def test_a_wrong_command_line_of_an_agent(
-    given, words, agent_file, experiment_file, tmp_path, capsys
+    options, words, agent_file, experiment_file, tmp_path, capsys
 ):
     out = tmp_path / "out"
     arguments = ("--agent", agent_file(THREADED), experiment_file, "--out", out, "--quiet")
-    assert run("run", *arguments, f"--arguments={given}") == 2
-    said = capsys.readouterr().err
-    assert words in said and said.count("\n") == 1
+    assert run("run", *arguments, f"--arguments={options}") == 2
+    err = capsys.readouterr().err
+    assert words in err and err.count("\n") == 1
     assert not out.exists()
 
 
@@ -174,8 +174,8 @@ def test_generate(tmp_path, capsys):
     out = tmp_path / "some" / "drawn.json"
     assert run("generate", EXAMPLES / "experiment.json", "--seed", 7, "--out", out) == 0
     assert load(out).settings.seed == 7
-    said = capsys.readouterr().out
-    assert said.startswith("2 trials of 2 cells, 6 episodes each; experiment ")
+    output = capsys.readouterr().out
+    assert output.startswith("2 trials of 2 cells, 6 episodes each; experiment ")
 
 
 def test_a_malformed_file_writes_nothing(tmp_path, capsys):
@@ -244,7 +244,7 @@ def test_an_agent_that_is_not_there(experiment_file, tmp_path, capsys):
         assert words in capsys.readouterr().err
     arguments = ("--agent", "pd", experiment_file, "--out", tmp_path / "out", "--quiet")
     assert run("run", *arguments, "--transcripts") == 2
-    assert "transcripts are of agents that are Python files" in capsys.readouterr().err
+    assert "a pure agent writes no transcripts" in capsys.readouterr().err
     assert run("run", *arguments, "--image", "64") == 2
     assert "a pure agent gets no feature vectors" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -257,10 +257,10 @@ def test_the_base_class_alone(monkeypatch, tmp_path):
     assert agent.testing_instance({}, None) == {"action": "nothing"}
     with pytest.raises(RuntimeError, match="jaxsim sailon run"):
         agent.run()
-    played = []
-    with ta2.hosted(played.append):
+    experiments = []
+    with ta2.hosted(experiments.append):
         agent.run()
-    assert played == [agent]
+    assert experiments == [agent]
     ini = tmp_path / "TA2.ini"
     ini.write_text("[aiq]\nkey = value\n")
     monkeypatch.setattr(sys, "argv", ["agent", "--config", str(ini)])
@@ -314,7 +314,9 @@ def test_run_and_evaluate_pure_agents(draw, tmp_path, capsys):
     assert report["timing"]["steps"] > 0
     assert report["timing"]["seconds"].keys() == {"greedy", "pd"}
     assert all(used > 0 for used in report["timing"]["processor_seconds"].values())
-    pictures = {f"{name}_{told}.png" for name in ("detection", "performance") for told in (0, 1)}
+    pictures = {
+        f"{name}_{visibility}.png" for name in ("detection", "performance") for visibility in (0, 1)
+    }
     assert {p.name for p in out.iterdir()} - pictures == {
         "agent.parquet",
         "baseline.parquet",
@@ -377,8 +379,8 @@ def test_analyze_the_generator_s_own_files(recorded_data, tmp_path, capsys):
     agent, baseline = (recorded_data(f"sailon/{name}.csv") for name in ("agent", "baseline"))
     out = tmp_path / "metrics"
     assert run("analyze", agent, "--baseline", baseline, "--out", out) == 0
-    said = capsys.readouterr().out
-    assert "0.50 (0.15–0.85)" in said
+    output = capsys.readouterr().out
+    assert "0.50 (0.15–0.85)" in output
     names = ["metrics.csv", "report.html", "report.json", "trials.csv"]
     assert sorted(p.name for p in out.iterdir()) == names
     (hidden, visible) = json.loads((out / "report.json").read_text())["cells"]

@@ -68,8 +68,8 @@ class Memory:
             self.arrived.put(Delivery(name, body, inbox, known_by))
             if not wait:
                 return None
-            found, (answer,) = answers.get(timeout=wait)
-            assert found == known_by
+            answer_id, (answer,) = answers.get(timeout=wait)
+            assert answer_id == known_by
             return answer
 
         return call
@@ -106,28 +106,28 @@ class Scripted:
 
     def __init__(self, ticks=2, probability=0.25):
         self.ticks, self.probability = ticks, probability
-        self.left, self.told = 0, []
+        self.remaining, self.calls = 0, []
 
     def __getattr__(self, name):
         if name.startswith("_") or name.endswith("early"):
             raise AttributeError(name)
-        return lambda **values: self.told.append((name, values))
+        return lambda **values: self.calls.append((name, values))
 
     def training_episode_start(self, episode_number):
-        self.left = self.ticks
-        self.told.append(("training_episode_start", {"episode_number": episode_number}))
+        self.remaining = self.ticks
+        self.calls.append(("training_episode_start", {"episode_number": episode_number}))
 
     def testing_episode_start(self, episode_number):
-        self.left = self.ticks
-        self.told.append(("testing_episode_start", {"episode_number": episode_number}))
+        self.remaining = self.ticks
+        self.calls.append(("testing_episode_start", {"episode_number": episode_number}))
 
     def training_instance(self, feature_vector, feature_label):
-        self.told.append(("training_instance", {"label": feature_label}))
+        self.calls.append(("training_instance", {"label": feature_label}))
         return self.testing_instance(feature_vector)
 
     def testing_instance(self, feature_vector, novelty_indicator=None):
-        self.left -= 1
-        return {"action": "left" if self.left else "give_up"}
+        self.remaining -= 1
+        return {"action": "left" if self.remaining else "give_up"}
 
     def training_episode_end(self, performance, feedback=None):
         return self.probability, 0.5, 1, {"level": [{"level_number": 1, "probability": 1.0}]}
@@ -135,9 +135,9 @@ class Scripted:
     testing_episode_end = training_episode_end
 
 
-def without_clock(told):
-    """What was told, without models' names, which are folders."""
-    return [(name, values) for name, values in told if name not in ("save_model", "reset_model")]
+def without_clock(calls):
+    """The calls without those that name folders of models."""
+    return [(name, values) for name, values in calls if name not in ("save_model", "reset_model")]
 
 
 def test_results_and_calls_are_those_of_an_agent_in_process(draw, tmp_path):
@@ -151,8 +151,8 @@ def test_results_and_calls_are_those_of_an_agent_in_process(draw, tmp_path):
     for name, column in expected.rows.items():
         np.testing.assert_array_equal(results.rows[name], column, err_msg=name)
     assert results.metadata["problems"] == []
-    assert without_clock(remote.told) == without_clock(local.told)
-    assert any(values.get("feedback") for _, values in remote.told)
+    assert without_clock(remote.calls) == without_clock(local.calls)
+    assert any(values.get("feedback") for _, values in remote.calls)
     (folder,) = tmp_path.iterdir()
     assert folder.name == "00-some_agent"
     written = sailon.load_results(folder / "results.parquet")
@@ -255,18 +255,18 @@ def test_an_agent_that_sends_what_is_not_due_has_no_more_time(first):
 
 def test_a_broker_that_takes_nothing_is_not_waited_for_for_ever(monkeypatch):
     pika = pytest.importorskip("pika")
-    found = []
+    settings = []
 
     class Connection:
         def __init__(self, parameters):
-            found.append(parameters)
+            settings.append(parameters)
 
         def channel(self):
             return None
 
     monkeypatch.setattr(pika, "BlockingConnection", Connection)
     Rabbit("amqp://guest:guest@127.0.0.1:5672/%2F", patience=7.0)
-    (parameters,) = found
+    (parameters,) = settings
     assert parameters.blocked_connection_timeout == 7.0
     assert 0 < parameters.heartbeat <= 60
 
@@ -317,7 +317,7 @@ def test_a_request_that_comes_twice_is_answered_twice(draw):
     amqp_agent_again_from_benchmark(call, place, welcome)
     (results,) = serving.end()
     assert results.metadata["problems"] == [
-        "a request came twice, which benchmark_request had answered"
+        "a request came twice; benchmark_request was sent again"
     ]
 
 
@@ -359,7 +359,7 @@ def test_more_agents_than_expected_are_refused(draw):
     answer = serving.broker.agent()(
         protocol.REQUESTS_QUEUE, {"obj_type": "request_experiment", "model": "{}"}
     )
-    assert "all 1 agents are there" in answer["error_message"]
+    assert "all 1 agents have registered" in answer["error_message"]
     serving.broker.lost = True
     serving.end()
 
@@ -382,17 +382,17 @@ def test_models():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--agents", "0"], "agents is 0; it must be from 1 to 64"),
         (["--broker", "http://x"], "broker is 'http://x'; it must be as amqp://"),
         (["--broker", "amqp://127.0.0.1:1/%2F"], "there is no broker at 127.0.0.1, port 1 ("),
     ],
 )
-def test_wrong_input_is_one_line(tmp_path, capsys, words, said):
+def test_wrong_input_is_one_line(tmp_path, capsys, words, message):
     pytest.importorskip("pika")
     plan = str(ROOT / "examples" / "sailon" / "experiment.json")
     assert cli.main(["sailon", "serve", plan, "--out", str(tmp_path / "out"), *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert message in line
     assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,7 @@ class ShotGame:
             self.last = WON if action else LOST
         return self.last
 
-    def recorded(self, action, frequency):
+    def record(self, action, frequency):
         return self.shoot(action), [self.feature_vector()]
 
     @property
@@ -179,7 +179,7 @@ def serving(what, *, shots=1, results=None, idle_limit=300.0, game=None, options
     run = harness.Harness(
         what, game or ShotGame(shots), clock=clock, results=results, options=options
     )
-    made = server.Server(
+    instance = server.Server(
         run,
         server.listen(port=0),
         clock=clock,
@@ -191,16 +191,16 @@ def serving(what, *, shots=1, results=None, idle_limit=300.0, game=None, options
 
     def serve() -> None:
         try:
-            made.serve()
+            instance.serve()
         except BaseException as error:
             failures.append(error)
 
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        yield made, clock, notes
+        yield instance, clock, notes
     finally:
-        made.stop()
+        instance.stop()
         thread.join(20)
     assert not thread.is_alive()
     assert not failures, failures

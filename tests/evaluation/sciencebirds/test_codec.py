@@ -77,8 +77,8 @@ def nearly(values):
 
 @pytest.mark.requirement(43)
 def test_every_recorded_message_is_known(vectors):
-    for direction, known in (("req", REQUESTS), ("resp", REPLIES)):
-        assert {v["name"] for v in vectors if v["dir"] == direction} == set(known)
+    for direction, table in (("req", REQUESTS), ("resp", REPLIES)):
+        assert {v["name"] for v in vectors if v["dir"] == direction} == set(table)
 
 
 @pytest.mark.requirement(31, 43)
@@ -282,13 +282,13 @@ def test_numbers_that_are_not_finite_go_through():
     assert request.values["novel"] == math.inf
 
 
-@pytest.mark.parametrize(("number", "taken"), [(1023, True), (1024, True), (1025, False)])
-def test_the_greatest_number_of_groups(number, taken):
+@pytest.mark.parametrize(("number", "accepted"), [(1023, True), (1024, True), (1025, False)])
+def test_the_greatest_number_of_groups(number, accepted):
     groups = BY_NAME["report_groups"].encode({"likelihoods": (0.5,) * number})
     decoder = Decoder()
     decoder.feed(BY_NAME["report_likelihood"].encode(NO_TEXT) + groups)
     assert decoder.next().message.name == "report_likelihood"
-    if taken:
+    if accepted:
         assert len(decoder.next().values["likelihoods"]) == number
         return
     with pytest.raises(ProtocolError, match="1025 likelihoods; at most 1024"):

@@ -28,9 +28,9 @@ def jaxsim(*words) -> int:
 def refused(capsys, *words) -> str:
     """The one line about a command that is wrong."""
     assert jaxsim(*words) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("jaxsim: ") and said.count("\n") == 1
-    return said
+    err = capsys.readouterr().err
+    assert err.startswith("jaxsim: ") and err.count("\n") == 1
+    return err
 
 
 # --- generate --------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_the_original_generates_otherwise(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("generate", "missing.xml", "-o", "c.xml"), "missing.xml"),
         (("generate", EXAMPLES / "sequences.xml", "-o", "c.xml", "--seed", -1), "seed is -1"),
@@ -96,18 +96,18 @@ def test_the_original_generates_otherwise(tmp_path):
         (("serve", "--config-meta", "m.xml", "--agent-name", "a/b", "--port", 0), "agent name is"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(words, said, tmp_path, monkeypatch, capsys):
+def test_what_is_wrong_is_said_in_a_line(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.xml").write_text((EXAMPLES / "sequences.xml").read_text())
-    assert said in refused(capsys, *words)
+    assert message in refused(capsys, *words)
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_port_that_is_taken_is_said_in_a_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configMeta.xml").write_text((EXAMPLES / "sequences.xml").read_text())
-    with server.listen(port=0) as taken:
-        port = taken.getsockname()[1]
+    with server.listen(port=0) as listener:
+        port = listener.getsockname()[1]
         assert f"cannot listen on 127.0.0.1, port {port}" in refused(
             capsys, "serve", "--port", port
         )
@@ -115,8 +115,8 @@ def test_a_port_that_is_taken_is_said_in_a_line(tmp_path, monkeypatch, capsys):
 
 def test_defusedxml_is_named_where_it_is_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "defusedxml", None)
-    said = refused(capsys, "generate", EXAMPLES / "sequences.xml", "-o", "c.xml")
-    assert "pip install 'jaxsim-novelty[sciencebirds]'" in said
+    err = refused(capsys, "generate", EXAMPLES / "sequences.xml", "-o", "c.xml")
+    assert "pip install 'jaxsim-novelty[sciencebirds]'" in err
 
 
 def test_help_does_not_wait_for_anything_heavy():
@@ -158,7 +158,7 @@ def numbers(**choice) -> list[int]:
 
 @pytest.mark.requirement(47)
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("2", [2]),
         ("1-3", [1, 2, 3]),
@@ -168,8 +168,8 @@ def numbers(**choice) -> list[int]:
         ("0-0", [0]),
     ],
 )
-def test_a_range_of_trials(text, wanted):
-    assert numbers(within=selection.trial_range(text)) == wanted
+def test_a_range_of_trials(text, expected):
+    assert numbers(within=selection.trial_range(text)) == expected
 
 
 @pytest.mark.requirement(47)
@@ -184,8 +184,8 @@ def test_a_list_of_trials(tmp_path):
     path = tmp_path / "trials"
     path.write_text("4\n# remark\n1\n\n x \n 0 \n77\n4\n")
     assert selection.trial_list(path) == (4, 1, 0, 77, 4)
-    assert numbers(listed=selection.trial_list(path)) == [4, 1, 0]
-    assert numbers(listed=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
+    assert numbers(places=selection.trial_list(path)) == [4, 1, 0]
+    assert numbers(places=(0, 1, 2, 3), within=(1, 2)) == [1, 2]
     path.write_text("none\n")
     with pytest.raises(ValueError, match="holds no number of a trial"):
         selection.trial_list(path)
@@ -213,8 +213,8 @@ def test_names_of_differences():
     assert legacy.names_of("all-tests, count_loads") == ("all_tests", "count_loads")
     assert set(legacy.SCHEDULING) == set(scheduler.QUIRKS)
     assert legacy.quirks(("all_tests",)) == scheduler.Quirks(all_tests=True)
-    wanted = generate.GenerateOptions("per_level", "each_once")
-    assert legacy.generation(legacy.names_of("later"), generate.GenerateOptions()) == wanted
+    expected = generate.GenerateOptions("per_level", "each_once")
+    assert legacy.generation(legacy.names_of("later"), generate.GenerateOptions()) == expected
 
 
 # --- serve -----------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
         limit = threading.Timer(240, running.kill)
         limit.start()
         line = running.stdout.readline()
-        found = re.match(r"listening on 127\.0\.0\.1, port (\d+); 2 trials", line)
-        assert found, running.stderr.read()
-        with AgentClient(port=int(found[1]), timeout=60) as client:
+        match = re.match(r"listening on 127\.0\.0\.1, port (\d+); 2 trials", line)
+        assert match, running.stderr.read()
+        with AgentClient(port=int(match[1]), timeout=60) as client:
             agent = DemoAgent(client)
             agent.run()
         assert running.wait(60) == 0
@@ -265,7 +265,7 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
     config = document.load(tmp_path / "config.xml")
     assert config == generate.generate(document.load_meta(tmp_path / "configMeta.xml"), 3)
     (folder,) = (tmp_path / "results").iterdir()
-    assert folder.name.startswith(f"Agent_agent_Port_{found[1]}_Evaluation_")
+    assert folder.name.startswith(f"Agent_agent_Port_{match[1]}_Evaluation_")
     rows = []
     for path in sorted(folder.glob("*EvaluationData.csv")):
         with path.open(newline="") as file:
@@ -274,17 +274,17 @@ def test_an_evaluation_of_cartpole_from_the_command_line(tmp_path):
     assert [row["novelty"] for row in rows] == ["novel", "basic"] * 2
     assert all(0 < int(row["Score"]) <= 200 for row in rows)
     assert len(list(folder.glob("*Likelihood.csv"))) == 2
-    found = records.read(folder / "records.parquet")
-    blocks = [(b.phase, b.mode, b.learning, b.count) for b in found.schedule.blocks]
+    table = records.read(folder / "records.parquet")
+    blocks = [(b.phase, b.mode, b.learning, b.count) for b in table.schedule.blocks]
     assert blocks == [
         (1, "train", True, 1),
         (2, "test", False, 1),
         (3, "train", True, 1),
         (4, "test", False, 1),
     ]
-    assert found.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
-    assert found.novelty_levels.tolist() == [1, 0]
-    assert found.columns["predicted_probability"][0].tolist() == pytest.approx([0.9] * 4)
+    assert table.columns["length"][0].tolist() == [int(row["Score"]) for row in rows]
+    assert table.novelty_levels.tolist() == [1, 0]
+    assert table.columns["predicted_probability"][0].tolist() == pytest.approx([0.9] * 4)
 
 
 @pytest.mark.slow
@@ -310,8 +310,8 @@ def test_a_server_that_is_ended_in_a_level_keeps_its_records(tmp_path, number):
             running.send_signal(number)
             assert running.wait(60) == 128 + number
         limit.cancel()
-        said = running.stderr.read()
-        assert f"jaxsim: ended by {number.name}" in said and "Traceback" not in said
+        err = running.stderr.read()
+        assert f"jaxsim: ended by {number.name}" in err and "Traceback" not in err
     (folder,) = (tmp_path / "results").iterdir()
     lengths = records.read(folder / "records.parquet").columns["length"]
     assert lengths.shape[1] >= 1 and (lengths > 0).all()

@@ -181,9 +181,9 @@ def test_values_may_be_attributes_or_elements():
 
 
 def test_what_is_left_out_has_a_default():
-    found = meta("<config_generation><trials><trial repeats='1'/></trials></config_generation>")
-    assert found.measurement == Measurement(0, False, False)
-    (trial,) = found.trials
+    result = meta("<config_generation><trials><trial repeats='1'/></trials></config_generation>")
+    assert result.measurement == Measurement(0, False, False)
+    (trial,) = result.trials
     assert (trial.count, trial.notify, trial.ordered) == (1, (False,), True)
     assert (trial.training, trial.tests, trial.limits) == ((), (), Limits())
 
@@ -380,7 +380,7 @@ def test_every_level_that_is_named_can_be_made():
     from jaxsim import registry
 
     table = registry.spec("CartPole3D").parameters
-    made = set()
+    variants = set()
     for novelty in range(16):
         for novelty_type in range(9):
             try:
@@ -390,10 +390,10 @@ def test_every_level_that_is_named_can_be_made():
                 continue
             assert Level.parse(level.path) == level
             values = dict(level.variant[1])
-            made.add(values.get("novelty/level", 200))
+            variants.add(values.get("novelty/level", 200))
             for name, value in values.items():
                 assert value in table[name].choices
-    assert made == set(table["novelty/level"].choices)
+    assert variants == set(table["novelty/level"].choices)
 
 
 def test_the_schedule_holds_every_set_once():

@@ -24,7 +24,7 @@ def game():
 
 @pytest.mark.slow
 def test_a_level_is_the_same_each_time(game):
-    seen = []
+    traces = []
     for level in (PLAIN, WHAT.trials[0].training.levels[1], PLAIN):
         game.load(level)
         first = game.first_picture()
@@ -33,13 +33,13 @@ def test_a_level_is_the_same_each_time(game):
         while status == PLAYING:
             status = game.shoot(1)
             vectors.append(game.feature_vector())
-        seen.append((vectors, first))
+        traces.append((vectors, first))
         assert status == LOST
         assert game.score == len(vectors) - 1
         assert game.counts.birds_remaining == 200 - game.score
         assert (game.counts.pigs_remaining, game.counts.birds_at_start) == (1, 200)
         assert game.picture() != first == game.first_picture()
-    assert seen[0] == seen[2] != seen[1]
+    assert traces[0] == traces[2] != traces[1]
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_vectors_are_those_of_the_original(game):
 def test_levels_of_a_novelty_are_played_with_it(game):
     game.load(AGAIN)
     assert float(game._episode.params.novelty_level) == 203
-    assert {told["level"] for told in game.hint()} == {3}
+    assert {hint["level"] for hint in game.hint()} == {3}
     game.load(PLAIN)
     assert float(game._episode.params.novelty_level) == 200
     assert game.hint() == []
@@ -68,7 +68,7 @@ def test_levels_of_a_novelty_are_played_with_it(game):
 def test_a_shot_may_last_several_steps(game):
     held = CartPoleGame(levels.schedule(WHAT), seed=5, steps_per_shot=4)
     held.load(PLAIN)
-    status, vectors = held.recorded(2, 2)
+    status, vectors = held.record(2, 2)
     assert (status, len(vectors), held.score) == (PLAYING, 2, 4)
     game.load(PLAIN)
     for _ in range(4):

@@ -39,7 +39,7 @@ def kinds_of_tests(what):
 
 @pytest.mark.requirement(27)
 @pytest.mark.parametrize(
-    ("limits", "wanted"),
+    ("limits", "expected"),
     [
         ((600, 200, 0, 0), 3),
         ((600, 250, 0, 0), 3),
@@ -50,18 +50,18 @@ def kinds_of_tests(what):
         ((-5, -1, -5, 2), 0),
     ],
 )
-def test_number_of_all_test_sets(limits, wanted):
-    assert generate.total_test_sets(*limits) == wanted
+def test_number_of_all_test_sets(limits, expected):
+    assert generate.total_test_sets(*limits) == expected
 
 
 @pytest.mark.requirement(28)
 @pytest.mark.parametrize(
-    ("percentage", "wanted"), [(100, 7), (50, 4), (33, 3), (34, 3), (1, 1), (0, 0)]
+    ("percentage", "expected"), [(100, 7), (50, 4), (33, 3), (34, 3), (1, 1), (0, 0)]
 )
-def test_number_of_test_sets_of_a_kind(percentage, wanted):
-    assert generate.test_sets_of(7, percentage) == wanted
+def test_number_of_test_sets_of_a_kind(percentage, expected):
+    assert generate.test_sets_of(7, percentage) == expected
     tests = (PoolSet(0, 1, (2, 2), percentage=percentage),)
-    assert len(drawn(tests=tests).trials[0].tests) == wanted
+    assert len(drawn(tests=tests).trials[0].tests) == expected
 
 
 @pytest.mark.requirement(28)
@@ -100,11 +100,11 @@ def test_other_test_sets_are_shuffled():
 
 
 @pytest.mark.requirement(9)
-@pytest.mark.parametrize(("count", "wanted"), [(3, 3), (1, 1), (0, 0), (-1, 0)])
-def test_number_of_trials(count, wanted):
+@pytest.mark.parametrize(("count", "expected"), [(3, 3), (1, 1), (0, 0), (-1, 0)])
+def test_number_of_trials(count, expected):
     what = drawn(count=count)
-    assert [trial.number for trial in what.trials] == list(range(wanted))
-    assert len({trial.training for trial in what.trials}) == wanted
+    assert [trial.number for trial in what.trials] == list(range(expected))
+    assert len({trial.training for trial in what.trials}) == expected
 
 
 @pytest.mark.requirement(10, 11)
@@ -124,14 +124,14 @@ def test_both_is_a_pair_with_the_same_levels():
 
 @pytest.mark.requirement(45)
 def test_amounts_are_drawn_from_their_range():
-    wanted = (PoolSet(0, 1, (2, 6)), PoolSet(1, 1, (3, 3)))
-    seen = Counter(len(drawn(seed, training=wanted).trials[0].training.levels) for seed in MANY)
-    assert set(seen) == {5, 6, 7, 8}
+    pools = (PoolSet(0, 1, (2, 6)), PoolSet(1, 1, (3, 3)))
+    amounts = Counter(len(drawn(seed, training=pools).trials[0].training.levels) for seed in MANY)
+    assert set(amounts) == {5, 6, 7, 8}
 
 
 @pytest.mark.requirement(45)
 @pytest.mark.parametrize(
-    ("absence", "no_difference", "wanted"),
+    ("absence", "no_difference", "expected"),
     [
         (0.0, 0.0, (10, 0, 0)),
         (0.2, 0.3, (5, 2, 3)),
@@ -141,12 +141,12 @@ def test_amounts_are_drawn_from_their_range():
         (1.0, 0.0, (0, 10, 0)),
     ],
 )
-def test_shares_of_novelty(absence, no_difference, wanted):
+def test_shares_of_novelty(absence, no_difference, expected):
     training = (PoolSet(2, 1, (10, 10), absence, no_difference),)
     levels = drawn(training=training).trials[0].training.levels
-    found = Counter(level.kind for level in levels)
-    assert (found["novel"], found["absent"], found["unseen"]) == wanted
-    assert sum(level.novel for level in levels) == wanted[0]
+    kinds = Counter(level.kind for level in levels)
+    assert (kinds["novel"], kinds["absent"], kinds["unseen"]) == expected
+    assert sum(level.novel for level in levels) == expected[0]
 
 
 @pytest.mark.requirement(45)
@@ -255,20 +255,20 @@ def test_the_config_follows_its_meta(tmp_path):
     meta.write_text(text.replace('amount="100"', 'amount="30"'))
     assert generate.refresh(meta, config, 1)
     assert config.stat().st_mtime_ns > 0
-    wanted = generate.generate(document.load_meta(meta), 1)
-    assert document.load(config) == wanted
-    assert len(wanted.trials[0].training.levels) == 30
+    expected = generate.generate(document.load_meta(meta), 1)
+    assert document.load(config) == expected
+    assert len(expected.trials[0].training.levels) == 30
     assert generate.refresh(meta, config, 2)
     assert document.load(config) == generate.generate(document.load_meta(meta), 2)
 
 
 def test_a_config_that_was_not_generated_stays(tmp_path):
     config = tmp_path / "config.xml"
-    own = "<evaluation><trials/></evaluation>"
-    config.write_text(own)
+    content = "<evaluation><trials/></evaluation>"
+    config.write_text(content)
     with pytest.raises(ValueError, match="name it with --config"):
         generate.refresh(EXAMPLES / "sequences.xml", config, 1)
-    assert config.read_text() == own
+    assert config.read_text() == content
 
 
 @pytest.mark.parametrize("changes", [{"training_time": "x"}, {"test_sets": "x"}, {"pool": 0}])

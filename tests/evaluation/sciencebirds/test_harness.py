@@ -12,7 +12,7 @@ from evaluation.clock import ScriptedClock
 from evaluation.schedule import Block, Schedule
 from evaluation.sciencebirds import codec, harness, results
 from evaluation.sciencebirds.codes import LOST, MAIN_MENU, PLAYING, WON
-from evaluation.sciencebirds.game import Played, action_of, polar_action
+from evaluation.sciencebirds.game import LevelResult, action_of, polar_action
 from evaluation.sciencebirds.recording import Recorder
 from evaluation.sciencebirds.results import LEVEL_COLUMNS, LIKELIHOOD_COLUMNS, ResultWriter
 from evaluation.session import Log, Result
@@ -26,9 +26,9 @@ def files(tmp_path):
     return ResultWriter.below(tmp_path, "naive", 2004, STARTED)
 
 
-def table(files, trial_number, end, told="uninformed"):
+def table(files, trial_number, end, group="uninformed"):
     """Rows of a file, its headings first."""
-    path = files.folder / f"Agent_naive_Trial_{trial_number}_{told}_20200407123059_{end}"
+    path = files.folder / f"Agent_naive_Trial_{trial_number}_{group}_20200407123059_{end}"
     with path.open(newline="") as file:
         return list(csv.reader(file))
 
@@ -99,18 +99,18 @@ def test_numbers_of_levels_are_told_on_request():
 @pytest.mark.requirement(44)
 def test_novelty_is_told_to_those_who_may_ask():
     levels = level_set(1).levels + level_set(1, novelty=2).levels + level_set(1).levels
-    for notify, wanted in ((True, [0, 0, 1, 0]), (False, [-1] * 4)):
+    for notify, expected in ((True, [0, 0, 1, 0]), (False, [-1] * 4)):
         each = level_set(3)
         run = Run(evaluation(trial(type(each)(each.limits, levels), notify=notify)))
         run.begin()
-        told = [run.ask("novelty_info")]
+        answers = [run.ask("novelty_info")]
         for _ in range(3):
             run.ask("load_next")
-            told.append(run.ask("novelty_info"))
+            answers.append(run.ask("novelty_info"))
             hint = run.ask("hint", level=1)
             assert hint == ([{"level": run.game.loaded[-1].novelty_level}] if notify else [])
             run.shoot()
-        assert told == wanted
+        assert answers == expected
 
 
 def test_the_score_is_that_of_the_level():
@@ -130,11 +130,11 @@ def test_the_score_is_that_of_the_level():
 def test_won_and_lost():
     run = Run(evaluation(trial(level_set(2, attempts=0))))
     run.begin()
-    for x, wanted in ((1, WON), (0, LOST)):
+    for x, expected in ((1, WON), (0, LOST)):
         run.ask("load_next")
         assert run.state == PLAYING
         run.shoot(x)
-        assert run.state == wanted
+        assert run.state == expected
         assert run.shoot() == 0
 
 
@@ -166,9 +166,9 @@ def test_what_is_seen_belongs_to_a_level():
     run.ask("load_next")
     assert run.ask("ground_truth") == run.ask("noisy_ground_truth") == {"shots": 0}
     assert run.ask("batch", frequency=1) == [{"shots": 0}]
-    seen = {"vector": {"shots": 0}, "picture": codec.Picture(1, 2, b"abcdef")}
-    assert run.ask("ground_truth_with_screenshot") == seen
-    assert run.ask("noisy_ground_truth_with_screenshot") == seen
+    observations = {"vector": {"shots": 0}, "picture": codec.Picture(1, 2, b"abcdef")}
+    assert run.ask("ground_truth_with_screenshot") == observations
+    assert run.ask("noisy_ground_truth_with_screenshot") == observations
     assert run.ask("initial_screenshot") == codec.Picture(1, 1, b"xyz")
 
 
@@ -197,9 +197,9 @@ def test_polar_shots_are_the_same_actions():
     for angle in range(-720, 720):
         x, y = math.cos(math.radians(angle)), math.sin(math.radians(angle))
         if abs(abs(x) - abs(y)) > 1e-3:
-            wanted = action_of(round(1000 * x), round(1000 * y))
-            assert polar_action(10, angle) == wanted
-            assert polar_action(-10, angle + 180) == wanted
+            expected = action_of(round(1000 * x), round(1000 * y))
+            assert polar_action(10, angle) == expected
+            assert polar_action(-10, angle + 180) == expected
     assert [polar_action(1, angle) for angle in (0, 45, 90, 180, 225, 270)] == [1, 1, 3, 2, 2, 4]
 
 
@@ -285,13 +285,13 @@ def test_each_repeat_has_its_rows(files):
 @pytest.mark.requirement(31, 46)
 def test_a_report_has_a_row_and_is_not_asked_for_again(files):
     run = Run(evaluation(trial(2), step=1, in_training=True), results=files)
-    said = {"ids": (1, -2), "level": 2, "description": 'a, "b"\nc'}
-    assert run.likelihood(**said) == 1  # nobody has asked
+    report = {"ids": (1, -2), "level": 2, "description": 'a, "b"\nc'}
+    assert run.likelihood(**report) == 1  # nobody has asked
     run.begin()
     run.ask("load_next")
     run.shoot()
     assert run.state == 12
-    assert run.likelihood(novel=float("nan"), **said) == 1
+    assert run.likelihood(novel=float("nan"), **report) == 1
     assert run.state != 12
     rows = table(files, 0, "Likelihood.csv")
     assert rows[0] == list(LIKELIHOOD_COLUMNS)
@@ -317,8 +317,8 @@ def test_descriptions_are_kept_word_for_word(files):
 def test_reports_do_not_fill_the_disk(files, monkeypatch):
     monkeypatch.setattr(results, "MAX_REPORTED", 3000)
     run = Run(evaluation(trial(1), step=1, in_training=True), results=files)
-    taken = [run.ask("report_description", text="x" * 500) for _ in range(20)]
-    assert 3 <= sum(taken) <= 6 and taken == sorted(taken, reverse=True)
+    answers = [run.ask("report_description", text="x" * 500) for _ in range(20)]
+    assert 3 <= sum(answers) <= 6 and answers == sorted(answers, reverse=True)
     run.begin()
     run.ask("load_next"), run.shoot()
     assert run.likelihood() == 0
@@ -369,8 +369,8 @@ def test_a_report_belongs_to_the_level_that_runs_or_was_played_last():
         tasks = type("Tasks", (), {"novelty_levels": np.array([0])})
 
     class Game(ShotGame):
-        def played(self):
-            return Played(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
+        def level_result(self):
+            return LevelResult(Session(), 0, Result(0.0, 0.0, self.fired, True, True, 0.0))
 
     game, log = Game(2), Log("s")
     recorder = Recorder(game, log)
@@ -388,11 +388,11 @@ def test_a_report_belongs_to_the_level_that_runs_or_was_played_last():
     run.likelihood(novel=float("nan"))
     run.ask("load_next"), run.shoot(), run.harness.close()
     recorder.finish()
-    found = log.records().columns
-    assert found["length"].tolist() == [[2, 2, 2, 1]]
-    assert found["predicted_probability"].tolist() == [[0.25, 1.0, 0.0, 0.0]]
-    assert found["predicted_level"].tolist() == [[3, 0, 0, 0]]
-    assert found["threshold"].tolist() == [[0.5, 0.5, 0.5, 1.0]]
+    columns = log.records().columns
+    assert columns["length"].tolist() == [[2, 2, 2, 1]]
+    assert columns["predicted_probability"].tolist() == [[0.25, 1.0, 0.0, 0.0]]
+    assert columns["predicted_level"].tolist() == [[3, 0, 0, 0]]
+    assert columns["threshold"].tolist() == [[0.5, 0.5, 0.5, 1.0]]
 
 
 def test_menu_after_a_set_has_begun():

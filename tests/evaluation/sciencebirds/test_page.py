@@ -35,8 +35,8 @@ SMALLEST |= {"picture": codec.NO_PICTURE, "answers": []}
 
 def rows() -> list[list[str]]:
     section = PAGE.split("## Requests and replies\n")[1].split("\n## ")[0]
-    found = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
-    return found[2:]
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
+    return cells[2:]
 
 
 def structure(cell: str) -> str:
@@ -78,7 +78,7 @@ def test_the_table_says_what_is_sent():
     listed = {int(row[0]): row for row in rows() if row[0] != "0"}
     assert set(listed) == set(codec.REQUESTS)
     behind = [row[1] for row in rows() if row[0] == "0"]
-    assert behind == [f"`{message.name}`" for message in codec.BEHIND.values()]
+    assert behind == [f"`{message.name}`" for message in codec.EXTENSIONS.values()]
     for code, message in codec.REQUESTS.items():
         _, name, request, reply, _ = listed[code]
         assert name == f"`{message.name}`"

@@ -8,11 +8,11 @@ ROWS = range(1, 50)
 
 def numbers(path: Path) -> set[int]:
     """Numbers of all `requirement` marks in a file."""
-    found: set[int] = set()
+    rows: set[int] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
-            found |= {argument.value for argument in node.args}
-    return found
+            rows |= {argument.value for argument in node.args}
+    return rows
 
 
 def test_every_requirement_has_a_test():

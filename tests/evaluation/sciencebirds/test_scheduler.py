@@ -17,8 +17,8 @@ from tests.evaluation.sciencebirds.support import TRACES, Run, evaluation, level
 @pytest.mark.requirement(42)
 @pytest.mark.parametrize("name", TRACES)
 def test_whole_traces(name):
-    what, wanted = TRACES[name]
-    assert Run(what).trace() == wanted
+    what, expected = TRACES[name]
+    assert Run(what).trace() == expected
 
 
 # --- questions for novelty -------------------------------------------------------------------
@@ -43,8 +43,8 @@ def test_without_a_step_it_is_never_asked_for(step):
 def test_it_is_asked_for_in_the_modes_that_say_so(in_training, in_tests):
     what = evaluation(trial(2, [2]), step=1, in_training=in_training, in_tests=in_tests)
     asked_l, asked_t = " 12" * in_training, " 12" * in_tests
-    wanted = f"11 9 L1{asked_l} L2{asked_l} 8 T1{asked_t} T2{asked_t} 13"
-    assert Run(what).trace() == wanted
+    expected = f"11 9 L1{asked_l} L2{asked_l} 8 T1{asked_t} T2{asked_t} 13"
+    assert Run(what).trace() == expected
 
 
 def test_questions_go_on_counting_behind_a_test():
@@ -159,8 +159,8 @@ def test_a_checkpoint_takes_one_test_set_and_the_next_the_next():
     tests = [1, 2, 3]
     what = evaluation(trial(level_set(9, time=600), tests, time=250))
     # 125 s a level: tests at 250 and 500 s, and the final one at 600.
-    wanted = "11 9 L1 L2 8 T1 10 L3 L4 8 T1 T2 10 L5 8 T1 T2 T3 13"
-    assert Run(what).trace(seconds=125) == wanted
+    expected = "11 9 L1 L2 8 T1 10 L3 L4 8 T1 T2 10 L5 8 T1 T2 T3 13"
+    assert Run(what).trace(seconds=125) == expected
 
 
 def test_where_test_sets_run_out_the_last_one_is_taken_again():
@@ -251,7 +251,7 @@ def test_a_limit_met_behind_a_checkpoint_makes_the_test_the_final_one():
 
 @pytest.mark.requirement(26)
 @pytest.mark.parametrize(
-    ("limits", "wanted"),
+    ("limits", "expected"),
     [
         ({"time": 15}, "T1 T2 13"),
         ({"interactions": 1}, "T1 13"),
@@ -260,9 +260,9 @@ def test_a_limit_met_behind_a_checkpoint_makes_the_test_the_final_one():
         ({"selection": True}, "T1 T2 T3 13"),
     ],
 )
-def test_test_sets_have_limits_of_their_own(limits, wanted):
+def test_test_sets_have_limits_of_their_own(limits, expected):
     what = evaluation(trial(1, [level_set(3, **limits)]))
-    assert Run(what).trace(seconds=10) == f"11 9 L1 8 {wanted}"
+    assert Run(what).trace(seconds=10) == f"11 9 L1 8 {expected}"
 
 
 def test_an_empty_set_is_over_at_once():
@@ -374,7 +374,7 @@ def test_training_goes_on_where_it_was():
         loaded.append(run.ask("load_next"))
         run.shoot()
     assert loaded == [1, 1, 2]
-    left = np.asarray(run.harness.state.current.left).tolist()
+    remaining = np.asarray(run.harness.state.current.remaining).tolist()
     assert run.state == 8
     header = run.ask("ready")
     assert (header["mode"], header["attempts"]) == (1, 1)
@@ -383,7 +383,7 @@ def test_training_goes_on_where_it_was():
         run.shoot()
     assert run.state == 10
     assert run.ask("ready")["mode"] == 0
-    assert np.asarray(run.harness.state.current.left).tolist() == left
+    assert np.asarray(run.harness.state.current.remaining).tolist() == remaining
     assert run.ask("load_next") == 2  # one attempt is left
 
 
@@ -437,7 +437,7 @@ SHARED = evaluation(trial(level_set(9, interactions=6), [2], interactions=2))
 
 @pytest.mark.requirement(48)
 @pytest.mark.parametrize(
-    ("what", "quirks", "wanted"),
+    ("what", "quirks", "expected"),
     [
         (TRACES["A"][0], ["direct_start"], "9 L1 L2 L3 11 L1 L2 13"),
         (ONE_TEST, ["nine_for_eight"], "11 9 L1 L2 9 T1 T2 10 L3 L4 9 T1 T2 10 L5 9 T1 T2 13"),
@@ -473,17 +473,17 @@ SHARED = evaluation(trial(level_set(9, interactions=6), [2], interactions=2))
         ),
     ],
 )
-def test_a_quirk_changes_the_trace(what, quirks, wanted):
+def test_a_quirk_changes_the_trace(what, quirks, expected):
     run = Run(what, quirks=quirks)
-    assert run.trace() == wanted
-    assert Run(what).trace() != wanted
+    assert run.trace() == expected
+    assert Run(what).trace() != expected
 
 
 @pytest.mark.requirement(48)
 def test_a_lost_position_may_be_taken_up_again():
     what = evaluation(trial(level_set(2, attempts=3), [1], interactions=4))
-    wanted = "11 9 L1 L1 L1 L2 8 T1 10 L2 L2 8 T1 13"
-    assert Run(what, quirks=["lost_position"]).trace() == wanted
+    expected = "11 9 L1 L1 L1 L2 8 T1 10 L2 L2 8 T1 13"
+    assert Run(what, quirks=["lost_position"]).trace() == expected
 
 
 @pytest.mark.requirement(48)
@@ -514,12 +514,12 @@ def test_an_unasked_ready_dodges_a_checkpoint():
 
 @pytest.mark.requirement(48)
 def test_loads_dodge_a_checkpoint():
-    for quirks, wanted in (((), 0), (["load_always"], 2)):
+    for quirks, expected in (((), 0), (["load_always"], 2)):
         run = Run(evaluation(trial(3, [1], interactions=1)), shots=2, quirks=quirks)
         run.begin()
         run.ask("load_next")
         run.shoot()  # a test is due
-        assert run.ask("load_next") == wanted
+        assert run.ask("load_next") == expected
 
 
 # --- lanes -----------------------------------------------------------------------------------
@@ -551,8 +551,8 @@ def random_evaluation(draw: random.Random) -> Evaluation:
             continue
         executions = draw.choice((-1, 1, 1, 2))
         time, interactions = draw.choice((0, -1, 4, 15)), draw.choice((0, -1, 1, 2, 4))
-        told = draw.random() < 0.3
-        trials.append(Trial(number, executions, time, interactions, told, training, tests))
+        notify = draw.random() < 0.3
+        trials.append(Trial(number, executions, time, interactions, notify, training, tests))
     measurement = Measurement(
         draw.choice((-1, 0, 1, 2, 3)), draw.random() < 0.6, draw.random() < 0.6
     )
@@ -617,9 +617,9 @@ def test_lanes_equal_single_runs_and_compile_once(lanes):
     _, _, _, plans, events, replies, traces = lanes
     assert traces == 1
     compiled = scheduler._packed_step._cache_size()
-    for lane, (plan, own) in enumerate(zip(plans, events, strict=True)):
+    for lane, (plan, lane_events) in enumerate(zip(plans, events, strict=True)):
         single = scheduler.Single(plan)
-        for number, event in enumerate(own):
+        for number, event in enumerate(lane_events):
             alone = single.happens(*event)
             reply = replies[number]
             together = tuple(np.asarray(leaf)[lane].tolist() for leaf in reply)
@@ -639,14 +639,14 @@ def test_lanes_equal_rules_written_out(lanes):
         for number, event in enumerate(events[lane]):
             answer = twin.event(*event)
             reply = replies[number]
-            said = (
+            values = (
                 int(reply.value[lane]),
                 int(reply.reported[lane]),
                 bool(reply.playable[lane]),
                 reply.header[lane].tolist(),
             )
-            assert said == answer, (lane, number, event)
-            reported.add(said[1])
+            assert values == answer, (lane, number, event)
+            reported.add(values[1])
     assert reported == {1, 5, 6, 7, 8, 9, 10, 11, 12, 13}
 
 

@@ -69,11 +69,11 @@ def still_answers(server) -> None:
 @pytest.mark.requirement(41, 42)
 @pytest.mark.parametrize("name", TRACES)
 def test_the_demo_agent_plays_whole_evaluations(name):
-    what, wanted = TRACES[name]
+    what, expected = TRACES[name]
     with serving(what) as (server, _, _), connect(server) as client:
         agent = DemoAgent(client)
         agent.run()
-        assert " ".join(agent.history) == wanted
+        assert " ".join(agent.history) == expected
         assert client.get_game_state() == State.EVALUATION_TERMINATED
 
 
@@ -157,12 +157,12 @@ def test_requests_in_pieces_have_the_same_replies(piece):
     ]  # fmt: skip
     stream = b"".join(BY_NAME[name].encode(values) for name, values in sent)
     header = "00000000 00000000 00000000 00000001 00 01 00"
-    wanted = bytes.fromhex(f"0b {header} {header} 01 01 01 00 00 06 0000000a")
+    expected = bytes.fromhex(f"0b {header} {header} 01 01 01 00 00 06 0000000a")
     with serving(evaluation(trial(3))) as (server, _, _), plug(server) as connected:
         for start in range(0, len(stream), piece):
             connected.sendall(stream[start : start + piece])
         connected.shutdown(socket.SHUT_WR)
-        assert rest(connected) == wanted
+        assert rest(connected) == expected
 
 
 def test_requests_that_come_early_are_all_answered():
@@ -230,11 +230,11 @@ def test_every_method_of_the_client():
         picture = np.frombuffer(b"abcdef", np.uint8).reshape(2, 1, 3)
         np.testing.assert_array_equal(client.do_screenshot(), picture)
         assert client.get_initial_state_screenshot().tobytes() == b"xyz"
-        for seen, vector in (
+        for pixels, vector in (
             client.get_ground_truth_with_screenshot(),
             client.get_noisy_ground_truth_with_screenshot(),
         ):
-            np.testing.assert_array_equal(seen, picture)
+            np.testing.assert_array_equal(pixels, picture)
             assert vector == client.get_noisy_ground_truth_without_screenshot() == {"shots": 3}
         assert client.batch_ground_truth(1, 5) == [{"shots": 3}]
         assert client.fully_zoom_in() and client.fully_zoom_out()
@@ -277,7 +277,7 @@ def test_a_hundred_clients_leave_nothing_behind():
 @pytest.mark.parametrize("name", ["B", "C", "D"])
 def test_each_request_may_come_from_another_client(name):
     """Whoever leaves at whatever state, the next one goes on."""
-    what, wanted = TRACES[name]
+    what, expected = TRACES[name]
 
     class Restless:
         def __init__(self, server) -> None:
@@ -294,7 +294,7 @@ def test_each_request_may_come_from_another_client(name):
         server._finished = lambda: False  # it would end with the first client that leaves
         agent = DemoAgent(Restless(server))
         agent.run()
-        assert " ".join(agent.history) == wanted
+        assert " ".join(agent.history) == expected
 
 
 @pytest.mark.parametrize("sent", range(1, 21))
@@ -342,7 +342,7 @@ def test_a_silent_client_is_disconnected(sent):
                     connected.recv(1)
                 except TimeoutError:
                     continue
-            while sent.startswith(b"\x42") and server._client.whole is None:
+            while sent.startswith(b"\x42") and server._client.request_deadline is None:
                 time.sleep(0.001)  # the server has not read it yet
             connected.settimeout(20)
             limit = server_module.REQUEST_LIMIT if sent.startswith(b"\x42") else 300
@@ -409,9 +409,9 @@ def test_a_client_that_takes_a_byte_a_second_has_no_more_time():
         line.settimeout(20)
         line.connect(server.address)
         line.sendall(bytes([68, 68, 53, 11]))  # a picture of the level that is loaded
-        begun = b""
-        while len(begun) < 19 + 19 + 4 + 1:  # what comes before the picture, and a byte of it
-            begun += line.recv(1)
+        data = b""
+        while len(data) < 19 + 19 + 4 + 1:  # what comes before the picture, and a byte of it
+            data += line.recv(1)
         for _ in range(61):
             assert line.recv(1)
             clock.advance(1)
@@ -460,7 +460,7 @@ def test_requests_of_the_early_dialect_are_not_waited_for():
     with serving(evaluation(trial(1))) as (server, clock, notes):
         with plug(server) as line:
             line.sendall(likelihood)
-            while server._client is None or server._client.whole is None:
+            while server._client is None or server._client.request_deadline is None:
                 threading.Event().wait(0.01)
             clock.advance(server_module.REQUEST_LIMIT + 0.1)
             assert rest(line) == b""
@@ -468,7 +468,7 @@ def test_requests_of_the_early_dialect_are_not_waited_for():
         with plug(server) as line:
             line.sendall(shot)
             assert len(rest(line)) <= 1
-        assert "unknown request code 0 behind shoot; is the client of the early" in notes[-1]
+        assert "unknown request code 0 after shoot; is the client of the early" in notes[-1]
 
 
 def test_a_reply_that_is_taken_byte_by_byte_has_no_more_time():

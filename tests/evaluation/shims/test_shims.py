@@ -62,9 +62,9 @@ def test_the_command_prints_the_folder(tmp_path, monkeypatch, capsys):
 
 def test_every_name_is_ours():
     """All modules can be imported, and hold nothing of their own."""
-    found = list(pkgutil.walk_packages([str(shims.FOLDER)], "evaluation.shims.packages."))
-    assert len(found) > 15
-    for info in found:
+    modules = list(pkgutil.walk_packages([str(shims.FOLDER)], "evaluation.shims.packages."))
+    assert len(modules) > 15
+    for info in modules:
         module = importlib.import_module(info.name)
         for name in getattr(module, "__all__", ()):
             home = getattr(getattr(module, name), "__module__", "gymnasium")
@@ -79,8 +79,8 @@ def test_a_package_that_hides_another_is_named(tmp_path, monkeypatch, capsys):
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "gym is" in line]
     ours, theirs = shims.FOLDER / "gym", tmp_path / "gym"
     assert line == f"jaxsim: warning: gym is taken from {theirs}, which hides {ours}"
-    (found,) = shims.hidden([str(shims.FOLDER), str(tmp_path)], ["gym", "objects"])
-    assert (found.used, found.hidden) == (ours, theirs)
+    (package,) = shims.hidden([str(shims.FOLDER), str(tmp_path)], ["gym", "objects"])
+    assert (package.used, package.hidden) == (ours, theirs)
 
 
 # aiVLE --------------------------------------------------------------------------------------------
@@ -236,9 +236,9 @@ def test_a_wrapper_of_the_old_interface_hands_everything_on():
     inner = MagicMock()
     env = gym.Wrapper(inner)
     calls = {"reset": (), "step": (3,), "render": ("rgb_array",), "seed": (7,), "close": ()}
-    for name, given in calls.items():
-        result, handed_on = getattr(env, name)(*given), getattr(inner, name)
-        handed_on.assert_called_once_with(*given)
+    for name, arguments in calls.items():
+        result, handed_on = getattr(env, name)(*arguments), getattr(inner, name)
+        handed_on.assert_called_once_with(*arguments)
         assert result is (None if name == "close" else handed_on.return_value)
     for name in ("metadata", "spec", "action_space", "observation_space", "reward_range"):
         assert getattr(env, name) is getattr(inner, name)
