@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.files import write_whole
-from evaluation.metrics.novelty import Labels, Said, Trials, no_words
+from evaluation.metrics.novelty import Answers, Labels, Trials, no_words
 from evaluation.metrics.novelty.characterisation import KINDS
 from evaluation.records import COLUMNS as RECORD_COLUMNS
 from evaluation.records import NOT_OURS, Records
@@ -376,7 +376,7 @@ class Measured:
 
     trials: Trials
     labels: Labels
-    said: Said
+    said: Answers
 
 
 def measured(agent: Results, baseline: Results | None) -> Measured:
@@ -508,7 +508,7 @@ def _said(
     groups: list[tuple[Key, npt.NDArray[np.int64]]],
     digits: npt.NDArray[np.int64],
     entries: Mapping[int, Entry],
-) -> Said:
+) -> Answers:
     played = np.isfinite(rows["performance"])
     last = np.array([_last(places[played[places]], places) for _, places in groups])
     words, truth = no_words(len(groups)), no_words(len(groups))
@@ -521,4 +521,4 @@ def _said(
             truth[line, slot] = -1 if right is None else 1
             # Who names anything is wrong in what stays open.
             words[line, slot] = int(word == right) if any(named) else -1
-    return Said(rows[PROBABILITIES][last], digits, words, truth)
+    return Answers(rows[PROBABILITIES][last], digits, words, truth)
