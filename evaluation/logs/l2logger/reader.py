@@ -39,7 +39,7 @@ def read_log(path: str | os.PathLike[str]) -> Log:
       path: the log directory, the one that holds logger_info.json.
 
     Returns:
-      The `Log`; its ``warnings`` are unusual but allowed.
+      The `Log`; its ``warnings`` are about unusual but allowed content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.

@@ -51,7 +51,7 @@ def read_log(path: str | os.PathLike[str]) -> Log:
       path: the directory of the run, with those of the workers.
 
     Returns:
-      The `Log`, incomplete rows included; its ``warnings`` are unusual but allowed.
+      The `Log`, incomplete rows included; its ``warnings`` are about unusual but allowed content.
 
     Raises:
       LogError: the log is not valid; it carries every problem with file and line.

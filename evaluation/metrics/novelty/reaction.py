@@ -69,8 +69,8 @@ def reaction(trials: Trials, window: int, wsu: bool = False) -> Reaction:
     Args:
       trials: batched trials.
       window: episodes m at either end of the novel part.
-      wsu: whether to divide by 1e-5 instead of 0, as the generator's analysis does; otherwise such
-        a number is missing.
+      wsu: whether, as in the generator's analysis, ratios divide by 1e-5 instead of 0 and shares of
+        0 are 0; otherwise such a number is missing.
 
     Returns:
       `Reaction` of (...).
